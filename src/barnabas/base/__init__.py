@@ -1,0 +1,1 @@
+"""What everything rests on: time, identifiers, limits. Imports nothing of the project."""

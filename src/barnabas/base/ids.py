@@ -1,0 +1,42 @@
+"""Identifiers that many rooms share: 128-bit Kafka ids and topic partitions."""
+
+import base64
+import binascii
+from typing import NamedTuple
+
+#: Kafka's "no id": sixteen zero bytes.
+ZERO_UUID = bytes(16)
+
+#: The id of the metadata topic in Apache Kafka; never given to a topic (`Uuid.METADATA_TOPIC_ID`).
+METADATA_TOPIC_UUID = bytes(15) + b"\x01"
+
+
+def uuid_to_text(uuid: bytes) -> str:
+    """The 22 characters in which Kafka prints a 16-byte id: URL-safe base64 without padding."""
+    assert len(uuid) == 16, len(uuid)
+    return base64.urlsafe_b64encode(uuid).rstrip(b"=").decode("ascii")
+
+
+def uuid_from_text(text: str) -> bytes:
+    """The 16 bytes of an id as Kafka prints it.
+
+    :raises ValueError: When `text` is not a printed id.
+    """
+    try:
+        uuid = base64.b64decode(text + "==", altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        uuid = b""
+    if len(uuid) != 16:
+        message = f"'{text}' is not a Kafka id: 22 characters of URL-safe base64 are expected"
+        raise ValueError(message)
+    return uuid
+
+
+class TopicPartition(NamedTuple):
+    """One partition of a topic by name; prints as Kafka names its directory."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
