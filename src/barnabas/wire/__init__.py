@@ -1,0 +1,1 @@
+"""Bytes to messages and back: primitives, schemas, record batches, errors. No IO."""
