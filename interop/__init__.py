@@ -1,0 +1,1 @@
+"""Real Kafka clients, and the real Kafka broker, that Barnabas is held against."""

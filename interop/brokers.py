@@ -1,0 +1,124 @@
+"""A broker as a child process, whichever broker it is, and the probe that tells when it answers."""
+
+import signal
+import socket
+import struct
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 30.0
+PROBE_INTERVAL_S = 0.01
+
+#: Metadata (key 3) version 1 with an empty topic list: the brokers alone.
+_METADATA_BROKERS_ONLY = struct.pack(">hhih5si", 3, 1, 7, 5, b"probe", 0)
+
+
+class BrokerDidNotStart(Exception):
+    """The process ended, or did not answer in time; the message quotes its last output."""
+
+
+@dataclass
+class Broker:
+    """A running broker: where it listens, which process it is, where its data lies."""
+
+    kind: str
+    process: subprocess.Popen[bytes]
+    bootstrap: str
+    data_dir: Path
+    log_path: Path
+    start_s: float = 0.0  #: process spawn to first Metadata answer
+
+    @property
+    def pid(self) -> int:
+        """The process id, for /proc."""
+        return self.process.pid
+
+    def stop(self) -> int:
+        """Ask the process to stop and wait; kill it when it does not. Gives its exit status."""
+        return self._end(signal.SIGTERM)
+
+    def kill(self) -> int:
+        """End the process as a power cut would (SIGKILL)."""
+        return self._end(signal.SIGKILL)
+
+    def _end(self, signal_number: int) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(signal_number)
+        try:
+            return self.process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            return self.process.wait()
+
+
+def launch(
+    kind: str, command: Sequence[str | Path], bootstrap: str, data_dir: Path, log_path: Path
+) -> Broker:
+    """Start ``command`` with its output in ``log_path``; return once it answers Metadata.
+
+    Raises:
+        BrokerDidNotStart: the process ended or did not answer within START_TIMEOUT_S.
+    """
+    started_s = time.perf_counter()
+    with log_path.open("ab") as log:
+        process = subprocess.Popen(list(command), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    broker = Broker(kind, process, bootstrap, data_dir, log_path)
+    try:
+        _wait_until_it_answers(broker, started_s + START_TIMEOUT_S)
+    except BaseException:
+        broker.kill()
+        raise
+    broker.start_s = time.perf_counter() - started_s
+    return broker
+
+
+def _wait_until_it_answers(broker: Broker, deadline_s: float) -> None:
+    while not answers_metadata(broker.bootstrap):
+        if broker.process.poll() is not None:
+            raise _did_not_start(broker, f"ended with status {broker.process.returncode}")
+        if time.perf_counter() > deadline_s:
+            raise _did_not_start(broker, f"gave no Metadata answer in {START_TIMEOUT_S:.0f} s")
+        time.sleep(PROBE_INTERVAL_S)
+
+
+def _did_not_start(broker: Broker, what: str) -> BrokerDidNotStart:
+    tail = "\n".join(broker.log_path.read_text(errors="replace").splitlines()[-20:])
+    return BrokerDidNotStart(f"{broker.kind} on {broker.bootstrap} {what}; its last output:\n{tail}")
+
+
+def answers_metadata(bootstrap: str) -> bool:
+    """True when ``host:port`` answers a Metadata request and knows at least one broker."""
+    host, _, port = bootstrap.rpartition(":")
+    try:
+        with socket.create_connection((host, int(port)), timeout=5) as connection:
+            connection.sendall(struct.pack(">i", len(_METADATA_BROKERS_ONLY)) + _METADATA_BROKERS_ONLY)
+            size_bytes, _correlation_id, broker_count = struct.unpack(">iii", _read(connection, 12))
+            return bool(size_bytes >= 8 and broker_count >= 1)
+    except (OSError, EOFError):
+        return False
+
+
+def _read(connection: socket.socket, size_bytes: int) -> bytes:
+    received = b""
+    while len(received) < size_bytes:
+        chunk = connection.recv(size_bytes - len(received))
+        if not chunk:
+            raise EOFError
+        received += chunk
+    return received
+
+
+def free_ports(count: int) -> list[int]:
+    """Loopback ports that were free a moment ago, all different."""
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()

@@ -1,0 +1,192 @@
+"""Apache Kafka itself: fetched by Maven, started as one KRaft node, and its command-line tools.
+
+python -m interop.reference fetch
+python -m interop.reference serve --port 9092 --home /tmp/kafka --set auto.create.topics.enable=false
+python -m interop.reference tool kafka-topics --bootstrap-server 127.0.0.1:9092 --list
+"""
+
+import argparse
+import contextlib
+import hashlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from interop.brokers import Broker, free_ports, launch
+
+KAFKA_VERSION = "4.3.1"
+HERE = Path(__file__).resolve().parent
+CACHE = HERE / ".cache"
+POM = HERE / "reference" / "pom.xml"
+JARS = CACHE / f"kafka-{KAFKA_VERSION}"
+TOOL_TIMEOUT_S = 180.0
+
+#: What Kafka's kafka-server-start script gives the JVM.
+SERVER_JVM_OPTIONS = [
+    *["-Xms1G", "-Xmx1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"],
+    *["-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent", "-XX:MaxInlineLevel=15"],
+    "-Djava.awt.headless=true",
+]
+#: The tools run beside a broker on few cores: a small heap and no second compiler start them sooner.
+TOOL_JVM_OPTIONS = ["-Xmx512M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+
+#: Kafka's config/server.properties, but for the directories and ports.
+SERVER_PROPERTIES = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "num.network.threads": "3",
+    "num.io.threads": "8",
+    "socket.send.buffer.bytes": "102400",
+    "socket.receive.buffer.bytes": "102400",
+    "socket.request.max.bytes": "104857600",
+    "num.partitions": "1",
+    "num.recovery.threads.per.data.dir": "2",
+    "offsets.topic.replication.factor": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "log.retention.hours": "168",
+    "log.segment.bytes": "1073741824",
+    "log.retention.check.interval.ms": "300000",
+}
+
+#: The class behind each of Kafka's scripts.
+TOOLS = {
+    "kafka-broker-api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
+    "kafka-configs": "kafka.admin.ConfigCommand",
+    "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "kafka-consumer-perf-test": "org.apache.kafka.tools.ConsumerPerformance",
+    "kafka-delete-records": "org.apache.kafka.tools.DeleteRecordsCommand",
+    "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
+    "kafka-get-offsets": "org.apache.kafka.tools.GetOffsetShell",
+    "kafka-producer-perf-test": "org.apache.kafka.tools.ProducerPerformance",
+    "kafka-storage": "kafka.tools.StorageTool",
+    "kafka-topics": "org.apache.kafka.tools.TopicCommand",
+}
+
+
+def fetch() -> Path:
+    """Bring Kafka's jars into the cache (once per version of the pom); gives their directory."""
+    stamp = JARS / ".complete"
+    wanted = hashlib.sha256(POM.read_bytes()).hexdigest()
+    if not (stamp.exists() and stamp.read_text() == wanted):
+        shutil.rmtree(JARS, ignore_errors=True)
+        copy = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={JARS}"]
+        subprocess.run(["mvn", "-q", "-B", "-f", POM, *copy], check=True, stdin=subprocess.DEVNULL)
+        stamp.write_text(wanted)
+    return JARS
+
+
+def java(*arguments: str | Path, log4j: str = "tools-log4j2.properties") -> list[str]:
+    """The command line of a JVM with Kafka on its class path."""
+    config = HERE / "reference" / log4j
+    return ["java", f"-Dlog4j2.configurationFile={config}", "-cp", f"{fetch()}/*", *map(str, arguments)]
+
+
+def tool(name: str, *arguments: str | Path, check: bool = True) -> subprocess.CompletedProcess[str]:
+    """Run one of Kafka's command-line tools, named as its script is; gives its output as text.
+
+    Raises:
+        KeyError: no such tool in TOOLS.
+        subprocess.CalledProcessError: ``check`` is set and the tool failed.
+    """
+    command = java(*TOOL_JVM_OPTIONS, TOOLS[name], *arguments)
+    return subprocess.run(
+        command, check=check, capture_output=True, text=True, timeout=TOOL_TIMEOUT_S, stdin=subprocess.DEVNULL
+    )
+
+
+def start(home: Path, properties: Mapping[str, str] | None = None, port: int | None = None) -> Broker:
+    """Start Kafka on ``home/data``, formatted when it is new; returns once it answers.
+
+    Its settings are in ``home/server.properties``, its log in ``home/kafka.log``.
+    """
+    data_dir = home / "data"
+    data_dir.mkdir(parents=True, exist_ok=True)
+    broker_port, controller_port = free_ports(2)
+    bootstrap = f"127.0.0.1:{port or broker_port}"
+    config = home / "server.properties"
+    settings = _settings(data_dir, bootstrap, controller_port) | dict(properties or {})
+    config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+    if not (data_dir / "meta.properties").exists():
+        cluster_id = tool("kafka-storage", "random-uuid").stdout.strip()
+        tool("kafka-storage", "format", "--standalone", "--cluster-id", cluster_id, "--config", config)
+    command = java(*SERVER_JVM_OPTIONS, "kafka.Kafka", config, log4j="log4j2.properties")
+    return launch("kafka", command, bootstrap, data_dir, home / "kafka.log")
+
+
+def _settings(data_dir: Path, bootstrap: str, controller_port: int) -> dict[str, str]:
+    controller = f"127.0.0.1:{controller_port}"
+    return SERVER_PROPERTIES | {
+        "listeners": f"PLAINTEXT://{bootstrap},CONTROLLER://{controller}",
+        "controller.quorum.bootstrap.servers": controller,
+        "log.dirs": str(data_dir),
+    }
+
+
+@contextlib.contextmanager
+def kafka(properties: Mapping[str, str] | None = None, port: int | None = None) -> Iterator[Broker]:
+    """One Apache Kafka on a free port (or ``port``) in a directory that is removed afterwards."""
+    with tempfile.TemporaryDirectory(prefix="kafka-") as home:
+        broker = start(Path(home), properties, port)
+        try:
+            yield broker
+        finally:
+            broker.stop()
+
+
+def main() -> int:
+    """The command line; see the module's docstring."""
+    options = _arguments()
+    if options.command == "fetch":
+        print(fetch())
+        return 0
+    if options.command == "tool":
+        fetch()
+        command = java(*TOOL_JVM_OPTIONS, TOOLS[options.name], *options.arguments)
+        os.execvp(command[0], command)
+    return _serve(options.home, options.port, dict(pair.split("=", 1) for pair in options.set))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m interop.reference", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("fetch", help="bring Kafka's jars into the cache")
+    serve = commands.add_parser("serve", help="run Kafka until interrupted")
+    serve.add_argument("--port", type=int, help="default: a free port")
+    serve.add_argument(
+        "--home", type=Path, help="for data, settings and log; default: one removed afterwards"
+    )
+    serve.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a broker setting")
+    run = commands.add_parser("tool", help="run one of Kafka's tools")
+    run.add_argument("name", choices=sorted(TOOLS))
+    run.add_argument("arguments", nargs=argparse.REMAINDER)
+    return parser.parse_args()
+
+
+def _serve(home: Path | None, port: int | None, properties: Mapping[str, str]) -> int:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with contextlib.ExitStack() as stack:
+        if home is None:
+            broker = stack.enter_context(kafka(properties, port))
+        else:
+            broker = start(home.resolve(), properties, port)
+            stack.callback(broker.stop)
+        print(f"bootstrap={broker.bootstrap} pid={broker.pid} data_dir={broker.data_dir}", flush=True)
+        with contextlib.suppress(KeyboardInterrupt):
+            return broker.process.wait()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
