@@ -1,0 +1,188 @@
+"""The header of a record batch (magic 2, KIP-98), read and patched where it lies."""
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records.compression import Buffer, Compression
+
+BATCH_HEADER = struct.Struct(">qiibIhiqqqhii")
+BATCH_HEADER_BYTES = BATCH_HEADER.size
+#: Base offset and length: what `batch_length` does not count.
+BATCH_OVERHEAD_BYTES = 12
+#: Offset of the magic byte, the same in every message format.
+MAGIC_POSITION = 16
+#: The CRC covers everything from the attributes to the end of the batch.
+CRC_POSITION = 17
+CRC_START = 21
+MAGIC = 2
+NO_PRODUCER_ID = -1
+NO_SEQUENCE = -1
+NO_TIMESTAMP = -1
+NO_LEADER_EPOCH = -1
+SEQUENCE_LIMIT = 1 << 31
+
+COMPRESSION_MASK = 0x07
+LOG_APPEND_TIME_BIT = 0x08
+TRANSACTIONAL_BIT = 0x10
+CONTROL_BIT = 0x20
+DELETE_HORIZON_BIT = 0x40
+
+#: The smallest record of the oldest format: a shorter length can only be damage.
+_LENGTH_MIN_BYTES = 14
+
+_LENGTH = struct.Struct(">i")
+_OFFSET_AND_LENGTH = struct.Struct(">qi")
+_OFFSET_LENGTH_EPOCH = struct.Struct(">qii")
+_CRC_AND_ATTRIBUTES = struct.Struct(">Ih")
+_MAX_TIMESTAMP = struct.Struct(">q")
+_CRC = struct.Struct(">I")
+_MAX_TIMESTAMP_POSITION = 35
+
+assert BATCH_HEADER_BYTES == 61
+
+
+class BatchHeader(NamedTuple):
+    """The 61 bytes in front of a batch's records, field by field."""
+
+    base_offset: int
+    batch_length: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    records_count: int
+
+    @property
+    def last_offset(self) -> int:
+        """Offset of the last record, whether compaction kept it or not."""
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> int:
+        """Offset after the batch."""
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the whole batch, header included."""
+        return self.batch_length + BATCH_OVERHEAD_BYTES
+
+    @property
+    def compression(self) -> Compression:
+        """The codec of the records.
+
+        :raises KafkaError: CORRUPT_MESSAGE for a codec that Kafka does not have.
+        """
+        codec = self.attributes & COMPRESSION_MASK
+        if codec > Compression.ZSTD:
+            message = f"compression codec {codec} in the batch at offset {self.base_offset} does not exist"
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
+        return Compression(codec)
+
+    @property
+    def is_control(self) -> bool:
+        """Whether the records are markers of the broker (commit, abort), not data."""
+        return bool(self.attributes & CONTROL_BIT)
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether the batch belongs to a transaction."""
+        return bool(self.attributes & TRANSACTIONAL_BIT)
+
+    @property
+    def is_log_append_time(self) -> bool:
+        """Whether the broker stamped the records (`message.timestamp.type=LogAppendTime`)."""
+        return bool(self.attributes & LOG_APPEND_TIME_BIT)
+
+    @property
+    def has_delete_horizon(self) -> bool:
+        """Whether the base timestamp is the time from which tombstones may go (KIP-534)."""
+        return bool(self.attributes & DELETE_HORIZON_BIT)
+
+    @property
+    def has_producer_id(self) -> bool:
+        """Whether an idempotent or transactional producer wrote the batch."""
+        return self.producer_id > NO_PRODUCER_ID
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequence of the last record, wrapping from 2^31 - 1 to 0; -1 without a producer id."""
+        if self.base_sequence == NO_SEQUENCE:
+            return NO_SEQUENCE
+        return (self.base_sequence + self.last_offset_delta) % SEQUENCE_LIMIT
+
+
+def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
+    """The header at `position`; the caller knows that 61 bytes are there."""
+    return BatchHeader._make(BATCH_HEADER.unpack_from(buffer, position))
+
+
+def iterate_headers(
+    buffer: Buffer, position: int = 0, end: int | None = None
+) -> Iterator[tuple[int, BatchHeader]]:
+    """Each whole batch as (position, header) up to `end`; stops before one that is cut off.
+
+    :raises KafkaError: CORRUPT_MESSAGE when a length or magic byte cannot be a batch's.
+    """
+    limit = len(memoryview(buffer)) if end is None else end
+    while limit - position >= BATCH_OVERHEAD_BYTES:
+        base_offset, length = _OFFSET_AND_LENGTH.unpack_from(buffer, position)
+        _check_length(base_offset, length, _LENGTH_MIN_BYTES)
+        if limit - position < length + BATCH_OVERHEAD_BYTES:
+            return
+        magic = memoryview(buffer)[position + MAGIC_POSITION]
+        if magic != MAGIC:
+            message = f"message format {magic} at offset {base_offset}: only magic {MAGIC} is supported"
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
+        _check_length(base_offset, length, BATCH_HEADER_BYTES - BATCH_OVERHEAD_BYTES)
+        yield position, read_header(buffer, position)
+        position += length + BATCH_OVERHEAD_BYTES
+
+
+def _check_length(base_offset: int, length: int, minimum: int) -> None:
+    if length < minimum:
+        message = f"length {length} of the batch at offset {base_offset}: at least {minimum} is needed"
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
+
+
+def crc_matches(buffer: Buffer, position: int, header: BatchHeader) -> bool:
+    """Whether the CRC-32C over everything after the CRC field is the one in the header."""
+    return compute_crc(buffer, position, header.size_bytes) == header.crc
+
+
+def compute_crc(buffer: Buffer, position: int, size_bytes: int) -> int:
+    """CRC-32C of the batch of `size_bytes` at `position`, attributes to end; nothing is copied."""
+    with memoryview(buffer)[position + CRC_START : position + size_bytes] as covered:
+        return crc32c(covered)
+
+
+def assign(buffer: Buffer, position: int, base_offset: int, leader_epoch: int) -> None:
+    """Give the batch its place in the log; both fields lie outside the CRC."""
+    (length,) = _LENGTH.unpack_from(buffer, position + 8)
+    _OFFSET_LENGTH_EPOCH.pack_into(buffer, position, base_offset, length, leader_epoch)
+
+
+def stamp_append_time(buffer: Buffer, position: int, header: BatchHeader, now_ms: int) -> BatchHeader:
+    """Make `now_ms` the timestamp of every record (LogAppendTime) and give back the new header."""
+    attributes = header.attributes | LOG_APPEND_TIME_BIT
+    _CRC_AND_ATTRIBUTES.pack_into(buffer, position + CRC_POSITION, 0, attributes)
+    _MAX_TIMESTAMP.pack_into(buffer, position + _MAX_TIMESTAMP_POSITION, now_ms)
+    return seal(buffer, position)
+
+
+def seal(buffer: Buffer, position: int) -> BatchHeader:
+    """Write the CRC of the batch at `position` and give back its header."""
+    header = read_header(buffer, position)
+    crc = compute_crc(buffer, position, header.size_bytes)
+    _CRC.pack_into(buffer, position + CRC_POSITION, crc)
+    return header._replace(crc=crc)

@@ -1,0 +1,132 @@
+"""The five codecs of a record batch, in the framings that Kafka's clients write and read."""
+
+import mmap
+import struct
+from collections.abc import Callable
+from enum import IntEnum
+from typing import TypeAlias
+
+import cramjam
+
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+#: Bytes that can be read where they lie.
+Buffer: TypeAlias = bytes | bytearray | memoryview | mmap.mmap
+
+#: No batch may unpack to more: a few kilobytes of zeros must not fill the memory.
+DECOMPRESSED_BYTES_MAX = 256 * 1024 * 1024
+
+#: Header of Java's SnappyOutputStream: magic, version 1, oldest compatible version 1.
+_XERIAL_HEADER = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
+_XERIAL_MAGIC_BYTES = 8
+_XERIAL_BLOCK_BYTES = 32 * 1024
+
+#: LZ4 frame: magic, version 1 with independent blocks (Java clients refuse linked ones), blocks of at
+#: most 64 KiB, and the checksum of those two descriptor bytes.
+_LZ4_FRAME_HEADER = b"\x04\x22\x4d\x18\x60\x40\x82"
+_LZ4_BLOCK_BYTES = 64 * 1024
+_LZ4_STORED = 0x80000000
+_LZ4_END = bytes(4)
+
+
+class Compression(IntEnum):
+    """A codec as the low three bits of a batch's attributes name it."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+def compress(codec: Compression, data: Buffer, level: int | None = None) -> bytes:
+    """Pack the records section of a batch; `level` applies to gzip and zstd."""
+    match codec:
+        case Compression.NONE:
+            return bytes(data)
+        case Compression.GZIP:
+            return bytes(cramjam.gzip.compress(data, level))
+        case Compression.SNAPPY:
+            return _compress_xerial(memoryview(data))
+        case Compression.LZ4:
+            return _compress_lz4_frame(memoryview(data))
+        case Compression.ZSTD:
+            return bytes(cramjam.zstd.compress(data, level))
+
+
+def decompress(codec: Compression, data: Buffer, size_max_bytes: int = DECOMPRESSED_BYTES_MAX) -> bytes:
+    """Unpack the records section of a batch.
+
+    :raises KafkaError: CORRUPT_MESSAGE when `data` is not of that codec or unpacks to more than
+        `size_max_bytes`.
+    """
+    try:
+        match codec:
+            case Compression.NONE:
+                return bytes(data)
+            case Compression.GZIP:
+                return _decompress_bounded(cramjam.gzip.decompress_into, data, size_max_bytes)
+            case Compression.SNAPPY:
+                return _decompress_snappy(memoryview(data), size_max_bytes)
+            case Compression.LZ4:
+                return _decompress_bounded(cramjam.lz4.decompress_into, data, size_max_bytes)
+            case Compression.ZSTD:
+                return _decompress_bounded(cramjam.zstd.decompress_into, data, size_max_bytes)
+    except (cramjam.DecompressionError, struct.error) as error:
+        message = f"records compressed with {codec.name.lower()} cannot be unpacked: {error}"
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message) from error
+
+
+def _compress_xerial(data: memoryview) -> bytes:
+    parts = [_XERIAL_HEADER]
+    for start in range(0, len(data), _XERIAL_BLOCK_BYTES):
+        block = bytes(cramjam.snappy.compress_raw(data[start : start + _XERIAL_BLOCK_BYTES]))
+        parts += (struct.pack(">i", len(block)), block)
+    return b"".join(parts)
+
+
+def _compress_lz4_frame(data: memoryview) -> bytes:
+    parts = [_LZ4_FRAME_HEADER]
+    for start in range(0, len(data), _LZ4_BLOCK_BYTES):
+        plain = data[start : start + _LZ4_BLOCK_BYTES]
+        block = bytes(cramjam.lz4.compress_block(plain, store_size=False))
+        if len(block) < len(plain):
+            parts += (struct.pack("<I", len(block)), block)
+        else:
+            parts += (struct.pack("<I", len(plain) | _LZ4_STORED), bytes(plain))
+    parts.append(_LZ4_END)
+    return b"".join(parts)
+
+
+def _decompress_bounded(
+    decompress_into: Callable[[Buffer, mmap.mmap], int], data: Buffer, size_max_bytes: int
+) -> bytes:
+    # An anonymous map costs only the pages that the output touches, so the bound itself is free.
+    with mmap.mmap(-1, size_max_bytes) as output:
+        size_bytes = decompress_into(data, output)
+        return output[:size_bytes]
+
+
+def _decompress_snappy(data: memoryview, size_max_bytes: int) -> bytes:
+    if data[:_XERIAL_MAGIC_BYTES] != _XERIAL_HEADER[:_XERIAL_MAGIC_BYTES]:
+        return _decompress_snappy_block(data, size_max_bytes)
+    position, parts, left_bytes = len(_XERIAL_HEADER), [], size_max_bytes
+    while position < len(data):
+        (block_bytes,) = struct.unpack_from(">i", data, position)
+        position += 4
+        if not 0 <= block_bytes <= len(data) - position:
+            message = f"snappy block of {block_bytes} bytes where {len(data) - position} are left"
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
+        plain = _decompress_snappy_block(data[position : position + block_bytes], left_bytes)
+        parts.append(plain)
+        left_bytes -= len(plain)
+        position += block_bytes
+    return b"".join(parts)
+
+
+def _decompress_snappy_block(data: memoryview, size_max_bytes: int) -> bytes:
+    size_bytes = cramjam.snappy.decompress_raw_len(data)
+    if size_bytes > size_max_bytes:
+        message = f"snappy block unpacks to {size_bytes} bytes, more than the {size_max_bytes} allowed"
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
+    return bytes(cramjam.snappy.decompress_raw(data))
