@@ -1,0 +1,1 @@
+"""Kafka's messages: a module per API, each class with the fields of every version."""

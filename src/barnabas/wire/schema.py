@@ -1,0 +1,199 @@
+"""How a Kafka message is declared: one class per message, with the fields of every version.
+
+A message reads like a dataclass; each field says in which versions it is on the wire:
+
+    class CreatableTopic(Struct):
+        name: str = string(default="")
+        topic_id: bytes = uuid("7+", default=ZERO_UUID)
+
+Handlers so know one shape, whatever the client speaks: a field that a version lacks keeps its default when
+a message is read and is left out when it is written. `barnabas.wire.codec` turns declarations into code.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, cast, dataclass_transform
+
+#: The highest version that any range may name.
+VERSION_MAX = 32_767
+
+
+class Versions(NamedTuple):
+    """An inclusive range of message versions; `first > last` holds none."""
+
+    first: int
+    last: int
+
+    def __contains__(self, version: object) -> bool:
+        return isinstance(version, int) and self.first <= version <= self.last
+
+
+NO_VERSIONS = Versions(0, -1)
+
+
+def versions(text: str) -> Versions:
+    """Read a range as Kafka's message definitions write it: "3+", "0-4", "2" or "none"."""
+    if text == "none":
+        return NO_VERSIONS
+    if text.endswith("+"):
+        return Versions(int(text[:-1]), VERSION_MAX)
+    first, _, last = text.partition("-")
+    return Versions(int(first), int(last or first))
+
+
+class Field(NamedTuple):
+    """One field of a struct: what stands on the wire, and since when."""
+
+    kind: str  #: "int32", "string", "struct", ...; for an array the kind of its elements
+    versions: Versions
+    default: Any
+    nullable: Versions = NO_VERSIONS
+    tag: int | None = None  #: number of the tagged field (KIP-482), in the versions of `tagged`
+    tagged: Versions = NO_VERSIONS
+    is_array: bool = False
+    struct: "type[Struct] | None" = None  #: set when `kind` is "struct"
+    name: str = ""
+
+
+class _Missing:
+    """Stands for an argument that was not given, where None is a value."""
+
+    def __repr__(self) -> str:
+        return "<default>"
+
+
+_MISSING = _Missing()
+
+
+def _specifier(kind: str) -> Callable[..., Any]:
+    def specify(
+        since: str = "0+",
+        *,
+        default: Any,
+        nullable: str = "none",
+        tag: int | None = None,
+        tagged: str | None = None,
+    ) -> Any:
+        tagged_range = NO_VERSIONS if tag is None else versions(tagged or since)
+        return Field(kind, versions(since), default, versions(nullable), tag, tagged_range)
+
+    specify.__name__ = kind
+    return specify
+
+
+boolean = _specifier("bool")
+int8 = _specifier("int8")
+int16 = _specifier("int16")
+uint16 = _specifier("uint16")
+int32 = _specifier("int32")
+uint32 = _specifier("uint32")
+int64 = _specifier("int64")
+float64 = _specifier("float64")
+string = _specifier("string")
+uuid = _specifier("uuid")
+byte_string = _specifier("bytes")
+records = _specifier("records")
+
+
+def nested(
+    struct: "type[Struct]",
+    since: str = "0+",
+    *,
+    default: Any,
+    nullable: str = "none",
+    tag: int | None = None,
+    tagged: str | None = None,
+) -> Any:
+    """A struct within a struct; its default is None or a fresh one."""
+    field = cast(
+        "Field", _specifier("struct")(since, default=default, nullable=nullable, tag=tag, tagged=tagged)
+    )
+    return field._replace(struct=struct)
+
+
+def array(
+    element: "str | type[Struct]",
+    since: str = "0+",
+    *,
+    default: Any,
+    nullable: str = "none",
+    tag: int | None = None,
+    tagged: str | None = None,
+) -> Any:
+    """Many of a primitive kind or of a struct; its default is None or a fresh empty list."""
+    kind = element if isinstance(element, str) else "struct"
+    field = cast("Field", _specifier(kind)(since, default=default, nullable=nullable, tag=tag, tagged=tagged))
+    return field._replace(is_array=True, struct=None if isinstance(element, str) else element)
+
+
+class _StructMeta(type):
+    """Turns declared fields into slots, an initialiser and the tuple FIELDS."""
+
+    def __new__(mcs, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> "_StructMeta":
+        fields = tuple(
+            value._replace(name=key) for key, value in namespace.items() if isinstance(value, Field)
+        )
+        for field in fields:
+            del namespace[field.name]
+        namespace["__slots__"] = tuple(field.name for field in fields)
+        namespace["FIELDS"] = fields
+        if fields:
+            namespace["__init__"] = _initialiser(fields)
+        return super().__new__(mcs, name, bases, namespace)
+
+
+def _initialiser(fields: tuple[Field, ...]) -> Callable[..., None]:
+    """`__init__` with one argument per field, in order; mutable defaults are made anew for each object."""
+    parameters, body, scope = [], [], {"MISSING": _MISSING}
+    for field in fields:
+        fresh = _fresh_default(field)
+        scope[f"default_{field.name}"] = _MISSING if fresh else field.default
+        parameters.append(f"{field.name}=default_{field.name}")
+        if fresh:
+            scope[f"fresh_{field.name}"] = fresh
+            body.append(
+                f"self.{field.name} = fresh_{field.name}() if {field.name} is MISSING else {field.name}"
+            )
+        else:
+            body.append(f"self.{field.name} = {field.name}")
+    source = f"def __init__(self, {', '.join(parameters)}):\n " + "\n ".join(body)
+    exec(source, scope)  # the one way to give a class a signature made of data
+    return cast("Callable[..., None]", scope["__init__"])
+
+
+def _fresh_default(field: Field) -> Any:
+    if field.default is None:
+        return None
+    if field.is_array:
+        return list
+    return field.struct
+
+
+@dataclass_transform(
+    field_specifiers=(
+        boolean, int8, int16, uint16, int32, uint32, int64, float64,
+        string, uuid, byte_string, records, nested, array,
+    )
+)  # fmt: skip
+class Struct(metaclass=_StructMeta):
+    """A message, or a part of one. Compared and printed by its fields."""
+
+    FIELDS: tuple[Field, ...]
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(getattr(self, field.name) == getattr(other, field.name) for field in self.FIELDS)
+
+    __hash__ = None  # type: ignore[assignment]  # fields may be assigned to
+
+    def __repr__(self) -> str:
+        inner = ", ".join(f"{field.name}={getattr(self, field.name)!r}" for field in self.FIELDS)
+        return f"{type(self).__name__}({inner})"
+
+
+class Message(Struct):
+    """A request, a response, or a record of an internal topic: a struct that stands on its own."""
+
+    API_KEY = -1  #: -1 for what is not an API
+    VERSIONS = NO_VERSIONS
+    FLEXIBLE = NO_VERSIONS  #: versions with compact lengths and tagged fields (KIP-482)

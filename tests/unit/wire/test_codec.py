@@ -1,0 +1,181 @@
+"""Every message at every version agrees with kio, which has its layouts from Kafka by another road."""
+
+import random
+from importlib import import_module
+
+import pytest
+from kio.schema.index import schema_name_map
+from kio.serial import entity_reader, entity_writer
+from kio.static.constants import EntityType
+
+from barnabas.wire.codec import Malformed, decode, encode, encode_parts
+from barnabas.wire.messages.api_versions import ApiVersionsRequest
+from barnabas.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from barnabas.wire.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from barnabas.wire.messages.index import APIS
+from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.wire.schema import Field, Message, Struct
+
+RANGES = {
+    "int8": (-128, 127), "int16": (-(2**15), 2**15 - 1), "uint16": (0, 2**16 - 1), "int32": (-(2**31), 2**31 - 1),
+    "uint32": (0, 2**32 - 1), "int64": (-(2**63), 2**63 - 1),
+}  # fmt: skip
+
+
+def messages() -> list[type[Message]]:
+    found = []
+    for module_name, api_name in APIS.values():
+        module = import_module(f"barnabas.wire.messages.{module_name}")
+        found += [getattr(module, f"{api_name}Request"), getattr(module, f"{api_name}Response")]
+    return found
+
+
+def random_value(field: Field, version: int, dice: random.Random):
+    if "error_code" in field.name:
+        return dice.randrange(0, 100)
+    if field.kind == "struct":
+        return random_struct(field.struct, version, dice)
+    if field.name.endswith(("_ms", "timestamp")) or field.name in ("start_time", "retention_time"):
+        return dice.randrange(0, 2**31 - 1)
+    if field.kind in RANGES:
+        return dice.choice([*RANGES[field.kind], dice.randint(*RANGES[field.kind]), 0])
+    if field.kind == "bool":
+        return dice.random() < 0.5
+    if field.kind == "float64":
+        return dice.uniform(-1e9, 1e9)
+    if field.kind == "uuid":
+        return dice.randbytes(16)
+    if field.kind == "string":
+        return "".join(dice.choices("aZ.é→🙂 -_", k=dice.choice([0, 1, 30, 200])))
+    return dice.randbytes(dice.choice([0, 1, 300]))
+
+
+def random_struct(struct: type[Struct], version: int, dice: random.Random) -> Struct:
+    made = struct()
+    for field in struct.FIELDS:
+        if version not in field.versions:
+            continue
+        if version in field.nullable and dice.random() < 0.3:
+            setattr(made, field.name, None)
+        elif field.is_array:
+            setattr(
+                made, field.name, [random_value(field, version, dice) for _ in range(dice.choice([0, 1, 3]))]
+            )
+        else:
+            setattr(made, field.name, random_value(field, version, dice))
+    return made
+
+
+def kio_entity(message: type[Message], version: int):
+    module_name, api_name = APIS[message.API_KEY]
+    is_request = message.__name__.endswith("Request")
+    path = schema_name_map[module_name][version][EntityType.request if is_request else EntityType.response]
+    module, _, name = path.partition(":")
+    return getattr(import_module(module), name)
+
+
+@pytest.mark.parametrize("message", messages(), ids=lambda message: message.__name__)
+def test_bytes_of_every_version_are_read_and_written_alike_by_kio(message):
+    dice = random.Random(message.__name__)
+    known = schema_name_map[APIS[message.API_KEY][0]]
+    for version in range(message.VERSIONS.first, message.VERSIONS.last + 1):
+        for _ in range(12):
+            original = random_struct(message, version, dice)
+            encoded = bytes(encode(original, version))
+            assert decode(message, version, encoded) == original
+            assert decode(message, version, memoryview(encoded)) == original
+            if version in known:
+                entity = kio_entity(message, version)
+                value, size = entity_reader(entity)(encoded, 0)
+                assert size == len(encoded)
+                assert _written_by_kio(entity, value) == encoded
+
+
+def _written_by_kio(entity, value) -> bytes:
+    import io
+
+    buffer = io.BytesIO()
+    entity_writer(entity)(buffer, value)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("message", messages(), ids=lambda message: message.__name__)
+def test_bytes_cut_short_anywhere_are_malformed_and_nothing_else(message):
+    dice = random.Random(message.__name__)
+    for version in {message.VERSIONS.first, message.VERSIONS.last}:
+        encoded = bytes(encode(random_struct(message, version, dice), version))
+        for size in range(len(encoded)):
+            try:
+                decode(message, version, encoded[:size])
+            except Malformed as error:
+                assert message.__name__ in str(error)
+
+
+def test_random_bytes_are_read_or_malformed_and_never_take_memory_they_do_not_hold():
+    dice = random.Random(0)
+    for _ in range(5_000):
+        message = dice.choice((MetadataRequest, CreateTopicsRequest, ProduceRequest))
+        version = dice.randint(message.VERSIONS.first, message.VERSIONS.last)
+        garbage = dice.randbytes(dice.randrange(60))
+        try:
+            decode(message, version, garbage)
+        except Malformed:
+            continue
+
+
+def test_fields_that_a_version_lacks_keep_their_default():
+    request = CreateTopicsRequest(topics=[CreatableTopic(name="a", num_partitions=2)], validate_only=True)
+    assert decode(CreateTopicsRequest, 0, encode(request, 0)).validate_only is False
+    assert decode(CreateTopicsRequest, 1, encode(request, 1)).validate_only is True
+
+
+def test_unknown_tagged_fields_are_skipped():
+    request = bytes(encode(ApiVersionsRequest(client_software_name="x", client_software_version="1"), 4))
+    assert request.endswith(b"\x00")
+    tagged = request[:-1] + b"\x01\x63\x02ab"
+    assert decode(ApiVersionsRequest, 4, tagged).client_software_name == "x"
+
+
+def test_a_null_and_an_empty_topic_list_are_told_apart():
+    for version in range(1, 14):
+        assert decode(MetadataRequest, version, encode(MetadataRequest(topics=None), version)).topics is None
+        assert decode(MetadataRequest, version, encode(MetadataRequest(topics=[]), version)).topics == []
+
+
+def test_null_where_the_protocol_forbids_it_is_malformed():
+    with pytest.raises(Malformed, match="null where the array topics must be"):
+        decode(CreateTopicsRequest, 4, b"\xff\xff\xff\xff\x00\x00\x00\x00\x00")
+
+
+def test_a_huge_array_count_is_refused_before_anything_is_allocated():
+    with pytest.raises(Malformed, match="2147483647 elements"):
+        decode(MetadataRequest, 1, b"\x7f\xff\xff\xff")
+
+
+def test_record_data_is_a_view_of_the_buffer_it_was_read_from():
+    data = PartitionProduceData(index=0, records=b"record bytes")
+    encoded = encode(ProduceRequest(topic_data=[TopicProduceData(name="t", partition_data=[data])]), 9)
+    buffer = memoryview(encoded)
+    records = decode(ProduceRequest, 9, buffer).topic_data[0].partition_data[0].records
+    assert isinstance(records, memoryview)
+    encoded[encoded.index(b"record") : encoded.index(b"record") + 6] = b"RECORD"
+    assert bytes(records) == b"RECORD bytes"
+
+
+def test_record_data_is_spliced_into_parts_without_being_copied():
+    records = memoryview(b"x" * 1000)
+    partitions = [PartitionData(partition_index=i, records=records[: 10 * i]) for i in range(4)]
+    response = FetchResponse(responses=[FetchableTopicResponse(topic="t", partitions=partitions)])
+    for version in (4, 11, 12, 18):
+        parts = encode_parts(response, version, bytearray(b"head"))
+        assert b"".join(parts) == b"head" + encode(response, version)
+        assert [
+            part.nbytes for part in parts if isinstance(part, memoryview) and part.obj is records.obj
+        ] == [10, 20, 30]
+
+
+def test_messages_are_compared_and_printed_by_their_fields():
+    assert MetadataRequestTopic(name="a") == MetadataRequestTopic(name="a")
+    assert MetadataRequestTopic(name="a") != MetadataRequestTopic(name="b")
+    assert "name='a'" in repr(MetadataRequestTopic(name="a"))
