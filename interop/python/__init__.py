@@ -1,0 +1,1 @@
+"""One small program for each Python client (and kcat), all speaking JSON lines."""

@@ -1,0 +1,184 @@
+"""confluent-kafka (librdkafka) as a JSON-lines program: ``python -m interop.python.confluent HOST:PORT``."""
+# mypy: disable-error-code="attr-defined, no-untyped-call"
+
+import sys
+import time
+from typing import Any
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import (
+    AdminClient,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
+
+from interop.python.lines import (
+    PATIENCE_S,
+    Record,
+    TimedOut,
+    decode,
+    encode,
+    encode_headers,
+    operation,
+    serve,
+)
+
+BOOTSTRAP = sys.argv[1]
+admin = AdminClient({"bootstrap.servers": BOOTSTRAP})
+
+
+@operation
+def metadata(topic: str | None = None) -> object:
+    found = admin.list_topics(topic, timeout=PATIENCE_S)
+    for each in found.topics.values():
+        if each.error is not None:
+            raise KafkaException(each.error)
+    return {
+        "brokers": [f"{broker.host}:{broker.port}" for broker in found.brokers.values()],
+        "topics": {name: sorted(each.partitions) for name, each in found.topics.items()},
+    }
+
+
+@operation
+def create_topic(topic: str, partitions: int, configs: dict[str, str]) -> None:
+    _only(admin.create_topics([NewTopic(topic, partitions, config=configs)]))
+
+
+@operation
+def delete_topic(topic: str) -> None:
+    _only(admin.delete_topics([topic]))
+
+
+@operation
+def create_partitions(topic: str, count: int) -> None:
+    _only(admin.create_partitions([NewPartitions(topic, count)]))
+
+
+@operation
+def topic_configs(topic: str) -> object:
+    return _configs(ConfigResource(ResourceType.TOPIC, topic))
+
+
+@operation
+def broker_configs(broker: int) -> object:
+    return _configs(ConfigResource(ResourceType.BROKER, str(broker)))
+
+
+def _configs(resource: ConfigResource) -> object:
+    return {name: entry.value for name, entry in _only(admin.describe_configs([resource])).items()}
+
+
+@operation
+def produce(topic: str, partition: int, records: list[Record], codec: str, idempotent: bool) -> object:
+    producer = Producer(
+        {
+            "bootstrap.servers": BOOTSTRAP,
+            "compression.type": codec,
+            "enable.idempotence": idempotent,
+            "linger.ms": 50,
+        }
+    )
+    delivered: list[int] = []
+
+    def on_delivery(error: Any, message: Message) -> None:
+        if error is not None:
+            raise KafkaException(error)
+        delivered.append(message.offset() or 0)
+
+    for record in records:
+        producer.produce(
+            topic,
+            encode(record.value),
+            encode(record.key),
+            partition,
+            on_delivery=on_delivery,
+            timestamp=record.timestamp or 0,
+            headers=[*encode_headers(record)],
+        )
+    if producer.flush(PATIENCE_S):
+        raise TimedOut(f"{len(records) - len(delivered)} of {len(records)} records not delivered")
+    return delivered
+
+
+@operation
+def consume(topic: str, partition: int, count: int, timestamp: int | None = None) -> list[Record]:
+    consumer = Consumer({"bootstrap.servers": BOOTSTRAP, "group.id": "assigned", "enable.auto.commit": False})
+    try:
+        consumer.assign([_start(consumer, topic, partition, timestamp)])
+        return _read(consumer, count)
+    finally:
+        consumer.close()
+
+
+def _start(consumer: Consumer, topic: str, partition: int, timestamp: int | None) -> TopicPartition:
+    if timestamp is None:
+        return TopicPartition(topic, partition, OFFSET_BEGINNING)
+    wanted = TopicPartition(topic, partition, timestamp)
+    return consumer.offsets_for_times([wanted], timeout=PATIENCE_S)[0]
+
+
+def _read(consumer: Consumer, count: int) -> list[Record]:
+    read: list[Record] = []
+    deadline_s = time.monotonic() + PATIENCE_S
+    while len(read) < count:
+        if time.monotonic() > deadline_s:
+            raise TimedOut(f"{len(read)} of {count} records read")
+        message = consumer.poll(0.5)
+        if message is not None and message.error() is not None:
+            raise KafkaException(message.error())
+        if message is not None:
+            read.append(_record(message))
+    return read
+
+
+def _record(message: Message) -> Record:
+    headers = [(name, decode(value)) for name, value in list[Any](message.headers() or [])]
+    _kind, timestamp = message.timestamp()
+    return Record(decode(message.key()), decode(message.value()), headers, timestamp, message.offset())
+
+
+@operation
+def offsets(topic: str, partition: int) -> object:
+    return {
+        "earliest": _list_offset(topic, partition, OffsetSpec.earliest()),
+        "latest": _list_offset(topic, partition, OffsetSpec.latest()),
+    }
+
+
+@operation
+def offset_at(topic: str, partition: int, timestamp: int) -> object:
+    found = _list_offset(topic, partition, OffsetSpec.for_timestamp(timestamp))
+    return None if found < 0 else found
+
+
+def _list_offset(topic: str, partition: int, spec: OffsetSpec) -> int:
+    return int(_only(admin.list_offsets({TopicPartition(topic, partition): spec})).offset)
+
+
+@operation
+def delete_records(topic: str, partition: int, before: int) -> object:
+    return _only(admin.delete_records([TopicPartition(topic, partition, before)])).low_watermark
+
+
+def _only(futures: dict[Any, Any]) -> Any:
+    (future,) = futures.values()
+    return future.result(PATIENCE_S)
+
+
+def name_of(error: Exception) -> str:
+    """librdkafka's name for the error, as ``KafkaError.name()`` gives it."""
+    return error.args[0].name() if isinstance(error, KafkaException) else type(error).__name__
+
+
+if __name__ == "__main__":
+    serve(name_of)

@@ -1,0 +1,81 @@
+"""The form every client program has: a JSON command on each input line, its answer on an output line.
+
+A command is ``{"do": NAME, ...arguments}``; an answer is ``{"ok": RESULT}`` or, when the client raised,
+``{"error": NAME, "message": TEXT}`` with the error's name as that client's users see it. interop/README.md
+lists the commands and their results.
+"""
+
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+#: How long a client waits for what it was promised: records, a delivery, an answer.
+PATIENCE_S = 20.0
+
+Operation = Callable[..., object]
+_operations: dict[str, Operation] = {}
+
+
+@dataclass
+class Record:
+    """A record as the commands carry it: text or null key and value, headers in order."""
+
+    key: str | None
+    value: str | None
+    headers: list[tuple[str, str | None]] = field(default_factory=list)
+    timestamp: int | None = None  #: milliseconds; None leaves it to the client
+    offset: int | None = None
+
+
+class TimedOut(Exception):
+    """The client did not give what was promised within PATIENCE_S."""
+
+
+def encode(text: str | None) -> bytes | None:
+    """Text as the bytes on the wire; null stays null."""
+    return None if text is None else text.encode()
+
+
+def decode(data: bytes | str | None) -> str | None:
+    """Bytes from the wire as text; null stays null."""
+    return data.decode() if isinstance(data, bytes) else data
+
+
+def encode_headers(record: Record) -> list[tuple[str, bytes | None]]:
+    """A record's headers as the Python clients take them."""
+    return [(name, encode(value)) for name, value in record.headers]
+
+
+def operation(function: Operation) -> Operation:
+    """Make ``function`` the answer to the command of its name."""
+    _operations[function.__name__] = function
+    return function
+
+
+def serve(name_of: Callable[[Exception], str]) -> None:
+    """Answer every command on standard input until it ends."""
+    for line in sys.stdin:
+        print(json.dumps(_answer(json.loads(line), name_of)), flush=True)
+
+
+def _answer(command: dict[str, Any], name_of: Callable[[Exception], str]) -> dict[str, object]:
+    function = _operations[command.pop("do")]
+    if "records" in command:
+        command["records"] = [Record(**each) for each in command["records"]]
+    try:
+        return {"ok": _plain(function(**command))}
+    except Exception as error:
+        return {"error": name_of(error), "message": str(error)}
+
+
+def _plain(result: object) -> object:
+    if isinstance(result, list) and result and isinstance(result[0], Record):
+        return [asdict(record) for record in result]
+    return result
+
+
+def class_name(error: Exception) -> str:
+    """An error's name when the client has a class for each error."""
+    return type(error).__name__
