@@ -1,0 +1,21 @@
+"""Broker keys that only Barnabas has."""
+
+from barnabas.config.definition import ConfigKey
+from barnabas.config.validators import NonNull, OneOfIgnoreCase
+from barnabas.config.vocabulary import BOOLEAN, HONOURED, READ_ONLY, STRING
+
+# fmt: off
+BARNABAS_KEYS = (
+    ConfigKey("barnabas.metrics.listener", STRING, "", NonNull(), READ_ONLY, HONOURED,
+              "Where metrics are served to Prometheus under /metrics, as HOST:PORT; empty for nowhere.",
+              since="Barnabas"),
+    ConfigKey("barnabas.tracing.enable", BOOLEAN, False, None, READ_ONLY, HONOURED,
+              "Whether operations are traced with OpenTelemetry.", since="Barnabas"),
+    ConfigKey("barnabas.log.format", STRING, "console", OneOfIgnoreCase(("console", "json")), READ_ONLY,
+              HONOURED, "Whether log lines are for people (console) or for machines (json).",
+              since="Barnabas"),
+    ConfigKey("barnabas.log.level", STRING, "info",
+              OneOfIgnoreCase(("debug", "info", "warning", "error", "critical")), READ_ONLY, HONOURED,
+              "Log lines of less weight than this are left out.", since="Barnabas"),
+)
+# fmt: on

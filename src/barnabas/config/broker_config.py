@@ -1,0 +1,215 @@
+"""A broker's configuration: typed, immutable, and aware of where each value came from."""
+
+from collections.abc import Mapping
+
+from barnabas.config.broker_keys import BROKER_KEYS, LISTENER_PREFIX, broker_synonyms, listener_base
+from barnabas.config.class_names import CLASS_KEYS, resolve_class
+from barnabas.config.definition import ConfigKey, Value
+from barnabas.config.listeners import (
+    Listener,
+    SecurityProtocol,
+    advertise,
+    check_ports,
+    parse_endpoints,
+    parse_protocol_map,
+)
+from barnabas.config.quota_keys import BROKER_QUOTA_KEYS
+from barnabas.config.values import parse_value
+
+#: Listener names that are themselves the names of protocols other than PLAINTEXT.
+_PROTECTED = frozenset(SecurityProtocol.__members__) - {"PLAINTEXT"}
+
+
+def find_broker_key(name: str) -> ConfigKey | None:
+    """The definition of a broker key, dynamic-only and listener-prefixed ones included."""
+    key = BROKER_KEYS.get(name) or BROKER_QUOTA_KEYS.get(name)
+    if key is None and (base := listener_base(name)):
+        key = BROKER_KEYS.get(base)
+    return key
+
+
+class BrokerConfig:
+    """What `originals` set and, for the rest, the defaults.
+
+    Read a value with the getter of its type; asking for another type, or for an unknown key, is our own bug.
+
+    :raises ConfigError: When a value is not valid, or the listeners make no sense together.
+    """
+
+    __slots__ = ("_values", "controller_listeners", "listeners", "originals")
+
+    #: What was set, as text, by key; unknown keys included.
+    originals: Mapping[str, str]
+    #: Where the broker listens for clients and brokers.
+    listeners: tuple[Listener, ...]
+    #: KRaft controller listeners: accepted, never opened.
+    controller_listeners: tuple[Listener, ...]
+
+    def __init__(self, originals: Mapping[str, str]) -> None:
+        self.originals = _with_node_id(originals)
+        self._values = {
+            name: parse_value(key._replace(name=name), text)
+            for name, text in self.originals.items()
+            if (key := find_broker_key(name))
+        }
+        self._check_classes()
+        self._set_listeners()
+
+    def _check_classes(self) -> None:
+        for name in CLASS_KEYS:
+            value = self._values.get(name)
+            for class_name in value if isinstance(value, tuple) else (value,):
+                if isinstance(class_name, str):
+                    resolve_class(name, class_name)
+
+    def _set_listeners(self) -> None:
+        protocols = self.security_protocols()
+        entries = self.items("listeners")
+        every = parse_endpoints("listeners", entries, protocols)
+        check_ports(entries, every)
+        advertised_entries = self.items_or_none("advertised.listeners")
+        advertised = (
+            None
+            if advertised_entries is None
+            else parse_endpoints("advertised.listeners", advertised_entries, protocols)
+        )
+        controllers = self._controller_names()
+        self.controller_listeners = tuple(each for each in every if each.name in controllers)
+        self.listeners = tuple(
+            advertise(
+                [each for each in every if each.name not in controllers],
+                advertised and [each for each in advertised if each.name not in controllers],
+            )
+        )
+
+    def _controller_names(self) -> set[str]:
+        return {name.upper() for name in self.items("controller.listener.names")}
+
+    def security_protocols(self) -> dict[str, SecurityProtocol]:
+        """The security protocol of each listener name.
+
+        Controller listeners are PLAINTEXT when nobody set a map and no listener is protected, as in Kafka.
+        """
+        key = "listener.security.protocol.map"
+        protocols = parse_protocol_map(key, self.text(key))
+        controllers = self._controller_names()
+        names = controllers.union(entry.partition(":")[0].upper() for entry in self.items("listeners"))
+        if key not in self.originals and names.isdisjoint(_PROTECTED):
+            protocols.update(dict.fromkeys(controllers, SecurityProtocol.PLAINTEXT))
+        return protocols
+
+    def value(self, name: str) -> Value:
+        """The parsed value of a key, None when it has none."""
+        if name in self._values:
+            return self._values[name]
+        key = find_broker_key(name)
+        assert key is not None, f"{name} is not a configuration key"
+        return self.value(key.name) if key.name != name else key.default
+
+    def is_set(self, name: str) -> bool:
+        """Whether somebody set the key, whatever the value."""
+        return name in self.originals
+
+    def boolean(self, name: str) -> bool:
+        """The value of a BOOLEAN key."""
+        value = self.value(name)
+        assert isinstance(value, bool), (name, value)
+        return value
+
+    def integer(self, name: str) -> int:
+        """The value of a SHORT, INT or LONG key that has one."""
+        value = self.value(name)
+        assert type(value) is int, (name, value)
+        return value
+
+    def integer_or_none(self, name: str) -> int | None:
+        """The value of a SHORT, INT or LONG key."""
+        value = self.value(name)
+        assert value is None or type(value) is int, (name, value)
+        return value
+
+    def number(self, name: str) -> float:
+        """The value of a DOUBLE key."""
+        value = self.value(name)
+        assert isinstance(value, float), (name, value)
+        return value
+
+    def text(self, name: str) -> str:
+        """The value of a STRING, CLASS or PASSWORD key that has one."""
+        value = self.value(name)
+        assert isinstance(value, str), (name, value)
+        return value
+
+    def text_or_none(self, name: str) -> str | None:
+        """The value of a STRING, CLASS or PASSWORD key."""
+        value = self.value(name)
+        assert value is None or isinstance(value, str), (name, value)
+        return value
+
+    def items(self, name: str) -> tuple[str, ...]:
+        """The value of a LIST key that has one."""
+        value = self.value(name)
+        assert isinstance(value, tuple), (name, value)
+        return value
+
+    def items_or_none(self, name: str) -> tuple[str, ...] | None:
+        """The value of a LIST key."""
+        value = self.value(name)
+        assert value is None or isinstance(value, tuple), (name, value)
+        return value
+
+    def part(self, name: str) -> str:
+        """The built-in part or Python class that a class key names; empty for none (see `class_names`)."""
+        return resolve_class(name, self.text_or_none(name) or "")
+
+    @property
+    def node_id(self) -> int:
+        """The number of this broker."""
+        return self.integer("node.id")
+
+    @property
+    def log_dirs(self) -> tuple[str, ...]:
+        """The log directories: log.dirs, or else log.dir."""
+        return self.items_or_none("log.dirs") or self.items("log.dir")
+
+    @property
+    def inter_broker_listener_name(self) -> str:
+        """The listener over which brokers speak with one another."""
+        name = self.text_or_none("inter.broker.listener.name")
+        return (name or self.text("security.inter.broker.protocol")).upper()
+
+    def for_listener(self, listener_name: str) -> "BrokerConfig":
+        """This configuration as one listener sees it: its own values over the common ones."""
+        prefix = f"{LISTENER_PREFIX}{listener_name.lower()}."
+        own = {
+            name.removeprefix(prefix): text
+            for name, text in self.originals.items()
+            if name.startswith(prefix)
+        }
+        return BrokerConfig({**self.originals, **own}) if own else self
+
+    def with_dynamic(
+        self, dynamic_broker: Mapping[str, str], dynamic_default: Mapping[str, str]
+    ) -> "BrokerConfig":
+        """This configuration under dynamic values: those of this broker over those of the whole cluster.
+
+        A dynamic value hides static ones of its synonyms: log.retention.hours set so beats log.retention.ms.
+        """
+        if not dynamic_broker and not dynamic_default:
+            return self
+        merged = dict(self.originals)
+        for dynamic in (dynamic_default, dynamic_broker):
+            for name, text in dynamic.items():
+                for synonym in broker_synonyms(name, with_listeners=False):
+                    merged.pop(synonym, None)
+                merged[name] = text
+        return BrokerConfig(merged)
+
+
+def _with_node_id(originals: Mapping[str, str]) -> dict[str, str]:
+    """node.id and broker.id are one: the one that is set gives the other its value."""
+    merged = dict(originals)
+    for name, other in (("node.id", "broker.id"), ("broker.id", "node.id")):
+        if name in originals:
+            merged.setdefault(other, originals[name])
+    return merged

@@ -1,0 +1,73 @@
+"""Class names in configurations: Apache Kafka's own stand for what is built in, Python's are kept."""
+
+from typing import NamedTuple
+
+from barnabas.config.definition import ConfigError
+
+_ASSIGNORS = "org.apache.kafka.coordinator.group.assignor."
+_SECURITY = "org.apache.kafka.common.security."
+
+
+class ClassKey(NamedTuple):
+    """What a key takes: names of built-in parts by class name, and classes of the user's own in Python."""
+
+    built_in: dict[str, str]
+    python_ok: bool = False
+
+
+#: The keys whose class acts in Barnabas; other CLASS keys take any name.
+CLASS_KEYS = {
+    "authorizer.class.name": ClassKey(
+        {"org.apache.kafka.metadata.authorizer.StandardAuthorizer": "standard"}, python_ok=True
+    ),
+    "principal.builder.class": ClassKey(
+        {f"{_SECURITY}authenticator.DefaultKafkaPrincipalBuilder": "default"}
+    ),
+    "create.topic.policy.class.name": ClassKey({}, python_ok=True),
+    "alter.config.policy.class.name": ClassKey({}, python_ok=True),
+    "replica.selector.class": ClassKey(
+        {
+            "org.apache.kafka.common.replica.LeaderSelector": "leader",
+            "org.apache.kafka.common.replica.RackAwareReplicaSelector": "rack-aware",
+        }
+    ),
+    "group.consumer.assignors": ClassKey(
+        {
+            "uniform": "uniform",
+            "range": "range",
+            f"{_ASSIGNORS}UniformAssignor": "uniform",
+            f"{_ASSIGNORS}RangeAssignor": "range",
+        },
+        python_ok=True,
+    ),
+    "group.share.assignors": ClassKey(
+        {"simple": "simple", f"{_ASSIGNORS}SimpleAssignor": "simple"}, python_ok=True
+    ),
+}
+
+
+def resolve_class(key: str, class_name: str) -> str:
+    """The built-in part that `class_name` stands for, or the Python class `package.module:Class` itself.
+
+    :raises ConfigError: When the key acts in Barnabas and the class is neither.
+    """
+    known = CLASS_KEYS.get(key)
+    if known is None or not class_name:
+        return class_name
+    if class_name in known.built_in:
+        return known.built_in[class_name]
+    if known.python_ok and _is_python_class(class_name):
+        return class_name
+    raise ConfigError(key, class_name, f"must be {_valid(known)}")
+
+
+def _is_python_class(class_name: str) -> bool:
+    module, colon, qualified_name = class_name.partition(":")
+    return bool(colon) and all(part.isidentifier() for part in f"{module}.{qualified_name}".split("."))
+
+
+def _valid(known: ClassKey) -> str:
+    names = list(known.built_in)
+    if known.python_ok:
+        names.append("a Python class as package.module:Class (a Java class cannot be loaded)")
+    return " or ".join(names)

@@ -1,0 +1,200 @@
+"""What DescribeConfigs says: each key with its value, where it comes from, and what stands behind it."""
+
+import enum
+from collections.abc import Container, Iterable, Mapping
+from typing import NamedTuple
+
+from barnabas.config.broker_config import BrokerConfig, find_broker_key
+from barnabas.config.broker_keys import BROKER_KEYS, broker_synonyms
+from barnabas.config.definition import ConfigKey, ConfigType, UpdateMode
+from barnabas.config.topic_keys import TOPIC_KEYS
+from barnabas.config.topics import effective_values
+from barnabas.config.values import format_value
+
+
+class ConfigSource(enum.IntEnum):
+    """The `config_source` numbers of DescribeConfigs (KIP-226)."""
+
+    TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+    DYNAMIC_BROKER_LOGGER_CONFIG = 6
+    CLIENT_METRICS_CONFIG = 7
+    GROUP_CONFIG = 8
+
+
+class ConfigSynonym(NamedTuple):
+    """A name under which a value is set. `value` is None when it is sensitive."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+class ConfigEntry(NamedTuple):
+    """One key of a resource. `value` is None when there is none or it is sensitive."""
+
+    name: str
+    value: str | None
+    read_only: bool
+    source: ConfigSource
+    is_sensitive: bool
+    synonyms: tuple[ConfigSynonym, ...]
+    config_type: ConfigType
+    documentation: str | None
+
+    @property
+    def is_default(self) -> bool:
+        """Whether nobody set the value (`is_default` of version 0)."""
+        return self.source is ConfigSource.DEFAULT_CONFIG
+
+
+class _Layer(NamedTuple):
+    """Values of one source, as text."""
+
+    source: ConfigSource
+    values: Mapping[str, str]
+
+
+def describe_topic(
+    broker_config: BrokerConfig,
+    overrides: Mapping[str, str],
+    dynamic_broker: Mapping[str, str] | None = None,
+    dynamic_default: Mapping[str, str] | None = None,
+    names: Container[str] | None = None,
+) -> list[ConfigEntry]:
+    """The keys of a topic in the order of their names; those in `names`, or all when it is None.
+
+    A topic's own value comes first among the synonyms, then those of the broker key that gives the default.
+    """
+    broker = broker_config.with_dynamic(dynamic_broker or {}, dynamic_default or {})
+    layers = _broker_layers(broker_config, dynamic_broker or {}, dynamic_default or {})
+    values = effective_values(broker, overrides)
+    wanted = [name for name in values if TOPIC_KEYS[name].listed or name in overrides]
+    return [
+        _topic_entry(TOPIC_KEYS[name], format_value(values[name]), name in overrides, layers)
+        for name in wanted
+        if names is None or name in names
+    ]
+
+
+def _topic_entry(key: ConfigKey, value: str | None, overridden: bool, layers: list[_Layer]) -> ConfigEntry:
+    synonyms = _broker_key_synonyms(key.synonyms[0].name, layers) if key.synonyms else ()
+    if overridden:
+        synonyms = (ConfigSynonym(key.name, value, ConfigSource.TOPIC_CONFIG), *synonyms)
+    return ConfigEntry(
+        name=key.name,
+        value=value,
+        read_only=False,
+        source=_first_source(synonyms),
+        is_sensitive=False,
+        synonyms=synonyms,
+        config_type=key.type,
+        documentation=key.documentation,
+    )
+
+
+def describe_broker(
+    broker_config: BrokerConfig,
+    dynamic_broker: Mapping[str, str] | None = None,
+    dynamic_default: Mapping[str, str] | None = None,
+    names: Container[str] | None = None,
+) -> list[ConfigEntry]:
+    """The keys of a broker in the order of their names; those in `names`, or all when it is None.
+
+    Internal keys and names that are no keys are shown when they are set; the latter count as sensitive.
+
+    :param broker_config: The static configuration; the dynamic values come beside it.
+    """
+    broker = broker_config.with_dynamic(dynamic_broker or {}, dynamic_default or {})
+    layers = _broker_layers(broker_config, dynamic_broker or {}, dynamic_default or {})
+    listed = {name for name, key in BROKER_KEYS.items() if key.listed}
+    return [
+        _broker_entry(name, _shown_value(broker, name), _broker_key_synonyms(name, layers))
+        for name in _wanted(listed | set(broker.originals), names)
+    ]
+
+
+def describe_broker_default(
+    dynamic_default: Mapping[str, str], names: Container[str] | None = None
+) -> list[ConfigEntry]:
+    """The dynamic values for every broker of the cluster: the broker resource with an empty name."""
+    layers = [_Layer(ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, dynamic_default)]
+    return [
+        _broker_entry(name, dynamic_default[name], _broker_key_synonyms(name, layers))
+        for name in _wanted(dynamic_default, names)
+    ]
+
+
+def _wanted(candidates: Iterable[str], names: Container[str] | None) -> list[str]:
+    return sorted(name for name in candidates if names is None or name in names)
+
+
+def _shown_value(broker: BrokerConfig, name: str) -> str | None:
+    """Known keys are shown as parsed; others, and listener-prefixed ones, as they were written."""
+    return format_value(broker.value(name)) if name in BROKER_KEYS else broker.originals[name]
+
+
+def _broker_entry(name: str, value: str | None, synonyms: tuple[ConfigSynonym, ...]) -> ConfigEntry:
+    key = find_broker_key(name)
+    sensitive = _is_sensitive(name)
+    dynamic = key is not None and key.name == name and key.mode is not UpdateMode.READ_ONLY
+    return ConfigEntry(
+        name=name,
+        value=None if sensitive else value,
+        read_only=not dynamic,
+        source=_first_source(synonyms),
+        is_sensitive=sensitive,
+        synonyms=synonyms,
+        config_type=key.type if key else ConfigType.UNKNOWN,
+        documentation=key.documentation if key else None,
+    )
+
+
+def _is_sensitive(name: str) -> bool:
+    key = find_broker_key(name)
+    return key is None or key.sensitive
+
+
+def _broker_layers(
+    broker_config: BrokerConfig, dynamic_broker: Mapping[str, str], dynamic_default: Mapping[str, str]
+) -> list[_Layer]:
+    return [
+        _Layer(ConfigSource.DYNAMIC_BROKER_CONFIG, dynamic_broker),
+        _Layer(ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, dynamic_default),
+        _Layer(ConfigSource.STATIC_BROKER_CONFIG, broker_config.originals),
+    ]
+
+
+def _broker_key_synonyms(name: str, layers: list[_Layer]) -> tuple[ConfigSynonym, ...]:
+    """Every place that gives `name` a value, the strongest first.
+
+    Kafka leaves out what comes before the name itself, and so all of it when the name is set nowhere.
+    """
+    names = broker_synonyms(name, with_listeners=True)
+    sensitive = _is_sensitive(name)
+    every = [
+        ConfigSynonym(synonym, None if sensitive else layer.values[synonym], layer.source)
+        for layer in layers
+        for synonym in names
+        if synonym in layer.values
+    ]
+    if layers[-1].source is ConfigSource.STATIC_BROKER_CONFIG:
+        every += _default_synonyms(names, sensitive)
+    start = next((index for index, synonym in enumerate(every) if synonym.name == name), len(every))
+    return tuple(every[start:])
+
+
+def _default_synonyms(names: Iterable[str], sensitive: bool) -> list[ConfigSynonym]:
+    defaults = [(name, format_value(BROKER_KEYS[name].default)) for name in names if name in BROKER_KEYS]
+    return [
+        ConfigSynonym(name, None if sensitive else text, ConfigSource.DEFAULT_CONFIG)
+        for name, text in defaults
+        if text is not None
+    ]
+
+
+def _first_source(synonyms: tuple[ConfigSynonym, ...]) -> ConfigSource:
+    return synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG

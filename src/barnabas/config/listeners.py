@@ -1,0 +1,125 @@
+"""Listeners: parsing `listeners`, `advertised.listeners` and `listener.security.protocol.map`."""
+
+import enum
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from barnabas.config.definition import ConfigError
+
+_ENDPOINT = r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]+)"
+_EVERY_INTERFACE = "0.0.0.0"
+_PORT_MAX = 65535
+
+
+class SecurityProtocol(enum.IntEnum):
+    """How a listener protects and authenticates its connections, by Kafka's numbers."""
+
+    PLAINTEXT = 0
+    SSL = 1
+    SASL_PLAINTEXT = 2
+    SASL_SSL = 3
+
+
+class Address(NamedTuple):
+    """Where clients connect. An empty host stands for the machine's own name, port 0 for the bound port."""
+
+    host: str
+    port: int
+
+
+class Listener(NamedTuple):
+    """A place where the broker listens. An empty host means every interface, port 0 any free port.
+
+    `advertised` is None when clients are not told of this listener.
+    """
+
+    name: str
+    host: str
+    port: int
+    security_protocol: SecurityProtocol
+    advertised: Address | None = None
+
+
+def parse_protocol_map(key: str, text: str) -> dict[str, SecurityProtocol]:
+    """The security protocol of each listener name in a `NAME:PROTOCOL,...` text.
+
+    :raises ConfigError: When an entry is malformed or its protocol unknown.
+    """
+    protocols = {}
+    for entry in filter(None, (entry.strip() for entry in text.split(","))):
+        name, colon, protocol = entry.rpartition(":")
+        if not colon or protocol.strip() not in SecurityProtocol.__members__:
+            known = ", ".join(SecurityProtocol.__members__)
+            reason = f"'{entry}' must be NAME:PROTOCOL, the protocol one of {known}"
+            raise ConfigError(key, text, reason)
+        protocols[name.strip().upper()] = SecurityProtocol[protocol.strip()]
+    return protocols
+
+
+def parse_endpoints(
+    key: str, entries: Sequence[str], protocols: Mapping[str, SecurityProtocol]
+) -> list[Listener]:
+    """The listeners that `NAME://host:port` entries describe, names in upper case.
+
+    :raises ConfigError: When an entry is malformed, has no security protocol, or a name comes twice.
+    """
+    endpoints = [_parse_endpoint(key, entry, protocols) for entry in entries]
+    names = [endpoint.name for endpoint in endpoints]
+    if len(set(names)) != len(names):
+        raise ConfigError(key, tuple(entries), "each listener must have a name of its own")
+    return endpoints
+
+
+def _parse_endpoint(key: str, entry: str, protocols: Mapping[str, SecurityProtocol]) -> Listener:
+    match = re.fullmatch(_ENDPOINT, entry)
+    if match is None or int(match[3]) > _PORT_MAX:
+        raise ConfigError(key, entry, f"must be NAME://host:port, the port from 0 to {_PORT_MAX}")
+    name = match[1].upper()
+    if name not in protocols:
+        known = ", ".join(protocols)
+        reason = f"listener {name} has no entry in listener.security.protocol.map, which has {known}"
+        raise ConfigError(key, entry, reason)
+    return Listener(name, match[2], int(match[3]), protocols[name])
+
+
+def check_ports(entries: Sequence[str], endpoints: Sequence[Listener]) -> None:
+    """Two listeners may share a port only when one has an IPv4 and the other an IPv6 address.
+
+    :raises ConfigError: When they share it otherwise.
+    """
+    for endpoint in endpoints:
+        sharing = [other.host for other in endpoints if other.port == endpoint.port != 0]
+        if len(sharing) > 1 and sorted(map(_ip_version, sharing)) != [4, 6]:
+            reason = (
+                f"port {endpoint.port} comes twice; each listener must have a port of its own, "
+                "unless one has an IPv4 and the other an IPv6 address"
+            )
+            raise ConfigError("listeners", tuple(entries), reason)
+
+
+def _ip_version(host: str) -> int:
+    import ipaddress
+
+    try:
+        return ipaddress.ip_address(host).version
+    except ValueError:
+        return 0
+
+
+def advertise(listeners: Sequence[Listener], advertised: Sequence[Listener] | None) -> list[Listener]:
+    """`listeners` with the addresses of `advertised`, or with their own when it is None.
+
+    :raises ConfigError: When an advertised name has no listener, or an address cannot be reached.
+    """
+    names = ", ".join(listener.name for listener in listeners)
+    source = listeners if advertised is None else advertised
+    for endpoint in source:
+        if endpoint.name not in [listener.name for listener in listeners]:
+            raise ConfigError("advertised.listeners", endpoint.name, f"must be among the listeners: {names}")
+        if endpoint.host == _EVERY_INTERFACE:
+            where = f"{endpoint.name}://{endpoint.host}:{endpoint.port}"
+            reason = f"clients cannot connect to {_EVERY_INTERFACE}; advertise an address that they can reach"
+            raise ConfigError("advertised.listeners", where, reason)
+    addresses = {endpoint.name: Address(endpoint.host, endpoint.port) for endpoint in source}
+    return [listener._replace(advertised=addresses.get(listener.name)) for listener in listeners]

@@ -1,0 +1,115 @@
+"""Loading a broker's configuration: defaults < file < environment < `--set`."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.config.broker_config import BrokerConfig, find_broker_key
+from barnabas.config.broker_keys import BROKER_KEYS
+from barnabas.config.definition import ConfigError
+from barnabas.config.properties import parse_properties
+from barnabas.config.rules import check_broker_config
+
+_ENVIRONMENT_PREFIX = "BARNABAS_"
+_OWN_PREFIX = "barnabas."
+#: Keys of plug-ins, which Apache Kafka hands on without knowing them.
+_PLUGIN_KEYS = ("super.users", "allow.everyone.if.no.acl.found")
+_PLUGIN_PREFIXES = ("config.providers.", "rlmm.config.", "rsm.config.")
+
+
+class ConfigWarning(NamedTuple):
+    """A name that is no key. `nearest` is the key that was probably meant, if one is near."""
+
+    name: str
+    nearest: str | None
+    origin: str
+
+    def __str__(self) -> str:
+        hint = f"; did you mean {self.nearest}?" if self.nearest else ""
+        return f"Unknown configuration {self.name} ({self.origin}){hint}"
+
+
+class LoadedConfig(NamedTuple):
+    """A configuration, and what to tell the user about it."""
+
+    config: BrokerConfig
+    warnings: tuple[ConfigWarning, ...]
+
+
+def read_properties(path: Path) -> dict[str, str]:
+    """The keys and values of a .properties file.
+
+    :raises ConfigError: When the file cannot be read or is malformed.
+    """
+    try:
+        return parse_properties(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError("--config", path, f"must be a readable file: {error.strerror}") from None
+    except ValueError as error:
+        raise ConfigError("--config", path, f"must be a .properties file in UTF-8: {error}") from None
+
+
+def load_broker_config(
+    *,
+    file: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] | None = None,
+    settings: Iterable[str] = (),
+) -> LoadedConfig:
+    """The configuration of a broker, checked.
+
+    :param file: What `read_properties` gave.
+    :param environment: Variables; those named BARNABAS_KEY_NAME count.
+    :param settings: `key=value` texts of the command line; they come last and win.
+    :raises ConfigError: With the key, the value and what is valid.
+    """
+    sources = {
+        "file": dict(file or {}),
+        "environment": _from_environment(environment or {}),
+        "--set": dict(map(_parse_setting, settings)),
+    }
+    warnings = tuple(
+        ConfigWarning(name, nearest_key(name), origin)
+        for origin, properties in sources.items()
+        for name in properties
+        if not _is_known(name)
+    )
+    merged = {name: text for properties in sources.values() for name, text in properties.items()}
+    config = BrokerConfig(merged)
+    check_broker_config(config)
+    return LoadedConfig(config, warnings)
+
+
+def nearest_key(name: str) -> str | None:
+    """The broker key that is written most like `name`, None when none is near."""
+    import difflib
+
+    return next(iter(difflib.get_close_matches(name, BROKER_KEYS, n=1, cutoff=0.75)), None)
+
+
+def environment_name(key: str) -> str:
+    """The environment variable of a key: log.retention.ms is BARNABAS_LOG_RETENTION_MS."""
+    return _ENVIRONMENT_PREFIX + key.removeprefix(_OWN_PREFIX).upper().replace(".", "_").replace("-", "_")
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables meant for Barnabas, by key; an unknown one stays as the key it would have been."""
+    found = {name: text for name, text in environment.items() if name.startswith(_ENVIRONMENT_PREFIX)}
+    if not found:
+        return {}
+    keys = {environment_name(key): key for key in BROKER_KEYS}
+    return {keys.get(name) or _guessed_key(name): text for name, text in found.items()}
+
+
+def _guessed_key(variable: str) -> str:
+    return variable.removeprefix(_ENVIRONMENT_PREFIX).lower().replace("_", ".")
+
+
+def _parse_setting(setting: str) -> tuple[str, str]:
+    name, equals, text = setting.partition("=")
+    if not equals or not name.strip():
+        raise ConfigError("--set", setting, "must be key=value")
+    return name.strip(), text
+
+
+def _is_known(name: str) -> bool:
+    return find_broker_key(name) is not None or name in _PLUGIN_KEYS or name.startswith(_PLUGIN_PREFIXES)

@@ -1,0 +1,224 @@
+"""Bounds on parsed values: small immutable objects that say what is valid."""
+
+from typing import NamedTuple
+
+from barnabas.config.definition import ConfigError, Value
+
+
+class Range(NamedTuple):
+    """A number from `low` to `high`, both included; None leaves that side open."""
+
+    low: float | None = None
+    high: float | None = None
+
+    def check(self, name: str, value: Value) -> None:
+        """:raises ConfigError: When the number is missing or out of bounds."""
+        if (
+            not isinstance(value, int | float)
+            or (self.low is not None and value < self.low)
+            or (self.high is not None and value > self.high)
+        ):
+            raise ConfigError(name, value, f"must be {self.describe()}")
+
+    def describe(self) -> str:
+        """What is valid, for people."""
+        if self.high is None:
+            return f"at least {self.low}"
+        return f"from {self.low} to {self.high}"
+
+
+class GzipLevel(NamedTuple):
+    """A compression level of zlib: 1 to 9, or -1 for the library's own choice."""
+
+    def check(self, name: str, value: Value) -> None:
+        """:raises ConfigError: When the level is none of zlib's."""
+        if value != -1 and (not isinstance(value, int) or not 1 <= value <= 9):
+            raise ConfigError(name, value, f"must be {self.describe()}")
+
+    def describe(self) -> str:
+        """What is valid, for people."""
+        return "from 1 to 9, or -1"
+
+
+class OneOf(NamedTuple):
+    """One of the given words, in exactly that case."""
+
+    words: tuple[str, ...]
+
+    def check(self, name: str, value: Value) -> None:
+        """:raises ConfigError: When the value is another word."""
+        if value not in self.words:
+            raise ConfigError(name, value, f"must be {self.describe()}")
+
+    def describe(self) -> str:
+        """What is valid, for people."""
+        return f"one of {', '.join(self.words)}"
+
+
+class OneOfIgnoreCase(NamedTuple):
+    """One of the given words, in any case."""
+
+    words: tuple[str, ...]
+
+    def check(self, name: str, value: Value) -> None:
+        """:raises ConfigError: When the value is another word."""
+        if not isinstance(value, str) or value.upper() not in (word.upper() for word in self.words):
+            raise ConfigError(name, value, f"must be {self.describe()}")
+
+    def describe(self) -> str:
+        """What is valid, for people."""
+        return f"one of {', '.join(self.words)} (in any case)"
+
+
+class NonEmpty(NamedTuple):
+    """Text with at least one character; no value at all passes."""
+
+    def check(self, name: str, value: Value) -> None:
+        """:raises ConfigError: When the text is empty."""
+        if value == "":
+            raise ConfigError(name, value, f"must be {self.describe()}")
+
+    def describe(self) -> str:
+        """What is valid, for people."""
+        return "a text that is not empty"
+
+
+class NonNull(NamedTuple):
+    """Any value, but a value."""
+
+    def check(self, name: str, value: Value) -> None:
+        """:raises ConfigError: When there is no value."""
+        if value is None:
+            raise ConfigError(name, value, f"must be {self.describe()}")
+
+    def describe(self) -> str:
+        """What is valid, for people."""
+        return "a text, which may be empty"
+
+
+class ListOf(NamedTuple):
+    """A list without repetition or empty entries; of `words`, or of anything when there are none."""
+
+    words: tuple[str, ...] = ()
+    empty_ok: bool = True
+    null_ok: bool = False
+
+    def check(self, name: str, value: Value) -> None:
+        """:raises ConfigError: When the list is missing, empty, repeats itself or holds a foreign entry."""
+        if value is None and self.null_ok:
+            return
+        problem = self._problem(value) if isinstance(value, tuple) else "a list is needed"
+        if problem:
+            raise ConfigError(name, value, f"{problem}; must be {self.describe()}")
+
+    def _problem(self, items: tuple[str, ...]) -> str:
+        if not items:
+            return "" if self.empty_ok else "the list is empty"
+        if len(set(items)) != len(items):
+            return "an entry comes twice"
+        foreign = [item for item in items if not item or (self.words and item not in self.words)]
+        if not foreign:
+            return ""
+        return f"'{foreign[0]}' is not valid" if foreign[0] else "an entry is empty"
+
+    def describe(self) -> str:
+        """What is valid, for people."""
+        what = f"a list of {', '.join(self.words)}" if self.words else "a list"
+        return f"{what} without repetition{'' if self.empty_ok else ', not empty'}"
+
+
+class NonEmptyList(NamedTuple):
+    """A list that has entries when somebody sets it; the default may be empty."""
+
+    def check(self, name: str, value: Value) -> None:
+        """:raises ConfigError: When the list is empty."""
+        if not isinstance(value, tuple) or not value:
+            raise ConfigError(name, value, f"must be {self.describe()}")
+
+    def describe(self) -> str:
+        """What is valid, for people."""
+        return "a list that is not empty"
+
+
+class QuorumVoters(NamedTuple):
+    """The KRaft voters, as `id@host:port` entries."""
+
+    def check(self, name: str, value: Value) -> None:
+        """:raises ConfigError: When the list is empty or an entry is malformed."""
+        voters = value if isinstance(value, tuple) else ()
+        if not voters or not all(_is_voter(voter) for voter in voters):
+            raise ConfigError(name, value, f"must be {self.describe()}")
+
+    def describe(self) -> str:
+        """What is valid, for people."""
+        return "a list of {id}@{host}:{port}"
+
+
+def _is_voter(voter: str) -> bool:
+    node_id, at, address = voter.partition("@")
+    host, colon, port = address.rpartition(":")
+    return bool(at and colon and host) and node_id.isdecimal() and port.isdecimal()
+
+
+class ThrottledReplicas(NamedTuple):
+    """`*` for every replica, or `partition:broker` pairs (KIP-73)."""
+
+    def check(self, name: str, value: Value) -> None:
+        """:raises ConfigError: When an entry is neither."""
+        entries = value if isinstance(value, tuple) else ("",)
+        if "".join(entries) != "*" and not all(_is_replica(entry.strip()) for entry in entries):
+            raise ConfigError(name, value, f"must be {self.describe()}")
+
+    def describe(self) -> str:
+        """What is valid, for people."""
+        return "* or a list of {partition}:{broker}"
+
+
+def _is_replica(entry: str) -> bool:
+    partition, _, broker = entry.partition(":")
+    return not entry or (partition.isdecimal() and broker.isdecimal())
+
+
+class OffsetReset(NamedTuple):
+    """Where a share group starts: `earliest`, `latest` or `by_duration:` with an ISO 8601 duration."""
+
+    def check(self, name: str, value: Value) -> None:
+        """:raises ConfigError: When the value is none of these."""
+        text = str(value).lower()
+        if text not in ("earliest", "latest") and not _is_duration_reset(text):
+            raise ConfigError(name, value, f"must be {self.describe()}")
+
+    def describe(self) -> str:
+        """What is valid, for people."""
+        return "earliest, latest or by_duration:PnDTnHnMn.nS"
+
+
+def _is_duration_reset(text: str) -> bool:
+    prefix, _, duration = text.partition(":")
+    return prefix == "by_duration" and duration.startswith("p") and any(c.isdecimal() for c in duration)
+
+
+class MetricMatch(NamedTuple):
+    """Which clients a metrics subscription is for: `attribute=regular expression` entries (KIP-714)."""
+
+    attributes: tuple[str, ...]
+
+    def check(self, name: str, value: Value) -> None:
+        """:raises ConfigError: When an entry names no known attribute."""
+        entries = value if isinstance(value, tuple) else ("",)
+        for entry in entries:
+            attribute, equals, pattern = entry.partition("=")
+            if not equals or not pattern or attribute.strip() not in self.attributes:
+                raise ConfigError(name, value, f"'{entry}' is not valid; must be {self.describe()}")
+
+    def describe(self) -> str:
+        """What is valid, for people."""
+        return f"a list of attribute=pattern, the attribute one of {', '.join(self.attributes)}"
+
+
+AT_LEAST_0 = Range(0)
+AT_LEAST_1 = Range(1)
+ANY_LIST = ListOf()
+NON_EMPTY_LIST = ListOf(empty_ok=False)
+NULLABLE_NON_EMPTY_LIST = ListOf(empty_ok=False, null_ok=True)
+NULLABLE_LIST = ListOf(null_ok=True)

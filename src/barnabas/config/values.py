@@ -1,0 +1,101 @@
+"""Between the text of a property and its typed value, by the rules of Kafka's `ConfigDef`."""
+
+from barnabas.config.definition import ConfigError, ConfigKey, ConfigType, Value
+
+#: What Java's `String.trim` takes away: every character up to the blank.
+_BLANKS = "".join(map(chr, range(33)))
+_LIST_BLANKS = " \t\n\x0b\f\r"
+_DOUBLE_CHARACTERS = frozenset("0123456789.eE+-")
+_INTEGER_BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
+
+
+def parse_value(key: ConfigKey, text: str | None) -> Value:
+    """The typed and validated value of `text` for `key`.
+
+    :raises ConfigError: When the text is not of the key's type, or outside its bounds.
+    """
+    value = None if text is None else parse_type(key.name, key.type, text)
+    if key.validator is not None:
+        key.validator.check(key.name, value)
+    return value
+
+
+def parse_type(name: str, config_type: ConfigType, text: str) -> Value:
+    """`text` as a value of `config_type`, without the key's bounds.
+
+    :raises ConfigError: When the text is not of that type.
+    """
+    trimmed = text.strip(_BLANKS)
+    if config_type in _INTEGER_BITS:
+        return _parse_integer(name, trimmed, _INTEGER_BITS[config_type])
+    if config_type is ConfigType.BOOLEAN:
+        return _parse_boolean(name, trimmed)
+    if config_type is ConfigType.DOUBLE:
+        return _parse_double(name, trimmed)
+    if config_type is ConfigType.LIST:
+        return tuple(item.strip(_LIST_BLANKS) for item in trimmed.split(",")) if trimmed else ()
+    return trimmed
+
+
+def _parse_boolean(name: str, text: str) -> bool:
+    lowered = text.lower()
+    if lowered not in ("true", "false"):
+        raise ConfigError(name, text, "must be true or false")
+    return lowered == "true"
+
+
+def _parse_integer(name: str, text: str, bits: int) -> int:
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    bound = 1 << (bits - 1)
+    value = int(text) if digits.isdecimal() else bound
+    if not -bound <= value < bound:
+        raise ConfigError(name, text, f"must be a whole number of {bits} bits, from {-bound} to {bound - 1}")
+    return value
+
+
+def _parse_double(name: str, text: str) -> float:
+    unsigned = text[1:] if text[:1] in ("+", "-") else text
+    if unsigned in ("NaN", "Infinity"):
+        return float(text)
+    digits = text[:-1] if text[-1:] in tuple("dDfF") else text
+    try:
+        if not _DOUBLE_CHARACTERS.issuperset(digits):
+            raise ValueError
+        return float(digits)
+    except ValueError:
+        raise ConfigError(name, text, "must be a number") from None
+
+
+def format_value(value: Value) -> str | None:
+    """The text in which DescribeConfigs shows a parsed value; None stays None."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return _format_double(value)
+    return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+def _format_double(value: float) -> str:
+    """As Java's `Double.toString` does: plain from 0.001 to 10 million, else one digit and an exponent."""
+    if value != value:
+        return "NaN"
+    sign = "-" if str(value).startswith("-") else ""
+    size = abs(value)
+    if size == float("inf"):
+        return f"{sign}Infinity"
+    if size == 0 or 1e-3 <= size < 1e7:
+        return repr(value)
+    return sign + _scientific(size)
+
+
+def _scientific(size: float) -> str:
+    mantissa, _, exponent = repr(size).partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    shift = len(whole) - 1
+    digits = whole + fraction
+    if whole == "0":
+        shift = -1 - (len(fraction) - len(fraction.lstrip("0")))
+    digits = digits.lstrip("0").rstrip("0") or "0"
+    return f"{digits[0]}.{digits[1:] or '0'}E{int(exponent or 0) + shift}"
