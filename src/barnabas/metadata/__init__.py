@@ -1,0 +1,1 @@
+"""Cluster state: an immutable image per revision, pure decisions, and replay as the only writer."""

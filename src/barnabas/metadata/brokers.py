@@ -1,0 +1,61 @@
+"""Brokers: who is in the cluster, and how clients reach them."""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.noun import Noun, Table
+
+
+class Endpoint(NamedTuple):
+    """Where one listener of a broker is reached from outside."""
+
+    listener: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """A broker as it registered itself."""
+
+    broker_id: int
+    endpoints: tuple[Endpoint, ...]
+    rack: str | None = None
+    log_dirs: tuple[bytes, ...] = ()  #: the ids of its log directories
+    fenced: bool = False
+
+    def endpoint(self, listener: str) -> Endpoint | None:
+        """Where a client that came in by `listener` finds this broker; None when it has no such listener."""
+        return next((endpoint for endpoint in self.endpoints if endpoint.listener == listener), None)
+
+
+def _to_plain(broker: Broker) -> Any:
+    return {
+        "id": broker.broker_id,
+        "endpoints": [list(endpoint) for endpoint in broker.endpoints],
+        "rack": broker.rack,
+        "log_dirs": [directory.hex() for directory in broker.log_dirs],
+        "fenced": broker.fenced,
+    }
+
+
+def _from_plain(plain: Any) -> Broker:
+    return Broker(
+        broker_id=plain["id"],
+        endpoints=tuple(Endpoint(*endpoint) for endpoint in plain["endpoints"]),
+        rack=plain["rack"],
+        log_dirs=tuple(bytes.fromhex(directory) for directory in plain["log_dirs"]),
+        fenced=plain["fenced"],
+    )
+
+
+BROKERS: Noun[Broker] = Noun("brokers", _to_plain, _from_plain)
+
+
+def decide_register(table: Table[Broker], broker: Broker) -> Decision[None]:
+    """Write down how a broker is reached now; a broker that comes back replaces what it said before."""
+    key = str(broker.broker_id)
+    if table.get(key) == broker:
+        return Decision(None)
+    return Decision(None, (BROKERS.put(key, broker),), {BROKERS.key(key): table.revision(key)})

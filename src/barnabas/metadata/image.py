@@ -1,0 +1,104 @@
+"""Cluster state as one node knows it: immutable, at a revision of the store."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+from barnabas.metadata.brokers import BROKERS, Broker
+from barnabas.metadata.cluster import CLUSTER, Cluster
+from barnabas.metadata.configs import TOPIC_CONFIGS
+from barnabas.metadata.noun import Table
+from barnabas.metadata.producer_ids import PRODUCER_IDS
+from barnabas.metadata.store import Commit, Item
+from barnabas.metadata.topics import (
+    DELETED_TOPICS,
+    PARTITION_STATES,
+    TOPICS,
+    DeletedTopic,
+    PartitionState,
+    Topic,
+    initial_state,
+    partition_key,
+)
+
+#: What the cluster knows of, by the first part of a key.
+NOUNS = MappingProxyType(
+    {
+        noun.name: noun
+        for noun in (
+            BROKERS,
+            CLUSTER,
+            TOPIC_CONFIGS,
+            PRODUCER_IDS,
+            DELETED_TOPICS,
+            PARTITION_STATES,
+            TOPICS,
+        )
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """Everything the cluster knows, noun by noun. Decisions read it; only `replay` makes the next one."""
+
+    revision: int = 0
+    cluster: Table[Cluster] = field(default_factory=Table)
+    brokers: Table[Broker] = field(default_factory=Table)
+    topics: Table[Topic] = field(default_factory=Table)
+    partition_states: Table[PartitionState] = field(default_factory=Table)
+    deleted_topics: Table[DeletedTopic] = field(default_factory=Table)
+    topic_configs: Table[Mapping[str, str]] = field(default_factory=Table)
+    producer_ids: Table[int] = field(default_factory=Table)
+    #: topic id -> name
+    topic_names: Mapping[bytes, str] = field(default_factory=dict)
+
+    @staticmethod
+    def load(revision: int, items: Iterable[Item]) -> "Image":
+        """The image of a whole store."""
+        tables: dict[str, dict[str, Any]] = {name: {} for name in NOUNS}
+        revisions: dict[str, dict[str, int]] = {name: {} for name in NOUNS}
+        for item in items:
+            name, _, key = item.key.partition("/")
+            tables[name][key] = NOUNS[name].decode(item.value)
+            revisions[name][key] = item.revision
+        loaded = {name: Table(tables[name], revisions[name]) for name in NOUNS}
+        names = {topic.topic_id: topic.name for topic in loaded[TOPICS.name].values()}
+        return Image(revision=revision, topic_names=names, **loaded)
+
+    def replay(self, commit: Commit) -> "Image":
+        """The image after one committed transaction. It never fails: what is committed is so."""
+        assert commit.revision > self.revision, (commit.revision, self.revision)
+        changed: dict[str, dict[str, Any]] = {}
+        for change in commit.changes:
+            name, _, key = change.key.partition("/")
+            value = None if change.value is None else NOUNS[name].decode(change.value)
+            changed.setdefault(name, {})[key] = value
+        tables = {
+            name: getattr(self, name).replay(commit.revision, changes) for name, changes in changed.items()
+        }
+        names = self._replay_topic_names(changed.get(TOPICS.name, {}))
+        return replace(self, revision=commit.revision, topic_names=names, **tables)
+
+    def _replay_topic_names(self, changed: Mapping[str, Topic | None]) -> Mapping[bytes, str]:
+        if not changed:
+            return self.topic_names
+        names = dict(self.topic_names)
+        for name, topic in changed.items():
+            before = self.topics.get(name)
+            if before is not None:
+                names.pop(before.topic_id, None)
+            if topic is not None:
+                names[topic.topic_id] = name
+        return names
+
+    def topic_by_id(self, topic_id: bytes) -> Topic | None:
+        """The topic with an id; None when there is none."""
+        name = self.topic_names.get(topic_id)
+        return None if name is None else self.topics.get(name)
+
+    def partition(self, topic: Topic, index: int) -> PartitionState:
+        """A partition's leader and in-sync replicas: as last written, else as the topic was made."""
+        state = self.partition_states.get(partition_key(topic.topic_id, index))
+        return initial_state(topic.assignments[index]) if state is None else state

@@ -1,0 +1,92 @@
+"""CreatePartitions, decided: a topic's partitions only ever become more."""
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.image import Image
+from barnabas.metadata.placement import Assignments, check_replicas, spread
+from barnabas.metadata.store import Change
+from barnabas.metadata.topic_creation import PARTITIONS_PER_REQUEST_MAX, usable_brokers
+from barnabas.metadata.topics import TOPICS, Topic, unknown_topic
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+
+@dataclass(frozen=True, slots=True)
+class MorePartitions:
+    """A topic, the partition count it is to have, and the new partitions' replicas if chosen by hand."""
+
+    name: str
+    count: int
+    assignments: Sequence[Sequence[int]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Grown:
+    """What became of one topic; `error` says why not."""
+
+    name: str
+    error: KafkaError | None = None
+
+
+def decide_create_partitions(
+    image: Image, requested: Sequence[MorePartitions], dice: random.Random, *, validate_only: bool
+) -> Decision[list[Grown]]:
+    """One answer for each name; a name asked for twice is refused."""
+    occurrences = Counter(more.name for more in requested)
+    outcomes: dict[str, Grown] = {}
+    changes: list[Change] = []
+    reads: dict[str, int] = {}
+    for more in requested:
+        try:
+            if occurrences[more.name] > 1:
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST, f"Topic '{more.name}' is asked for more than once."
+                )
+            topic = _grown(image, more, dice)
+        except KafkaError as error:
+            outcomes[more.name] = Grown(more.name, error)
+            continue
+        outcomes[more.name] = Grown(more.name)
+        changes.append(TOPICS.put(topic.name, topic))
+        reads[TOPICS.key(topic.name)] = image.topics.revision(topic.name)
+    if validate_only:
+        return Decision(list(outcomes.values()))
+    return Decision(list(outcomes.values()), tuple(changes), reads)
+
+
+def _grown(image: Image, more: MorePartitions, dice: random.Random) -> Topic:
+    topic = image.topics.get(more.name)
+    if topic is None:
+        raise unknown_topic(more.name)
+    added_count = more.count - topic.partition_count
+    if added_count == 0:
+        message = f"Topic '{more.name}' already has {more.count} partition(s)."
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
+    if added_count < 0:
+        message = f"Topic '{more.name}' has {topic.partition_count} partitions: {more.count} would be fewer."
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
+    if added_count > PARTITIONS_PER_REQUEST_MAX:
+        message = f"{added_count} partitions are too many: at most {PARTITIONS_PER_REQUEST_MAX} at once."
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
+    added = _added(topic, more, added_count, usable_brokers(image), dice)
+    return replace(topic, assignments=topic.assignments + added)
+
+
+def _added(
+    topic: Topic, more: MorePartitions, added_count: int, broker_ids: Sequence[int], dice: random.Random
+) -> Assignments:
+    factor = topic.replication_factor
+    if more.assignments is None:
+        return spread(broker_ids, added_count, factor, dice)
+    if len(more.assignments) != added_count:
+        message = (
+            f"Topic '{more.name}' gets {added_count} additional partition(s), but {len(more.assignments)} "
+            "assignment(s) were given."
+        )
+        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+    for replicas in more.assignments:
+        check_replicas(replicas, broker_ids, factor)
+    return tuple(tuple(replicas) for replicas in more.assignments)

@@ -1,0 +1,18 @@
+"""Producer ids: handed to brokers in blocks, so that no two producers ever share one."""
+
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.noun import Noun, Table
+
+#: As many ids to a block as Apache Kafka gives (`ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE`).
+BLOCK_COUNT = 1000
+
+KEY = "next"
+
+PRODUCER_IDS: Noun[int] = Noun("producer_ids", int, int)
+
+
+def decide_allocate_block(table: Table[int]) -> Decision[range]:
+    """Take the next block of producer ids for good."""
+    first = table.get(KEY, 0)
+    block = range(first, first + BLOCK_COUNT)
+    return Decision(block, (PRODUCER_IDS.put(KEY, block.stop),), {PRODUCER_IDS.key(KEY): table.revision(KEY)})

@@ -1,0 +1,193 @@
+"""CreateTopics, decided: each topic stands alone, whatever becomes of its neighbours."""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from barnabas.base.ids import METADATA_TOPIC_UUID, ZERO_UUID
+from barnabas.metadata.configs import TOPIC_CONFIGS
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.image import Image
+from barnabas.metadata.placement import Assignments, check_replicas, spread
+from barnabas.metadata.store import Change
+from barnabas.metadata.topics import METADATA_TOPIC, TOPICS, Topic, check_name, collision_key
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+#: As Apache Kafka bounds one request (`ReplicationControlManager.MAX_PARTITIONS_PER_BATCH`).
+PARTITIONS_PER_REQUEST_MAX = 10_000
+
+#: "The broker's default", for a count of partitions or of replicas (KIP-464).
+DEFAULT = -1
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic as it is asked for; `assignments` by hand exclude the two counts."""
+
+    name: str
+    partition_count: int = DEFAULT
+    replication_factor: int = DEFAULT
+    assignments: Mapping[int, Sequence[int]] | None = None
+    configs: Mapping[str, str | None] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreationRules:
+    """What the broker's configuration says about new topics."""
+
+    partition_count_default: int
+    replication_factor_default: int
+    #: (topic name, overrides) -> None; raises KafkaError for configs that may not be
+    check_configs: Callable[[str, Mapping[str, str | None]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """What became of one topic: made (or, when only validated, what would have been), or why not."""
+
+    name: str
+    topic: Topic | None = None
+    overrides: Mapping[str, str] | None = None
+    error: KafkaError | None = None
+
+
+def decide_create(
+    image: Image,
+    requested: Sequence[NewTopic],
+    rules: CreationRules,
+    dice: random.Random,
+    *,
+    validate_only: bool,
+) -> Decision[list[Created]]:
+    """One answer for each name; a name asked for twice is refused, and no more than that."""
+    occurrences = Counter(topic.name for topic in requested)
+    taken: dict[str, str] = {}
+    outcomes: dict[str, Created] = {}
+    partitions_left = PARTITIONS_PER_REQUEST_MAX
+    for new in requested:
+        try:
+            if occurrences[new.name] > 1:
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST, f"Topic '{new.name}' is asked for more than once."
+                )
+            topic = _new_topic(image, new, rules, dice, taken, partitions_left)
+        except KafkaError as error:
+            outcomes[new.name] = Created(new.name, error=error)
+            continue
+        overrides = {key: value for key, value in (new.configs or {}).items() if value is not None}
+        outcomes[new.name] = Created(new.name, topic, overrides)
+        taken[collision_key(new.name)] = new.name
+        partitions_left -= topic.partition_count
+    if validate_only:
+        return Decision(list(outcomes.values()))
+    return _decision(outcomes)
+
+
+def _decision(outcomes: Mapping[str, Created]) -> Decision[list[Created]]:
+    changes: list[Change] = []
+    reads: dict[str, int] = {}
+    for name, outcome in outcomes.items():
+        if outcome.topic is None:
+            continue
+        changes.append(TOPICS.put(name, outcome.topic))
+        reads[TOPICS.key(name)] = 0
+        if outcome.overrides:
+            changes.append(TOPIC_CONFIGS.put(name, outcome.overrides))
+    return Decision(list(outcomes.values()), tuple(changes), reads)
+
+
+def _new_topic(
+    image: Image,
+    new: NewTopic,
+    rules: CreationRules,
+    dice: random.Random,
+    taken: Mapping[str, str],
+    partitions_left: int,
+) -> Topic:
+    check_name(new.name)
+    if new.name == METADATA_TOPIC:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"Topic {METADATA_TOPIC} is reserved and cannot be created."
+        )
+    _check_free(image, new.name, taken)
+    rules.check_configs(new.name, new.configs or {})
+    broker_ids = usable_brokers(image)
+    if new.assignments:
+        assignments = _by_hand(new, broker_ids)
+    else:
+        assignments = _automatic(new, rules, broker_ids, dice)
+    if len(assignments) > partitions_left:
+        message = f"At most {PARTITIONS_PER_REQUEST_MAX} partitions can be created by one request."
+        raise KafkaError(ErrorCode.POLICY_VIOLATION, message)
+    return Topic(new.name, random_topic_id(dice), assignments)
+
+
+def _check_free(image: Image, name: str, taken: Mapping[str, str]) -> None:
+    if name in image.topics:
+        raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    other = taken.get(collision_key(name)) or _colliding(image, name)
+    if other is not None:
+        message = f"Topic '{name}' collides with topic '{other}': '.' and '_' count as the same character."
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
+
+
+def _colliding(image: Image, name: str) -> str | None:
+    if "." not in name and "_" not in name:
+        return None  # only a name with one of the two can be another's twin
+    wanted = collision_key(name)
+    return next((other for other in image.topics if collision_key(other) == wanted), None)
+
+
+def _by_hand(new: NewTopic, broker_ids: Sequence[int]) -> Assignments:
+    for count, what in (
+        (new.replication_factor, "replication factor"),
+        (new.partition_count, "partition count"),
+    ):
+        if count != DEFAULT:
+            message = f"A manual partition assignment excludes a {what}: it is {count} where -1 must be."
+            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    by_hand = new.assignments or {}
+    replication_factor = None
+    for index in sorted(by_hand):
+        check_replicas(by_hand[index], broker_ids, replication_factor)
+        replication_factor = len(by_hand[index])
+    if sorted(by_hand) != list(range(len(by_hand))):
+        message = f"The partitions assigned by hand must be 0 to {len(by_hand) - 1}, not {sorted(by_hand)}."
+        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+    return tuple(tuple(by_hand[index]) for index in range(len(by_hand)))
+
+
+def _automatic(
+    new: NewTopic, rules: CreationRules, broker_ids: Sequence[int], dice: random.Random
+) -> Assignments:
+    if new.replication_factor < DEFAULT or new.replication_factor == 0:
+        message = (
+            f"The replication factor is {new.replication_factor}: it must be larger than 0, or -1 (default)."
+        )
+        raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, message)
+    if new.partition_count < DEFAULT or new.partition_count == 0:
+        message = f"The partition count is {new.partition_count}: it must be larger than 0, or -1 (default)."
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
+    partition_count = rules.partition_count_default if new.partition_count == DEFAULT else new.partition_count
+    factor = rules.replication_factor_default if new.replication_factor == DEFAULT else new.replication_factor
+    if partition_count > PARTITIONS_PER_REQUEST_MAX:
+        message = f"{partition_count} partitions are too many: at most {PARTITIONS_PER_REQUEST_MAX} at once."
+        raise KafkaError(ErrorCode.POLICY_VIOLATION, message)
+    return spread(broker_ids, partition_count, factor, dice)
+
+
+def usable_brokers(image: Image) -> list[int]:
+    """The brokers that may get replicas: registered and not fenced."""
+    return sorted(broker.broker_id for broker in image.brokers.values() if not broker.fenced)
+
+
+def random_topic_id(dice: random.Random) -> bytes:
+    """A fresh topic id. Never one that means something else, never one that prints with a leading dash."""
+    while True:
+        topic_id = (
+            dice.randbytes(6) + bytes([dice.randrange(16) | 0x40]) + dice.randbytes(1) + dice.randbytes(8)
+        )
+        # A dash first (base64 digit 62) would look like an option to command-line tools.
+        if topic_id not in (ZERO_UUID, METADATA_TOPIC_UUID) and topic_id[0] >> 2 != 62:
+            return topic_id

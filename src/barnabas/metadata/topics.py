@@ -1,0 +1,130 @@
+"""Topics and partitions: who exists, who leads, who is in sync."""
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from barnabas.metadata.noun import Noun
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+NAME_LENGTH_MAX = 249  # so that "<name>-<partition>" fits a directory name
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+
+#: Topics that only the broker writes to.
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+
+#: Apache Kafka's own metadata topic, which no client may make.
+METADATA_TOPIC = "__cluster_metadata"
+
+NO_LEADER = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic and the brokers that hold each of its partitions, the preferred leader first."""
+
+    name: str
+    topic_id: bytes
+    assignments: tuple[tuple[int, ...], ...]
+
+    @property
+    def partition_count(self) -> int:
+        """How many partitions there are; their indexes count from 0."""
+        return len(self.assignments)
+
+    @property
+    def replication_factor(self) -> int:
+        """Replicas of the first partition, which is what Kafka reports for a topic."""
+        return len(self.assignments[0])
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """What changes about a partition: written to the store from the first change on."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    partition_epoch: int = 0  #: counts every change of the state
+
+
+@dataclass(frozen=True, slots=True)
+class DeletedTopic:
+    """A topic that is gone for clients while brokers may still have its logs."""
+
+    name: str
+    topic_id: bytes
+
+
+def initial_state(replicas: tuple[int, ...]) -> PartitionState:
+    """The state of a partition that nothing has happened to: its preferred leader leads, all are in sync."""
+    return PartitionState(leader=replicas[0], leader_epoch=0, isr=replicas)
+
+
+def partition_key(topic_id: bytes, index: int) -> str:
+    """The key of a partition's state. By topic id, so that a topic made anew starts afresh."""
+    return f"{topic_id.hex()}/{index}"
+
+
+def _topic_to_plain(topic: Topic) -> Any:
+    return {
+        "name": topic.name,
+        "id": topic.topic_id.hex(),
+        "assignments": [list(a) for a in topic.assignments],
+    }
+
+
+def _topic_from_plain(plain: Any) -> Topic:
+    assignments = tuple(tuple(replicas) for replicas in plain["assignments"])
+    return Topic(plain["name"], bytes.fromhex(plain["id"]), assignments)
+
+
+def _state_to_plain(state: PartitionState) -> Any:
+    return [state.leader, state.leader_epoch, list(state.isr), state.partition_epoch]
+
+
+def _state_from_plain(plain: Any) -> PartitionState:
+    leader, leader_epoch, isr, partition_epoch = plain
+    return PartitionState(leader, leader_epoch, tuple(isr), partition_epoch)
+
+
+TOPICS: Noun[Topic] = Noun("topics", _topic_to_plain, _topic_from_plain)
+PARTITION_STATES: Noun[PartitionState] = Noun("partition_states", _state_to_plain, _state_from_plain)
+DELETED_TOPICS: Noun[DeletedTopic] = Noun(
+    "deleted_topics",
+    lambda topic: [topic.name, topic.topic_id.hex()],
+    lambda plain: DeletedTopic(plain[0], bytes.fromhex(plain[1])),
+)
+
+
+def check_name(name: str) -> None:
+    """Refuse what cannot name a topic.
+
+    :raises KafkaError: INVALID_TOPIC_EXCEPTION, saying what is wrong with the name.
+    """
+    if not name:
+        why = "the empty string is not allowed"
+    elif name in (".", ".."):
+        why = f"'{name}' is not allowed"
+    elif len(name) > NAME_LENGTH_MAX:
+        why = f"it has {len(name)} characters, at most {NAME_LENGTH_MAX} are allowed: {name}"
+    elif not _LEGAL_NAME.fullmatch(name):
+        why = f"'{name}' has characters other than ASCII letters, digits, '.', '_' and '-'"
+    else:
+        return
+    raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"The topic name is invalid: {why}")
+
+
+def collision_key(name: str) -> str:
+    """What two names must not share: metric names cannot tell '.' from '_', so Kafka refuses such pairs."""
+    return name.replace(".", "_")
+
+
+def unknown_topic(name: str) -> KafkaError:
+    """The error for a topic that is not there."""
+    return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic '{name}'.")
+
+
+def unknown_topic_id(text: str) -> KafkaError:
+    """The error for a topic id that is not there; `text` is the id as Kafka prints it."""
+    return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"There is no topic with id {text}.")
