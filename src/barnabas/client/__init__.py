@@ -1,0 +1,1 @@
+"""A small Kafka client: asyncio first, and a blocking face, for the CLI, followers, console and Spark."""

@@ -1,0 +1,194 @@
+"""Administration: topics, partitions, configs, offsets, records, the cluster itself.
+
+Calls that act on several things give one outcome for each: the result, or the KafkaError that the broker
+answered for it alone. `raise_errors` turns the first error among them into an exception.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin_model import (
+    ClusterDescription,
+    ConfigEntry,
+    CreatedTopic,
+    NewTopic,
+    Resource,
+    ResourceType,
+    config_entries,
+    creatable,
+    created,
+    deletion,
+    described,
+    description,
+    description_from,
+    growing,
+    low_watermarks,
+    responsible_node,
+)
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import check, error_for
+from barnabas.client.metadata import Topic
+from barnabas.client.offsets import Isolation, ListedOffset, OffsetSpec, list_offsets
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+from barnabas.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from barnabas.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
+from barnabas.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from barnabas.wire.schema import Message
+
+TIMEOUT_MS = 30_000
+_CONTROLLER_ATTEMPTS_MAX = 5
+
+
+def raise_errors(outcomes: Iterable[object]) -> None:
+    """Raise the first KafkaError among `outcomes`.
+
+    :raises KafkaError: When there is one.
+    """
+    for outcome in outcomes:
+        if isinstance(outcome, KafkaError):
+            raise outcome
+
+
+class Admin:
+    """Administers the cluster that it is given; has no state of its own."""
+
+    def __init__(self, cluster: Cluster, *, timeout_ms: int = TIMEOUT_MS) -> None:
+        self.cluster = cluster
+        self.timeout_ms = timeout_ms  #: how long brokers may work on one call
+
+    async def send(self, request: Message, node: int | None = None) -> Any:
+        """Any request to `node`, or to whichever broker is reached, tried again when a connection is lost.
+
+        Gives the response declared beside the request; reading its error codes is the caller's part.
+
+        :raises BrokerConnectionError: When no broker answers.
+        """
+        return await self.cluster.retrying(lambda: self.cluster.send(request, node))
+
+    async def describe_topics(self, names: Collection[str] | None = None) -> dict[str, Topic | KafkaError]:
+        """The topics of those names, or all; an unknown one has UNKNOWN_TOPIC_OR_PARTITION."""
+        metadata = await self.cluster.retrying(lambda: self.cluster.refresh(names))
+        found = metadata.topics if names is None else {name: metadata.topics[name] for name in names}
+        return {name: topic.error or topic for name, topic in sorted(found.items())}
+
+    async def create_topics(
+        self, topics: Iterable[NewTopic], *, validate_only: bool = False
+    ) -> dict[str, CreatedTopic | KafkaError]:
+        """Create each topic, or with `validate_only` find out whether it could be."""
+        request = CreateTopicsRequest(
+            topics=[creatable(topic) for topic in topics],
+            timeout_ms=self.timeout_ms,
+            validate_only=validate_only,
+        )
+        response: CreateTopicsResponse = await self._send_to_controller(request, "topics")
+        return {result.name: created(result) for result in response.topics}
+
+    async def delete_topics(self, names: Collection[str]) -> dict[str, KafkaError | None]:
+        """Delete each topic; None stands for success."""
+        request = DeleteTopicsRequest(
+            topics=[DeleteTopicState(name=name) for name in names],
+            topic_names=list(names),
+            timeout_ms=self.timeout_ms,
+        )
+        response: DeleteTopicsResponse = await self._send_to_controller(request, "responses")
+        return {
+            each.name or "": error_for(each.error_code, each.error_message) for each in response.responses
+        }
+
+    async def create_partitions(
+        self,
+        counts: Mapping[str, int],
+        *,
+        assignments: Mapping[str, Sequence[Sequence[int]]] | None = None,
+        validate_only: bool = False,
+    ) -> dict[str, KafkaError | None]:
+        """Grow each topic to its count of partitions; `assignments` are node ids of the new ones in order."""
+        places = assignments or {}
+        request = CreatePartitionsRequest(
+            topics=[growing(name, count, places.get(name)) for name, count in counts.items()],
+            timeout_ms=self.timeout_ms,
+            validate_only=validate_only,
+        )
+        response: CreatePartitionsResponse = await self._send_to_controller(request, "results")
+        return {each.name: error_for(each.error_code, each.error_message) for each in response.results}
+
+    async def describe_configs(
+        self, resources: Iterable[Resource], keys: Collection[str] | None = None
+    ) -> dict[Resource, list[ConfigEntry] | KafkaError]:
+        """The configs of each resource, all or those named in `keys`; a broker is asked for its own."""
+        by_node: defaultdict[int | None, list[Resource]] = defaultdict(list)
+        for resource in resources:
+            by_node[responsible_node(resource)].append(resource)
+        outcomes: dict[Resource, list[ConfigEntry] | KafkaError] = {}
+        for node, asked in by_node.items():
+            wanted = [described(resource, keys) for resource in asked]
+            response: DescribeConfigsResponse = await self.send(
+                DescribeConfigsRequest(resources=wanted), node
+            )
+            for result in response.results:
+                resource = Resource(ResourceType(result.resource_type), result.resource_name)
+                outcomes[resource] = config_entries(result)
+        return outcomes
+
+    async def list_offsets(
+        self,
+        specs: Mapping[TopicPartition, OffsetSpec],
+        isolation: Isolation = Isolation.READ_UNCOMMITTED,
+    ) -> dict[TopicPartition, ListedOffset | KafkaError]:
+        """The offset that each spec stands for in its partition."""
+        return await list_offsets(self.cluster, specs, isolation)
+
+    async def delete_records(
+        self, offsets: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int | KafkaError]:
+        """Delete what lies before each offset (HIGH_WATERMARK: everything); gives the new first offsets."""
+        outcomes: dict[TopicPartition, int | KafkaError] = {}
+        by_leader: defaultdict[int, list[TopicPartition]] = defaultdict(list)
+        for place in offsets:
+            try:
+                by_leader[await self.cluster.leader(place)].append(place)
+            except KafkaError as error:
+                outcomes[place] = error
+        for leader, places in by_leader.items():
+            request = deletion({place: offsets[place] for place in places}, self.timeout_ms)
+            outcomes.update(low_watermarks(await self.cluster.send(request, leader)))
+        return outcomes
+
+    async def describe_cluster(self) -> ClusterDescription:
+        """Brokers, controller and id of the cluster.
+
+        :raises KafkaError: What the broker answered.
+        """
+        try:
+            response: DescribeClusterResponse = await self.send(DescribeClusterRequest())
+        except KafkaError as error:
+            if error.code is not ErrorCode.UNSUPPORTED_VERSION:
+                raise
+            return description_from(await self.cluster.refresh([]))
+        check(response.error_code, response.error_message)
+        return description(response)
+
+    async def _send_to_controller(self, request: Message, results: str) -> Any:
+        """To the broker that stands for the controller, again when that is no longer it.
+
+        `results` names the response's field with an outcome per item.
+        Not tried again when a connection is lost: the broker may have acted.
+        """
+        for attempt in range(1, _CONTROLLER_ATTEMPTS_MAX + 1):
+            controller = self.cluster.metadata.controller_id
+            node = controller if controller in self.cluster.metadata.nodes else None
+            response = await self.cluster.send(request, node, timeout_ms=self._answer_timeout_ms)
+            outcomes = getattr(response, results)
+            if all(outcome.error_code != ErrorCode.NOT_CONTROLLER for outcome in outcomes):
+                break
+            await self.cluster.retry.pause(attempt)
+            await self.cluster.refresh([])
+        return response
+
+    @property
+    def _answer_timeout_ms(self) -> int:
+        return self.timeout_ms + self.cluster.request_timeout_ms

@@ -1,0 +1,234 @@
+"""One connection to one broker: requests pipelined, each at the highest version that both sides speak."""
+
+import asyncio
+import itertools
+import os
+import struct
+from collections.abc import Mapping
+from typing import Any, Self
+
+from barnabas import __version__
+from barnabas.base.buffers import Buffer
+from barnabas.client.address import Address
+from barnabas.client.errors import (
+    BrokerConnectionError,
+    BrokerUnreachable,
+    ConnectionLost,
+    NotKafka,
+    RequestTimedOut,
+    check,
+)
+from barnabas.client.framing import api_name, decode_response, encode_request
+from barnabas.wire.codec import Malformed
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from barnabas.wire.schema import Message, Versions
+
+CONNECT_TIMEOUT_MS = 10_000
+REQUEST_TIMEOUT_MS = 30_000
+#: More than any broker sends: beyond it the other side is surely not Kafka.
+FRAME_BYTES_MAX = 1 << 30
+_STREAM_BUFFER_BYTES = 1 << 20
+_CORRELATION_ID_BYTES = 4
+_CORRELATION_ID_LIMIT = 1 << 31
+_INT32 = struct.Struct(">i")
+
+#: A request that waits for its answer: its type, its version, and who waits.
+_Pending = tuple[type[Message], int, asyncio.Future[Any]]
+
+
+class Connection:
+    """An open connection; made by `Connection.open`. Not usable after any of its requests timed out."""
+
+    def __init__(
+        self,
+        address: Address,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        *,
+        client_id: str,
+        request_timeout_ms: int,
+    ) -> None:
+        self.address = address
+        self.versions: Mapping[int, Versions] = {}  #: api key -> versions of the broker
+        self._reader = reader
+        self._writer = writer
+        self._client_id = client_id
+        self._request_timeout_ms = request_timeout_ms
+        self._correlation_ids = itertools.count()
+        self._pending: dict[int, _Pending] = {}
+        self._failure: BrokerConnectionError | None = None
+        self._receiver = asyncio.ensure_future(self._receive())
+
+    @classmethod
+    async def open(
+        cls,
+        address: Address,
+        *,
+        client_id: str = "barnabas",
+        connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
+        request_timeout_ms: int = REQUEST_TIMEOUT_MS,
+    ) -> Self:
+        """Connect and learn which APIs the broker speaks.
+
+        :raises BrokerConnectionError: When nobody listens, or the other side does not speak Kafka.
+        """
+        try:
+            async with asyncio.timeout(connect_timeout_ms / 1000):
+                reader, writer = await asyncio.open_connection(*address, limit=_STREAM_BUFFER_BYTES)
+        except OSError as error:
+            why = _reason(error) or f"no answer within {connect_timeout_ms} ms"
+            raise BrokerUnreachable(address, f"no connection to a broker at {address}: {why}") from error
+        connection = cls(address, reader, writer, client_id=client_id, request_timeout_ms=request_timeout_ms)
+        try:
+            await connection._negotiate()
+        except BaseException:
+            await connection.close()
+            raise
+        return connection
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests can still be sent."""
+        return self._failure is None
+
+    async def send(
+        self, request: Message, *, version_max: int | None = None, timeout_ms: int | None = None
+    ) -> Any:
+        """Send a request, wait for its answer: an instance of the response declared beside it.
+
+        :raises KafkaError: UNSUPPORTED_VERSION when there is no version that both sides speak.
+        :raises BrokerConnectionError: When no answer can come any more.
+        """
+        version = self.version_of(type(request), version_max)
+        timeout_ms = self._request_timeout_ms if timeout_ms is None else timeout_ms
+        answer = self._write(request, version)
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                return await answer
+        except TimeoutError as error:
+            what = f"{self.address} did not answer {api_name(type(request))} within {timeout_ms} ms"
+            timed_out = RequestTimedOut(self.address, f"{what}; under load it may need longer")
+            self._fail(timed_out)
+            raise timed_out from error
+
+    async def send_unanswered(self, request: Message, *, version_max: int | None = None) -> None:
+        """Send a request to which no answer comes: Produce with acks=0.
+
+        :raises BrokerConnectionError: When the connection is known to be lost.
+        """
+        self._transmit(request, self.version_of(type(request), version_max))
+        try:
+            await self._writer.drain()
+        except OSError as error:
+            raise self._fail(self._lost(str(error))) from error
+
+    def version_of(self, request: type[Message], version_max: int | None = None) -> int:
+        """The highest version of `request` that both sides speak, at most `version_max`.
+
+        :raises KafkaError: UNSUPPORTED_VERSION when there is none.
+        """
+        ours = request.VERSIONS
+        theirs = self.versions.get(request.API_KEY)
+        if theirs is None:
+            message = f"the broker at {self.address} does not serve {api_name(request)}"
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
+        last = min(ours.last, theirs.last, ours.last if version_max is None else version_max)
+        if last < max(ours.first, theirs.first):
+            spoken = f"the broker at {self.address} speaks {theirs.first}-{theirs.last}, "
+            spoken += f"this client {ours.first}-{ours.last if version_max is None else version_max}"
+            message = f"no common version of {api_name(request)}: {spoken}"
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
+        return last
+
+    async def close(self) -> None:
+        """Close; requests without an answer fail with ConnectionLost."""
+        self._fail(self._lost("this client closed it"))
+        self._receiver.cancel()
+        await asyncio.wait([self._receiver])
+
+    async def _negotiate(self) -> None:
+        """ApiVersions at our newest version, again at the broker's when that is older (KIP-511)."""
+        newest = ApiVersionsRequest.VERSIONS.last
+        response = await self._ask_versions(newest)
+        if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
+            theirs = _ranges(response.api_keys).get(ApiVersionsRequest.API_KEY, Versions(0, 0))
+            response = await self._ask_versions(min(newest, theirs.last))
+        check(response.error_code, f"{self.address} refused ApiVersions")
+        self.versions = _ranges(response.api_keys)
+
+    async def _ask_versions(self, version: int) -> ApiVersionsResponse:
+        self.versions = {ApiVersionsRequest.API_KEY: Versions(version, version)}
+        request = ApiVersionsRequest(client_software_name="barnabas", client_software_version=__version__)
+        try:
+            response: ApiVersionsResponse = await self.send(request)
+        except ConnectionLost as error:
+            message = f"{self.address} hung up before its first answer: is it a Kafka listener without TLS?"
+            raise ConnectionLost(self.address, message) from error
+        return response
+
+    def _write(self, request: Message, version: int) -> asyncio.Future[Any]:
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        correlation_id = self._transmit(request, version)
+        self._pending[correlation_id] = (type(request), version, answer)
+        return answer
+
+    def _transmit(self, request: Message, version: int) -> int:
+        if self._failure is not None:
+            raise self._failure
+        correlation_id = next(self._correlation_ids) % _CORRELATION_ID_LIMIT
+        self._writer.writelines(encode_request(request, version, correlation_id, self._client_id))
+        return correlation_id
+
+    async def _receive(self) -> None:
+        """Hand each answer to who waits for it, until the connection ends."""
+        try:
+            while True:
+                (size_bytes,) = _INT32.unpack(await self._reader.readexactly(_INT32.size))
+                if not _CORRELATION_ID_BYTES <= size_bytes <= FRAME_BYTES_MAX:
+                    raise self._not_kafka(f"a frame of {size_bytes} bytes")
+                self._answer(await self._reader.readexactly(size_bytes))
+        except NotKafka as error:
+            self._fail(error)
+        except (OSError, asyncio.IncompleteReadError) as error:
+            why = str(error) if isinstance(error, OSError) else "the broker closed it"
+            self._fail(self._lost(why))
+
+    def _answer(self, frame: Buffer) -> None:
+        (correlation_id,) = _INT32.unpack_from(frame)
+        pending = self._pending.pop(correlation_id, None)
+        if pending is None:
+            raise self._not_kafka(f"an answer with correlation id {correlation_id}, which was never sent")
+        request, version, answer = pending
+        if answer.done():  # who waited was cancelled
+            return
+        try:
+            answer.set_result(decode_response(request, version, memoryview(frame)))
+        except Malformed as error:
+            answer.set_exception(self._not_kafka(str(error)))
+
+    def _not_kafka(self, what: str) -> NotKafka:
+        return NotKafka(self.address, f"{self.address} sent {what}: it does not speak Kafka's protocol")
+
+    def _lost(self, why: str) -> ConnectionLost:
+        return ConnectionLost(self.address, f"the connection to {self.address} was lost: {why}")
+
+    def _fail(self, failure: BrokerConnectionError) -> BrokerConnectionError:
+        """End the connection for `failure`; the first failure stays, later ones change nothing."""
+        if self._failure is None:
+            self._failure = failure
+            self._writer.close()
+            for _, _, answer in self._pending.values():
+                if not answer.done():
+                    answer.set_exception(failure)
+            self._pending.clear()
+        return self._failure
+
+
+def _reason(error: OSError) -> str:
+    """What the operating system says, in its own words rather than asyncio's."""
+    return os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
+
+
+def _ranges(api_keys: list[ApiVersion]) -> dict[int, Versions]:
+    return {api.api_key: Versions(api.min_version, api.max_version) for api in api_keys}
