@@ -13,6 +13,7 @@ from barnabas.config.listeners import (
     parse_endpoints,
     parse_protocol_map,
 )
+from barnabas.config.node_keys import EMBEDDED_VALUES
 from barnabas.config.quota_keys import BROKER_QUOTA_KEYS
 from barnabas.config.values import parse_value
 
@@ -29,7 +30,7 @@ def find_broker_key(name: str) -> ConfigKey | None:
 
 
 class BrokerConfig:
-    """What `originals` set and, for the rest, the defaults.
+    """What `originals` set, then what Barnabas sets where Kafka demands a value, then the defaults.
 
     Read a value with the getter of its type; asking for another type, or for an unknown key, is our own bug.
 
@@ -46,7 +47,7 @@ class BrokerConfig:
     controller_listeners: tuple[Listener, ...]
 
     def __init__(self, originals: Mapping[str, str]) -> None:
-        self.originals = _with_node_id(originals)
+        self.originals = _completed(originals)
         self._values = {
             name: parse_value(key._replace(name=name), text)
             for name, text in self.originals.items()
@@ -206,10 +207,10 @@ class BrokerConfig:
         return BrokerConfig(merged)
 
 
-def _with_node_id(originals: Mapping[str, str]) -> dict[str, str]:
-    """node.id and broker.id are one: the one that is set gives the other its value."""
-    merged = dict(originals)
-    for name, other in (("node.id", "broker.id"), ("broker.id", "node.id")):
-        if name in originals:
-            merged.setdefault(other, originals[name])
-    return merged
+def _completed(originals: Mapping[str, str]) -> dict[str, str]:
+    """`originals` with the embedded values; of node.id and broker.id the one that is set is both."""
+    completed = dict(originals)
+    node_id = originals.get("node.id", originals.get("broker.id", EMBEDDED_VALUES["node.id"]))
+    completed.setdefault("node.id", node_id)
+    completed.setdefault("broker.id", node_id)
+    return {**EMBEDDED_VALUES, **completed}

@@ -26,17 +26,17 @@ from barnabas.config.vocabulary import (
 
 # fmt: off
 NODE_KEYS = (
-    ConfigKey("node.id", INT, 1, AT_LEAST_0, READ_ONLY, HONOURED,
+    ConfigKey("node.id", INT, None, AT_LEAST_0, READ_ONLY, HONOURED,
               "The number of this broker in its cluster."),
-    ConfigKey("broker.id", INT, 1, None, READ_ONLY, HONOURED,
+    ConfigKey("broker.id", INT, -1, None, READ_ONLY, HONOURED,
               "The older name of node.id; if both are given they must agree."),
     ConfigKey("broker.rack", STRING, None, None, READ_ONLY, HONOURED,
               "The rack or zone of the broker, which clients and replica placement take into account."),
-    ConfigKey("process.roles", LIST, ("broker", "controller"),
+    ConfigKey("process.roles", LIST, None,
               ListOf(("broker", "controller"), empty_ok=False), READ_ONLY, HONOURED,
               "The roles of the process; Barnabas keeps its cluster's state in a store, and so takes the "
               "controller's part itself."),
-    ConfigKey("controller.listener.names", LIST, ("CONTROLLER",), NON_EMPTY_LIST, READ_ONLY, HONOURED,
+    ConfigKey("controller.listener.names", LIST, None, NON_EMPTY_LIST, READ_ONLY, HONOURED,
               "Listeners of KRaft controllers; Barnabas accepts them and does not open them."),
     ConfigKey("controller.quorum.append.linger.ms", INT, 25, AT_LEAST_0, READ_ONLY, NO_EFFECT,
               "How long the KRaft leader gathers writes before it flushes them."),
@@ -125,3 +125,10 @@ NODE_KEYS = (
               "Whether topics may be deleted by request."),
 )
 # fmt: on
+
+#: Values of keys that Apache Kafka has no default for; they count as set when nobody sets them.
+EMBEDDED_VALUES = {
+    "node.id": "1",
+    "process.roles": "broker,controller",
+    "controller.listener.names": "CONTROLLER",
+}

@@ -179,6 +179,6 @@ def _check_turning_off(values: Mapping[str, Value]) -> None:
     if not values["remote.log.delete.on.disable"]:
         reason = (
             "remote storage cannot be turned off while its data stay: set remote.log.delete.on.disable=true "
-            "to delete them, or keep remote.storage.enable=true with remote.log.copy.disable=true to read them"
+            "to delete them, or remote.storage.enable=true and remote.log.copy.disable=true to read them"
         )
         raise ConfigError("remote.storage.enable", "false", reason)

@@ -97,14 +97,14 @@ class NonNull(NamedTuple):
 
 
 class ListOf(NamedTuple):
-    """A list without repetition or empty entries; of `words`, or of anything when there are none."""
+    """A list without empty entries; of `words`, or of anything when there are none."""
 
     words: tuple[str, ...] = ()
     empty_ok: bool = True
     null_ok: bool = False
 
     def check(self, name: str, value: Value) -> None:
-        """:raises ConfigError: When the list is missing, empty, repeats itself or holds a foreign entry."""
+        """:raises ConfigError: When the list is missing, empty or holds a foreign entry."""
         if value is None and self.null_ok:
             return
         problem = self._problem(value) if isinstance(value, tuple) else "a list is needed"
@@ -114,8 +114,6 @@ class ListOf(NamedTuple):
     def _problem(self, items: tuple[str, ...]) -> str:
         if not items:
             return "" if self.empty_ok else "the list is empty"
-        if len(set(items)) != len(items):
-            return "an entry comes twice"
         foreign = [item for item in items if not item or (self.words and item not in self.words)]
         if not foreign:
             return ""
@@ -124,7 +122,7 @@ class ListOf(NamedTuple):
     def describe(self) -> str:
         """What is valid, for people."""
         what = f"a list of {', '.join(self.words)}" if self.words else "a list"
-        return f"{what} without repetition{'' if self.empty_ok else ', not empty'}"
+        return what if self.empty_ok else f"{what}, not empty"
 
 
 class NonEmptyList(NamedTuple):

@@ -1,6 +1,7 @@
 """Between the text of a property and its typed value, by the rules of Kafka's `ConfigDef`."""
 
 from barnabas.config.definition import ConfigError, ConfigKey, ConfigType, Value
+from barnabas.config.validators import ListOf
 
 #: What Java's `String.trim` takes away: every character up to the blank.
 _BLANKS = "".join(map(chr, range(33)))
@@ -10,11 +11,13 @@ _INTEGER_BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 
 
 def parse_value(key: ConfigKey, text: str | None) -> Value:
-    """The typed and validated value of `text` for `key`.
+    """The typed and validated value of `text` for `key`; entries that a list repeats count once.
 
     :raises ConfigError: When the text is not of the key's type, or outside its bounds.
     """
     value = None if text is None else parse_type(key.name, key.type, text)
+    if isinstance(key.validator, ListOf) and isinstance(value, tuple):
+        value = tuple(dict.fromkeys(value))
     if key.validator is not None:
         key.validator.check(key.name, value)
     return value
