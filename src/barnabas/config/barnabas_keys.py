@@ -5,7 +5,7 @@ from barnabas.config.validators import NonNull, OneOfIgnoreCase
 from barnabas.config.vocabulary import BOOLEAN, HONOURED, READ_ONLY, STRING
 
 # fmt: off
-BARNABAS_KEYS = (
+BARNABAS_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("barnabas.metrics.listener", STRING, "", NonNull(), READ_ONLY, HONOURED,
               "Where metrics are served to Prometheus under /metrics, as HOST:PORT; empty for nowhere.",
               since="Barnabas"),

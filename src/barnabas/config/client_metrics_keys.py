@@ -14,7 +14,7 @@ _ATTRIBUTES = (
 )
 
 # fmt: off
-_KEYS = (
+_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("interval.ms", INT, 300_000, Range(100, 3_600_000), CLUSTER_WIDE, NO_EFFECT,
               "How often the clients of the subscription push their metrics."),
     ConfigKey("match", LIST, (), MetricMatch(_ATTRIBUTES), CLUSTER_WIDE, NO_EFFECT,

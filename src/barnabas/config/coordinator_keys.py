@@ -25,7 +25,7 @@ from barnabas.config.vocabulary import (
 )
 
 # fmt: off
-COORDINATOR_KEYS = (
+COORDINATOR_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("group.min.session.timeout.ms", INT, 6_000, None, READ_ONLY, NO_EFFECT,
               "Shortest session timeout that a member of a classic group may ask for."),
     ConfigKey("group.max.session.timeout.ms", INT, 1_800_000, None, READ_ONLY, NO_EFFECT,

@@ -13,7 +13,7 @@ from barnabas.config.vocabulary import (
 )
 
 # fmt: off
-_KEYS = (
+_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("consumer.assignment.interval.ms", INT, 1_000, AT_LEAST_0, CLUSTER_WIDE, NO_EFFECT,
               "Shortest time between two assignments of the consumer group.",
               since="4.3", synonyms=(Synonym("group.consumer.assignment.interval.ms"),)),

@@ -31,7 +31,7 @@ from barnabas.config.vocabulary import (
 )
 
 # fmt: off
-LOG_KEYS = (
+LOG_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("auto.create.topics.enable", BOOLEAN, True, None, READ_ONLY, HONOURED,
               "Whether a request for the metadata of an unknown topic, or a write to it, creates the topic."),
     ConfigKey("num.partitions", INT, 1, AT_LEAST_1, READ_ONLY, HONOURED,

@@ -23,7 +23,7 @@ from barnabas.config.vocabulary import (
 )
 
 # fmt: off
-NETWORK_KEYS = (
+NETWORK_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("listeners", LIST, ("PLAINTEXT://:9092",), NON_EMPTY_LIST, PER_BROKER, HONOURED,
               "The addresses on which the broker listens, each as NAME://host:port; an empty host means "
               "every interface."),

@@ -25,7 +25,7 @@ from barnabas.config.vocabulary import (
 )
 
 # fmt: off
-NODE_KEYS = (
+NODE_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("node.id", INT, None, AT_LEAST_0, READ_ONLY, HONOURED,
               "The number of this broker in its cluster."),
     ConfigKey("broker.id", INT, -1, None, READ_ONLY, HONOURED,

@@ -55,8 +55,9 @@ def _key_end(line: str) -> int:
 def _unescape(text: str) -> str:
     if "\\" not in text:
         return text
-    characters = iter(text)
-    return "".join(_escaped(characters) if character == "\\" else character for character in characters)
+    rest = iter(text)
+    characters = "".join(_escaped(rest) if character == "\\" else character for character in rest)
+    return characters.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _escaped(characters: Iterator[str]) -> str:

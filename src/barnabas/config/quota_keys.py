@@ -14,7 +14,7 @@ from barnabas.config.vocabulary import (
 )
 
 # fmt: off
-_CLIENT_KEYS = (
+_CLIENT_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("consumer_byte_rate", LONG, LONG_MAX, None, CLUSTER_WIDE, NO_EFFECT,
               "Bytes per second that clients of this user or client id may fetch from a broker."),
     ConfigKey("controller_mutation_rate", DOUBLE, float(INT_MAX), None, CLUSTER_WIDE, NO_EFFECT,
@@ -25,19 +25,19 @@ _CLIENT_KEYS = (
               "Share of a broker's time, in percent, that requests of this user or client id may take."),
 )
 
-_SCRAM_KEYS = (
+_SCRAM_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("SCRAM-SHA-256", STRING, None, None, CLUSTER_WIDE, NO_EFFECT,
               "The SCRAM-SHA-256 credential of the user."),
     ConfigKey("SCRAM-SHA-512", STRING, None, None, CLUSTER_WIDE, NO_EFFECT,
               "The SCRAM-SHA-512 credential of the user."),
 )
 
-_ADDRESS_KEYS = (
+_ADDRESS_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("connection_creation_rate", INT, INT_MAX, AT_LEAST_0, CLUSTER_WIDE, NO_EFFECT,
               "Connections per second that a broker accepts from this address."),
 )
 
-_BROKER_KEYS = (
+_BROKER_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("follower.replication.throttled.rate", LONG, LONG_MAX, AT_LEAST_0, CLUSTER_WIDE, NO_EFFECT,
               "Bytes per second that the broker's throttled followers may fetch."),
     ConfigKey("leader.replication.throttled.rate", LONG, LONG_MAX, AT_LEAST_0, CLUSTER_WIDE, NO_EFFECT,

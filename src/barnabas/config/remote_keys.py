@@ -15,7 +15,7 @@ from barnabas.config.vocabulary import (
 )
 
 # fmt: off
-REMOTE_KEYS = (
+REMOTE_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("log.local.retention.bytes", LONG, -2, Range(-2), CLUSTER_WIDE, NO_EFFECT,
               "Bytes of a tiered partition that stay on the local disk; -2 follows log.retention.bytes."),
     ConfigKey("log.local.retention.ms", LONG, -2, Range(-2), CLUSTER_WIDE, NO_EFFECT,

@@ -14,7 +14,7 @@ from barnabas.config.vocabulary import (
 )
 
 # fmt: off
-REPLICATION_KEYS = (
+REPLICATION_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("default.replication.factor", INT, 1, None, READ_ONLY, HONOURED,
               "Replicas of a topic whose creation names no count."),
     ConfigKey("replica.lag.time.max.ms", LONG, 30_000, None, READ_ONLY, NO_EFFECT,

@@ -18,7 +18,7 @@ from barnabas.config.vocabulary import (
 )
 
 # fmt: off
-SECURITY_KEYS = (
+SECURITY_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("authorizer.class.name", STRING, "", NonNull(), READ_ONLY, NO_EFFECT,
               "Who decides what a principal may do; Apache Kafka's StandardAuthorizer stands for the built- "
               "in one, empty for none."),

@@ -25,7 +25,7 @@ from barnabas.config.vocabulary import (
 )
 
 # fmt: off
-_KEYS = (
+_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("cleanup.policy", LIST, ("delete",), ListOf(("compact", "delete")), CLUSTER_WIDE, HONOURED,
               "What becomes of old records: delete drops whole segments by age and size, compact keeps the "
               "last record of each key, an empty list keeps all.", synonyms=(Synonym("log.cleanup.policy"),)),

@@ -13,7 +13,7 @@ from barnabas.config.vocabulary import (
 )
 
 # fmt: off
-TRANSACTION_KEYS = (
+TRANSACTION_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("add.partitions.to.txn.retry.backoff.ms", INT, 20, AT_LEAST_1, READ_ONLY, NO_EFFECT,
               "First pause before partitions are added again to a transaction that is being completed."),
     ConfigKey("add.partitions.to.txn.retry.backoff.max.ms", INT, 100, AT_LEAST_0, READ_ONLY, NO_EFFECT,
