@@ -38,13 +38,13 @@ _BROKER_SECTIONS = (
     ("Security", SECURITY_KEYS),
 )
 _OTHER_SECTIONS = (
-    ("Topics", "Set with CreateTopics, AlterConfigs and IncrementalAlterConfigs.", TOPIC_KEYS.values()),
-    ("Groups", "Set on the resource GROUP.", GROUP_KEYS.values()),
-    ("Client metrics", "Set on the resource CLIENT_METRICS.", CLIENT_METRICS_KEYS.values()),
-    ("Quotas of users and client ids", "Set with AlterClientQuotas.", CLIENT_QUOTA_KEYS.values()),
-    ("Credentials of users", "Set with AlterUserScramCredentials.", SCRAM_KEYS.values()),
-    ("Quotas of addresses", "Set with AlterClientQuotas.", ADDRESS_QUOTA_KEYS.values()),
-    ("Quotas of brokers", "Dynamic values of the resource BROKER only.", BROKER_QUOTA_KEYS.values()),
+    ("Topics", "Set with CreateTopics, AlterConfigs and IncrementalAlterConfigs.", TOPIC_KEYS),
+    ("Groups", "Set on the resource GROUP.", GROUP_KEYS),
+    ("Client metrics", "Set on the resource CLIENT_METRICS.", CLIENT_METRICS_KEYS),
+    ("Quotas of users and client ids", "Set with AlterClientQuotas.", CLIENT_QUOTA_KEYS),
+    ("Credentials of users", "Set with AlterUserScramCredentials.", SCRAM_KEYS),
+    ("Quotas of addresses", "Set with AlterClientQuotas.", ADDRESS_QUOTA_KEYS),
+    ("Quotas of brokers", "Dynamic values of the resource BROKER only.", BROKER_QUOTA_KEYS),
 )
 _MODES = {
     UpdateMode.READ_ONLY: "at the start",
@@ -66,12 +66,12 @@ A value is looked for, the strongest first, in
 3. the file of `--config`, in the form of Java's .properties,
 4. the defaults below.
 
-A name that is no key is a warning; a value that a key does not allow ends the start with the key, the value and
-what is valid. `listener.name.<listener>.<key>` sets a key for one listener (in the file or with `--set`).
+A name that is no key is a warning; a value that a key does not allow ends the start with the key, the value
+and what is valid. `listener.name.<listener>.<key>` sets a key for one listener, in the file or with `--set`.
 
 *Effect* says whether a key does in Barnabas what it does in Kafka (*honoured*) or is only checked and shown
-(*accepted without effect*). *Change* says when a broker key may be set: *at the start* only, *any time* for one
-broker or for all, or *per broker* for one broker at a time. Keys marked *since 4.4* are newer than the Apache
+(*accepted without effect*). *Change* says when a broker key may be set: *at the start* only, *any time* for
+one broker or for all, or *per broker* for one broker at a time. Keys marked *since 4.4* are newer than the Apache
 Kafka that Barnabas follows: they are accepted, and shown when set. So are those marked *internal*.
 """
 
@@ -81,8 +81,8 @@ def render() -> str:
     parts = [_INTRODUCTION, "## Brokers\n"]
     for title, keys in _BROKER_SECTIONS:
         parts.append(f"### {title}\n\n{_table(keys, with_mode=True)}")
-    for title, text, keys in _OTHER_SECTIONS:
-        parts.append(f"## {title}\n\n{text}\n\n{_table(keys, with_mode=False)}")
+    for title, text, table in _OTHER_SECTIONS:
+        parts.append(f"## {title}\n\n{text}\n\n{_table(table.values(), with_mode=False)}")
     parts.append(_classes())
     return "\n".join(parts)
 

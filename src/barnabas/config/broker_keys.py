@@ -32,7 +32,7 @@ _SYNONYMS = {name: group for group in (_ROLL, _ROLL_JITTER, _RETENTION) for name
 _SYNONYMS["log.flush.interval.ms"] = ("log.flush.interval.ms", "log.flush.scheduler.interval.ms")
 
 #: Keys that a listener's mechanism may override, as `listener.name.<listener>.<mechanism>.<key>`.
-_MECHANISM_KEYS: tuple[ConfigKey, ...] = (
+_MECHANISM_KEYS = (
     "sasl.jaas.config",
     "sasl.login.callback.handler.class",
     "sasl.login.class",
