@@ -1,0 +1,58 @@
+package barnabas.interop;
+
+import com.fasterxml.jackson.databind.DeserializationFeature;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.util.Collections;
+import java.util.Map;
+import java.util.concurrent.ExecutionException;
+import org.apache.kafka.clients.admin.Admin;
+
+/** Apache Kafka's Java clients as a JSON-lines program: {@code Main HOST:PORT}. */
+public final class Main {
+    private interface Operation {
+        Object run(Command command) throws Exception;
+    }
+
+    private static final ObjectMapper JSON = new ObjectMapper()
+            .configure(DeserializationFeature.FAIL_ON_UNKNOWN_PROPERTIES, false)
+            .configure(DeserializationFeature.FAIL_ON_NULL_FOR_PRIMITIVES, false);
+
+    private Main() {}
+
+    public static void main(String[] arguments) throws Exception {
+        try (var admin = Admin.create(Map.of("bootstrap.servers", arguments[0]))) {
+            var operations = operations(new Administration(admin), new Data(arguments[0]));
+            var input = new BufferedReader(new InputStreamReader(System.in));
+            for (String line = input.readLine(); line != null; line = input.readLine()) {
+                System.out.println(JSON.writeValueAsString(answer(operations, line)));
+            }
+        }
+    }
+
+    private static Map<String, Operation> operations(Administration administration, Data data) {
+        return Map.ofEntries(
+                Map.entry("metadata", administration::metadata),
+                Map.entry("create_topic", administration::createTopic),
+                Map.entry("delete_topic", administration::deleteTopic),
+                Map.entry("create_partitions", administration::createPartitions),
+                Map.entry("topic_configs", administration::topicConfigs),
+                Map.entry("broker_configs", administration::brokerConfigs),
+                Map.entry("offsets", administration::offsets),
+                Map.entry("offset_at", administration::offsetAt),
+                Map.entry("delete_records", administration::deleteRecords),
+                Map.entry("produce", data::produce),
+                Map.entry("consume", data::consume));
+    }
+
+    private static Map<String, Object> answer(Map<String, Operation> operations, String line) throws Exception {
+        var operation = operations.get(JSON.readTree(line).get("do").asText());
+        try {
+            return Collections.singletonMap("ok", operation.run(JSON.readValue(line, Command.class)));
+        } catch (Exception thrown) {
+            var error = thrown instanceof ExecutionException ? thrown.getCause() : thrown;
+            return Map.of("error", error.getClass().getSimpleName(), "message", String.valueOf(error.getMessage()));
+        }
+    }
+}

@@ -1,0 +1,132 @@
+// KafkaJS as a JSON-lines program: node main.js HOST:PORT. Its consumer always
+// joins a group, so this program has no consume command.
+'use strict'
+
+const readline = require('node:readline')
+const { CompressionCodecs, CompressionTypes, ConfigResourceTypes, Kafka, logLevel } = require('kafkajs')
+const LZ4 = require('kafkajs-lz4')
+const Snappy = require('kafkajs-snappy')
+const { ZstdCodec } = require('zstd-codec')
+
+const kafka = new Kafka({ brokers: [process.argv[2]], logLevel: logLevel.NOTHING })
+const codecs = {
+  none: CompressionTypes.None,
+  gzip: CompressionTypes.GZIP,
+  snappy: CompressionTypes.Snappy,
+  lz4: CompressionTypes.LZ4,
+  zstd: CompressionTypes.ZSTD,
+}
+
+const zstd = async () => {
+  const { Simple } = await new Promise((resolve) => ZstdCodec.run(resolve))
+  return { compress: async (encoder) => Buffer.from(new Simple().compress(encoder.buffer)) }
+}
+
+CompressionCodecs[CompressionTypes.Snappy] = Snappy
+CompressionCodecs[CompressionTypes.LZ4] = new LZ4().codec
+CompressionCodecs[CompressionTypes.ZSTD] = () => ({ compress: async (encoder) => (await zstd()).compress(encoder) })
+
+const withAdmin = (operation) => async (command) => {
+  const admin = kafka.admin()
+  await admin.connect()
+  try {
+    return (await operation(admin, command)) ?? null
+  } finally {
+    await admin.disconnect()
+  }
+}
+
+const metadata = async (admin, { topic }) => {
+  const { topics } = await admin.fetchTopicMetadata(topic ? { topics: [topic] } : undefined)
+  const { brokers } = await admin.describeCluster()
+  const partitions = ({ name, partitions }) => [name, partitions.map((each) => each.partitionId).sort((a, b) => a - b)]
+  return {
+    brokers: brokers.map(({ host, port }) => `${host}:${port}`),
+    topics: Object.fromEntries(topics.map(partitions)),
+  }
+}
+
+const createTopic = async (admin, { topic, partitions, configs }) => {
+  const configEntries = Object.entries(configs).map(([name, value]) => ({ name, value }))
+  const created = await admin.createTopics({ topics: [{ topic, numPartitions: partitions, configEntries }] })
+  // KafkaJS turns this one error into false
+  if (!created) throw Object.assign(new Error(`createTopics gave false for ${topic}`), { type: 'false' })
+}
+
+const describe = async (admin, type, name) => {
+  const { resources } = await admin.describeConfigs({ includeSynonyms: false, resources: [{ type, name }] })
+  return Object.fromEntries(resources[0].configEntries.map(({ configName, configValue }) => [configName, configValue]))
+}
+
+const offsets = async (admin, { topic, partition }) => {
+  const found = (await admin.fetchTopicOffsets(topic)).find((each) => each.partition === partition)
+  return { earliest: Number(found.low), latest: Number(found.high) }
+}
+
+// where no record is at or after the timestamp, KafkaJS gives the end of the partition
+const offsetAt = async (admin, { topic, partition, timestamp }) => {
+  const { latest } = await offsets(admin, { topic, partition })
+  const found = await admin.fetchTopicOffsetsByTimestamp(topic, timestamp)
+  const offset = Number(found.find((each) => each.partition === partition).offset)
+  return offset === latest ? null : offset
+}
+
+// deleteTopicRecords finds the leader only after another call has loaded the topic's metadata
+const deleteRecords = async (admin, { topic, partition, before }) => {
+  await offsets(admin, { topic, partition })
+  await admin.deleteTopicRecords({ topic, partitions: [{ partition, offset: String(before) }] })
+  return (await offsets(admin, { topic, partition })).earliest
+}
+
+const produce = async ({ topic, partition, records, codec, idempotent }) => {
+  const producer = kafka.producer({ idempotent })
+  await producer.connect()
+  try {
+    const messages = records.map(({ key, value, headers, timestamp }) => ({
+      key, value, partition,
+      headers: Object.fromEntries(headers ?? []),
+      timestamp: timestamp == null ? undefined : String(timestamp),
+    }))
+    const [{ baseOffset }] = await producer.send({ topic, messages, compression: codecs[codec] })
+    return messages.map((_, index) => Number(baseOffset) + index)
+  } finally {
+    await producer.disconnect()
+  }
+}
+
+const operations = {
+  metadata: withAdmin(metadata),
+  create_topic: withAdmin(createTopic),
+  delete_topic: withAdmin((admin, { topic }) => admin.deleteTopics({ topics: [topic] })),
+  create_partitions: withAdmin((admin, { topic, count }) =>
+    admin.createPartitions({ topicPartitions: [{ topic, count }] }).then(() => null)),
+  topic_configs: withAdmin((admin, { topic }) => describe(admin, ConfigResourceTypes.TOPIC, topic)),
+  broker_configs: withAdmin((admin, { broker }) => describe(admin, ConfigResourceTypes.BROKER, String(broker))),
+  offsets: withAdmin(offsets),
+  offset_at: withAdmin(offsetAt),
+  delete_records: withAdmin(deleteRecords),
+  produce,
+}
+
+// what went wrong lies at the bottom: a retry or an aggregate wraps the broker's error
+const root = (error) => {
+  const inner = error.errors?.[0] ?? error.cause
+  return inner ? root(inner) : error
+}
+
+const answer = async ({ do: name, ...command }) => {
+  try {
+    return { ok: await operations[name](command) }
+  } catch (thrown) {
+    const error = root(thrown)
+    return { error: error.type ?? error.name, message: error.message }
+  }
+}
+
+const main = async () => {
+  for await (const line of readline.createInterface({ input: process.stdin })) {
+    console.log(JSON.stringify(await answer(JSON.parse(line))))
+  }
+}
+
+main()
