@@ -11,10 +11,13 @@ from barnabas.client.connection import CONNECT_TIMEOUT_MS, REQUEST_TIMEOUT_MS, C
 from barnabas.client.errors import BrokerConnectionError, BrokerUnreachable
 from barnabas.client.metadata import Metadata, Topic
 from barnabas.client.retry import Retry
+from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from barnabas.wire.schema import Message
 
 ResultT = TypeVar("ResultT")
+
+METADATA_MAX_AGE_MS = 300_000
 
 #: Requests in different lanes go over different connections, so that a long poll delays nobody.
 MAIN_LANE = "main"
@@ -30,6 +33,7 @@ class Cluster:
         client_id: str = "barnabas",
         connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
         request_timeout_ms: int = REQUEST_TIMEOUT_MS,
+        metadata_max_age_ms: int = METADATA_MAX_AGE_MS,
         retry: Retry | None = None,
     ) -> None:
         self.bootstrap = parse_bootstrap(bootstrap)
@@ -37,9 +41,11 @@ class Cluster:
         self.request_timeout_ms = request_timeout_ms
         self.retry = retry or Retry()
         self.metadata = Metadata()  #: the newest known
+        self._metadata_max_age_ms = metadata_max_age_ms
         self._connect_timeout_ms = connect_timeout_ms
         self._connections: dict[tuple[Address, str], asyncio.Task[Connection]] = {}
-        self._stale = False
+        self._refreshed_ms = 0
+        self._stale = True
 
     async def __aenter__(self) -> Self:
         try:
@@ -116,8 +122,11 @@ class Cluster:
         wanted = None if topics is None else [MetadataRequestTopic(name=name) for name in sorted(topics)]
         request = MetadataRequest(topics=wanted, allow_auto_topic_creation=auto_create)
         response: MetadataResponse = await self.send(request)
+        complete = topics is None or self.metadata.topics.keys() <= set(topics)
         self.metadata = self.metadata.updated(response, complete=topics is None)
-        self._stale = False
+        if complete:
+            self._stale = False
+            self._refreshed_ms = self.retry.clock.monotonic_ms()
         return self.metadata
 
     def invalidate(self) -> None:
@@ -129,20 +138,31 @@ class Cluster:
 
         :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION and whatever else the broker says of it.
         """
-        known = self.metadata.topics.get(name)
-        if self._stale or known is None or known.error is not None:
-            await self.refresh([*self.metadata.topics, name], auto_create=auto_create)
+        known = self.cached_topic(name)
+        if known is not None:
+            return known
+        await self.refresh({*self.metadata.topics, name}, auto_create=auto_create)
         return self.metadata.topic(name)
+
+    def cached_topic(self, name: str) -> Topic | None:
+        """The topic as it is known, unless that is old, or nothing good."""
+        age_ms = self.retry.clock.monotonic_ms() - self._refreshed_ms
+        if self._stale or age_ms > self._metadata_max_age_ms:
+            return None
+        known = self.metadata.topics.get(name)
+        return None if known is None or known.error is not None else known
 
     async def leader(self, place: TopicPartition) -> int:
         """Node id of a partition's leader, asked for when it is not known.
 
         :raises KafkaError: LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION.
         """
-        topic = await self.topic(place.topic)
-        if not any(each.partition_index == place.partition and each.leader >= 0 for each in topic.partitions):
+        await self.topic(place.topic)
+        try:
+            return self.metadata.leader(place)
+        except KafkaError:
             await self.refresh([place.topic])
-        return self.metadata.leader(place)
+            return self.metadata.leader(place)
 
     async def retrying(
         self, attempt: Callable[[], Awaitable[ResultT]], timeout_ms: int | None = None

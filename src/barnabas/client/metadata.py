@@ -47,6 +47,19 @@ class Topic:
     partitions: tuple[PartitionInfo, ...]
     error: KafkaError | None = None
 
+    def partition(self, index: int) -> PartitionInfo:
+        """The partition with that index.
+
+        :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION.
+        """
+        partitions = self.partitions
+        if 0 <= index < len(partitions) and partitions[index].partition_index == index:
+            return partitions[index]
+        for partition in partitions:  # an index is missing, so the others have moved
+            if partition.partition_index == index:
+                return partition
+        raise _unknown(f"topic '{self.name}' has {len(partitions)} partitions, and none with index {index}")
+
 
 @dataclass(frozen=True)
 class Metadata:
@@ -85,12 +98,7 @@ class Metadata:
 
         :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, or the topic's own error.
         """
-        partitions = self.topic(place.topic).partitions
-        for partition in partitions:
-            if partition.partition_index == place.partition:
-                return partition
-        count = f"topic '{place.topic}' has {len(partitions)} partitions"
-        raise _unknown(f"{count}, and none with index {place.partition}")
+        return self.topic(place.topic).partition(place.partition)
 
     def leader(self, place: TopicPartition) -> int:
         """Node id of the partition's leader.

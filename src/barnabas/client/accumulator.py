@@ -1,0 +1,171 @@
+"""Records on their way to a broker, in batches and in order, one per partition at a time. No IO."""
+
+from asyncio import Future
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from barnabas.base.ids import TopicPartition
+from barnabas.wire.records.batch import BATCH_HEADER_BYTES
+from barnabas.wire.records.compression import Compression
+from barnabas.wire.records.record import Record, encode_batch
+
+#: More than the lengths and deltas of one record take.
+_RECORD_OVERHEAD_BYTES = 21
+_RECORD_HEADER_OVERHEAD_BYTES = 10
+
+
+class Delivery(NamedTuple):
+    """Where a record was stored; `offset` is -1 when the broker was not asked (acks=0) or cannot tell."""
+
+    place: TopicPartition
+    offset: int
+    timestamp_ms: int
+
+
+class Identity(NamedTuple):
+    """What makes a producer idempotent (KIP-98)."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+Waiter = Future[Delivery]
+
+
+@dataclass(eq=False)
+class Batch:
+    """Records for one partition. Its sequence, once given, stays through every attempt to send it."""
+
+    place: TopicPartition
+    created_ms: int
+    records: list[Record] = field(default_factory=list)
+    waiters: list[Waiter] = field(default_factory=list)
+    size_bytes: int = BATCH_HEADER_BYTES
+    attempts: int = 0  #: how often it was sent
+    failures: int = 0  #: how often it could not be sent or was refused
+    retry_at_ms: int = 0
+    in_flight: bool = False
+    closed: bool = False  #: takes no more records, waits for none
+    identity: Identity | None = None
+    base_sequence: int = -1
+    encoded: bytearray = field(default_factory=bytearray)
+
+    def add(self, record: Record, waiter: Waiter) -> None:
+        """Append a record and who waits for it."""
+        self.records.append(record)
+        self.waiters.append(waiter)
+        self.size_bytes += record_size_bytes(record)
+
+    def encode(self, compression: Compression) -> None:
+        """Make the bytes to send; done once, so that every attempt sends the same."""
+        if self.encoded:
+            return
+        identity = self.identity or Identity(-1, -1)
+        self.encoded = encode_batch(
+            self.records,
+            compression=compression,
+            producer_id=identity.producer_id,
+            producer_epoch=identity.producer_epoch,
+            base_sequence=self.base_sequence,
+        )
+
+    def halves(self) -> tuple["Batch", "Batch"]:
+        """The same records in two batches, as yet without sequence."""
+        assert len(self.records) > 1
+        middle = len(self.records) // 2
+        first, second = Batch(self.place, self.created_ms), Batch(self.place, self.created_ms)
+        for index, (record, waiter) in enumerate(zip(self.records, self.waiters, strict=True)):
+            (first if index < middle else second).add(record, waiter)
+        return first, second
+
+
+def record_size_bytes(record: Record) -> int:
+    """At least what the record takes in a batch before compression."""
+    size_bytes = _RECORD_OVERHEAD_BYTES + len(record.key or b"") + len(record.value or b"")
+    for name, value in record.headers:
+        size_bytes += _RECORD_HEADER_OVERHEAD_BYTES + 4 * len(name) + len(value or b"")
+    return size_bytes
+
+
+class Accumulator:
+    """A queue of batches per partition; a batch stays at the head of its queue until it is settled."""
+
+    def __init__(self, batch_size_bytes: int, linger_ms: int) -> None:
+        self._batch_size_bytes = batch_size_bytes
+        self._linger_ms = linger_ms
+        self._queues: dict[TopicPartition, deque[Batch]] = {}
+        self.size_bytes = 0  #: of all batches that are not settled
+
+    def append(self, place: TopicPartition, record: Record, waiter: Waiter, now_ms: int) -> bool:
+        """Add a record behind all others of its partition; True when the sender should look at it."""
+        queue = self._queues.setdefault(place, deque())
+        size_bytes = record_size_bytes(record)
+        fresh = not queue or not self._fits(queue[-1], size_bytes)
+        if fresh:
+            queue.append(Batch(place, now_ms))
+            self.size_bytes += BATCH_HEADER_BYTES
+        queue[-1].add(record, waiter)
+        self.size_bytes += size_bytes
+        return fresh or queue[-1].size_bytes >= self._batch_size_bytes
+
+    def ready(self, now_ms: int, *, flushing: bool) -> list[Batch]:
+        """The head of each queue that should be sent now; all are in flight from here on."""
+        batches = [batch for batch in self._heads() if self._due_ms(batch, flushing) <= now_ms]
+        for batch in batches:
+            batch.in_flight = batch.closed = True
+        return batches
+
+    def next_due_ms(self, *, flushing: bool) -> int | None:
+        """When the next batch should be sent; None when nothing waits."""
+        return min((self._due_ms(batch, flushing) for batch in self._heads()), default=None)
+
+    def settle(self, batch: Batch) -> None:
+        """Forget a batch that was delivered, or given up."""
+        queue = self._queues[batch.place]
+        assert queue[0] is batch
+        queue.popleft()
+        self.size_bytes -= batch.size_bytes
+        if not queue:
+            del self._queues[batch.place]
+
+    def retry(self, batch: Batch, at_ms: int) -> None:
+        """Let a batch, which stays the first of its partition, be sent again at `at_ms`."""
+        assert self._queues[batch.place][0] is batch
+        batch.in_flight = False
+        batch.retry_at_ms = at_ms
+
+    def split(self, batch: Batch) -> None:
+        """Put two smaller batches in the place of one that the broker found too large."""
+        self.settle(batch)
+        queue = self._queues.setdefault(batch.place, deque())
+        halves = batch.halves()
+        for half in reversed(halves):
+            half.closed = True
+            queue.appendleft(half)
+        self.size_bytes += sum(half.size_bytes for half in halves)
+
+    def abandon(self) -> None:
+        """Cancel every waiter and forget all batches."""
+        for queue in self._queues.values():
+            for waiter in (waiter for batch in queue for waiter in batch.waiters):
+                waiter.cancel()
+        self._queues.clear()
+        self.size_bytes = 0
+
+    def last_waiters(self) -> list[Waiter]:
+        """Who waits for the last record of each partition: all others are settled before."""
+        return [queue[-1].waiters[-1] for queue in self._queues.values()]
+
+    def _heads(self) -> Iterator[Batch]:
+        return (queue[0] for queue in self._queues.values() if not queue[0].in_flight)
+
+    def _fits(self, batch: Batch, size_bytes: int) -> bool:
+        return not batch.closed and batch.size_bytes + size_bytes <= self._batch_size_bytes
+
+    def _due_ms(self, batch: Batch, flushing: bool) -> int:
+        full = len(self._queues[batch.place]) > 1 or batch.size_bytes >= self._batch_size_bytes
+        if flushing or full or batch.closed:
+            return batch.retry_at_ms
+        return max(batch.retry_at_ms, batch.created_ms + self._linger_ms)

@@ -1,0 +1,211 @@
+"""The client without async: the same calls, run on an event loop in a thread of its own.
+
+with Client("127.0.0.1:9092") as client:
+    client.admin.create_topics([NewTopic("greetings")])
+    with client.producer() as producer:
+        producer.send_and_wait("greetings", b"hello")
+    for record in client.consumer({TopicPartition("greetings", 0): EARLIEST}, stop_at_end=True):
+        print(record.value)
+"""
+
+import asyncio
+import concurrent.futures
+import functools
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client import admin as aio_admin
+from barnabas.client import consumer as aio_consumer
+from barnabas.client import producer as aio_producer
+from barnabas.client.accumulator import Delivery
+from barnabas.client.cluster import Cluster
+from barnabas.client.consumer import Start
+from barnabas.client.fetched import ConsumedRecord
+from barnabas.wire.records.record import RecordHeaders
+
+InnerT = TypeVar("InnerT")
+ResultT = TypeVar("ResultT")
+Arguments = ParamSpec("Arguments")
+
+
+class LoopThread:
+    """An event loop that runs in a daemon thread until `stop`."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="barnabas-client", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
+        """Wait for `work` to be done on the loop; when the wait is interrupted, `work` is cancelled."""
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def stop(self) -> None:
+        """Stop the loop and join its thread."""
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+class _Face(Generic[InnerT]):
+    """Something asynchronous and the loop that it lives on."""
+
+    def __init__(self, inner: InnerT, loop: LoopThread) -> None:
+        self.inner = inner
+        self.loop = loop
+
+
+def _blocking(
+    method: Callable[Concatenate[InnerT, Arguments], Coroutine[Any, Any, ResultT]],
+) -> Callable[Concatenate[_Face[InnerT], Arguments], ResultT]:
+    """The same method of a face: same arguments, same result, same errors."""
+
+    @functools.wraps(method)
+    def call(face: _Face[InnerT], *args: Arguments.args, **kwargs: Arguments.kwargs) -> ResultT:
+        return face.loop.run(method(face.inner, *args, **kwargs))
+
+    return call
+
+
+class Admin(_Face[aio_admin.Admin]):
+    """See `barnabas.client.admin.Admin`."""
+
+    send = _blocking(aio_admin.Admin.send)
+    describe_topics = _blocking(aio_admin.Admin.describe_topics)
+    create_topics = _blocking(aio_admin.Admin.create_topics)
+    delete_topics = _blocking(aio_admin.Admin.delete_topics)
+    create_partitions = _blocking(aio_admin.Admin.create_partitions)
+    describe_configs = _blocking(aio_admin.Admin.describe_configs)
+    list_offsets = _blocking(aio_admin.Admin.list_offsets)
+    delete_records = _blocking(aio_admin.Admin.delete_records)
+    describe_cluster = _blocking(aio_admin.Admin.describe_cluster)
+
+
+class Producer(_Face[aio_producer.Producer]):
+    """See `barnabas.client.producer.Producer`."""
+
+    send_and_wait = _blocking(aio_producer.Producer.send_and_wait)
+    flush = _blocking(aio_producer.Producer.flush)
+    close = _blocking(aio_producer.Producer.close)
+
+    def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        *,
+        partition: int | None = None,
+        headers: RecordHeaders = (),
+        timestamp_ms: int | None = None,
+    ) -> concurrent.futures.Future[Delivery]:
+        """Put a record into its batch, waiting for room if need be; gives a future of its delivery.
+
+        :raises KafkaError: What the broker says of the topic.
+        :raises BrokerConnectionError: When no broker can be asked.
+        """
+
+        async def put() -> concurrent.futures.Future[Delivery]:
+            delivery = await self.inner.send(
+                topic, value, key, partition=partition, headers=headers, timestamp_ms=timestamp_ms
+            )
+            outcome: concurrent.futures.Future[Delivery] = concurrent.futures.Future()
+            delivery.add_done_callback(functools.partial(_pass_on, outcome))
+            return outcome
+
+        return self.loop.run(put())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close(flush=error is None)
+
+
+class Consumer(_Face[aio_consumer.Consumer]):
+    """See `barnabas.client.consumer.Consumer`."""
+
+    assign = _blocking(aio_consumer.Consumer.assign)
+    poll = _blocking(aio_consumer.Consumer.poll)
+    close = _blocking(aio_consumer.Consumer.close)
+
+    def __iter__(self) -> Iterator[ConsumedRecord]:
+        """Every record as it comes; ends only when all partitions were read to their end."""
+        while not self.inner.finished:
+            yield from self.poll()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class Client:
+    """A cluster, and what acts on it; connects at once. Use as a context manager, or `close` it."""
+
+    def __init__(self, bootstrap: str | Sequence[str], **options: Any) -> None:
+        """`options` are those of `Cluster`.
+
+        :raises ValueError: When `bootstrap` names no broker.
+        :raises BrokerConnectionError: When none of the brokers answers.
+        """
+        self._loop = LoopThread()
+        try:
+            self.cluster = self._loop.run(_connected(bootstrap, options))
+        except BaseException:
+            self._loop.stop()
+            raise
+        self.admin = Admin(aio_admin.Admin(self.cluster), self._loop)
+
+    def producer(self, **options: Any) -> Producer:
+        """A producer; `options` are those of `barnabas.client.producer.Producer`."""
+        return Producer(aio_producer.Producer(self.cluster, **options), self._loop)
+
+    def consumer(
+        self, starts: Mapping[TopicPartition, Start], *, stop_at_end: bool = False, **options: Any
+    ) -> Consumer:
+        """A consumer of these partitions; `options` are those of `barnabas.client.consumer.Consumer`.
+
+        :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION and others, for the first partition that fails.
+        """
+        consumer = Consumer(aio_consumer.Consumer(self.cluster, **options), self._loop)
+        consumer.assign(starts, stop_at_end=stop_at_end)
+        return consumer
+
+    def close(self) -> None:
+        """Close every connection and end the thread."""
+        self._loop.run(self.cluster.close())
+        self._loop.stop()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+async def _connected(bootstrap: str | Sequence[str], options: Mapping[str, Any]) -> Cluster:
+    return await Cluster(bootstrap, **options).__aenter__()
+
+
+def _pass_on(outcome: concurrent.futures.Future[Delivery], delivery: asyncio.Future[Delivery]) -> None:
+    if delivery.cancelled():
+        outcome.cancel()
+    elif (error := delivery.exception()) is not None:
+        outcome.set_exception(error)
+    else:
+        outcome.set_result(delivery.result())
