@@ -71,8 +71,8 @@ and what is valid. `listener.name.<listener>.<key>` sets a key for one listener,
 
 *Effect* says whether a key does in Barnabas what it does in Kafka (*honoured*) or is only checked and shown
 (*accepted without effect*). *Change* says when a broker key may be set: *at the start* only, *any time* for
-one broker or for all, or *per broker* for one broker at a time. Keys marked *since 4.4* are newer than the Apache
-Kafka that Barnabas follows: they are accepted, and shown when set. So are those marked *internal*.
+one broker or for all, or *per broker* for one broker at a time. Keys marked *since 4.4* are newer than the
+Apache Kafka that Barnabas follows: they are accepted, and shown when set. So are those marked *internal*.
 """
 
 

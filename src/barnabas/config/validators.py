@@ -163,7 +163,7 @@ class ThrottledReplicas(NamedTuple):
 
     def check(self, name: str, value: Value) -> None:
         """:raises ConfigError: When an entry is neither."""
-        entries = value if isinstance(value, tuple) else ("",)
+        entries = value if isinstance(value, tuple) else ("a list is needed",)
         if "".join(entries) != "*" and not all(_is_replica(entry.strip()) for entry in entries):
             raise ConfigError(name, value, f"must be {self.describe()}")
 
