@@ -134,13 +134,13 @@ def iterate_headers(
 
     :raises KafkaError: CORRUPT_MESSAGE when a length or magic byte cannot be a batch's.
     """
-    limit = len(memoryview(buffer)) if end is None else end
+    limit = len(buffer) if end is None else end
     while limit - position >= BATCH_OVERHEAD_BYTES:
         base_offset, length = _OFFSET_AND_LENGTH.unpack_from(buffer, position)
         _check_length(base_offset, length, _LENGTH_MIN_BYTES)
         if limit - position < length + BATCH_OVERHEAD_BYTES:
             return
-        magic = memoryview(buffer)[position + MAGIC_POSITION]
+        magic = buffer[position + MAGIC_POSITION]
         if magic != MAGIC:
             message = f"message format {magic} at offset {base_offset}: only magic {MAGIC} is supported"
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
@@ -172,11 +172,28 @@ def assign(buffer: Buffer, position: int, base_offset: int, leader_epoch: int) -
     _OFFSET_LENGTH_EPOCH.pack_into(buffer, position, base_offset, length, leader_epoch)
 
 
+def placed(header: BatchHeader, base_offset: int, leader_epoch: int) -> BatchHeader:
+    """The header as it reads after `assign`."""
+    return BatchHeader(base_offset, header.batch_length, leader_epoch, *header[3:])
+
+
 def stamp_append_time(buffer: Buffer, position: int, header: BatchHeader, now_ms: int) -> BatchHeader:
     """Make `now_ms` the timestamp of every record (LogAppendTime) and give back the new header."""
-    attributes = header.attributes | LOG_APPEND_TIME_BIT
+    return _stamp(buffer, position, header, header.attributes | LOG_APPEND_TIME_BIT, now_ms)
+
+
+def stamp_create_time(buffer: Buffer, position: int, header: BatchHeader, largest_ms: int) -> BatchHeader:
+    """Make the header say CreateTime and the largest timestamp; one that does is left alone."""
+    return _stamp(buffer, position, header, header.attributes & ~LOG_APPEND_TIME_BIT, largest_ms)
+
+
+def _stamp(
+    buffer: Buffer, position: int, header: BatchHeader, attributes: int, max_timestamp: int
+) -> BatchHeader:
+    if attributes == header.attributes and max_timestamp == header.max_timestamp:
+        return header
     _CRC_AND_ATTRIBUTES.pack_into(buffer, position + CRC_POSITION, 0, attributes)
-    _MAX_TIMESTAMP.pack_into(buffer, position + _MAX_TIMESTAMP_POSITION, now_ms)
+    _MAX_TIMESTAMP.pack_into(buffer, position + _MAX_TIMESTAMP_POSITION, max_timestamp)
     return seal(buffer, position)
 
 

@@ -8,6 +8,7 @@ from barnabas.wire.records.batch import (
     BATCH_HEADER,
     BATCH_HEADER_BYTES,
     BATCH_OVERHEAD_BYTES,
+    COMPRESSION_MASK,
     CONTROL_BIT,
     LOG_APPEND_TIME_BIT,
     MAGIC,
@@ -105,7 +106,7 @@ def recompress(
     batch = bytearray(BATCH_HEADER_BYTES + len(body))
     packed = header._replace(
         batch_length=len(batch) - BATCH_OVERHEAD_BYTES,
-        attributes=header.attributes & ~0x07 | codec,
+        attributes=header.attributes & ~COMPRESSION_MASK | codec,
     )
     return _assemble(batch, packed, body)
 
@@ -126,7 +127,7 @@ def decode_records(buffer: Buffer, position: int = 0) -> list[Record]:
     """
     for start, header in iterate_headers(buffer, position):
         return decode_batch(buffer, start, header)
-    message = f"{len(memoryview(buffer)) - position} bytes are not a whole record batch"
+    message = f"{len(buffer) - position} bytes are not a whole record batch"
     raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
 
 

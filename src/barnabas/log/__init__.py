@@ -1,0 +1,1 @@
+"""Partitions on disk, in Apache Kafka's own formats. Synchronous; who calls decides on which thread."""

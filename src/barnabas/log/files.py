@@ -1,0 +1,58 @@
+"""Names of the files in a log directory, and writing them so that a crash leaves the old or the new."""
+
+import os
+from pathlib import Path
+
+LOG_SUFFIX = ".log"
+INDEX_SUFFIX = ".index"
+TIME_INDEX_SUFFIX = ".timeindex"
+TRANSACTION_INDEX_SUFFIX = ".txnindex"
+SNAPSHOT_SUFFIX = ".snapshot"
+DELETED_SUFFIX = ".deleted"
+CLEANED_SUFFIX = ".cleaned"
+SWAP_SUFFIX = ".swap"
+
+#: The files of one segment, data first.
+SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+
+
+def offset_file(directory: Path, offset: int, suffix: str) -> Path:
+    """The file of `directory` that is named after an offset: twenty digits and a suffix."""
+    return directory / f"{offset:020d}{suffix}"
+
+
+def offset_of(name: str) -> int | None:
+    """The offset in a file's name, or None when the name has none."""
+    digits = name.partition(".")[0]
+    return int(digits) if digits.isascii() and digits.isdigit() else None
+
+
+def write_atomically(path: Path, data: bytes, *, sync: bool = True) -> None:
+    """Replace the file in one step; with `sync` it is on the disk before its name is. Blocks."""
+    temporary = path.with_name(path.name + ".tmp")
+    with temporary.open("wb") as file:
+        file.write(data)
+        if sync:
+            file.flush()
+            os.fsync(file.fileno())
+    temporary.replace(path)
+    if sync:
+        sync_path(path.parent)
+
+
+def sync_path(path: Path) -> None:
+    """Flush a file or a directory to the disk; one that is gone needs none. Blocks."""
+    try:
+        fd = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        return
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def unlink_files(paths: list[Path]) -> None:
+    """Remove files, those that are gone already included. Blocks: run it in a thread."""
+    for path in paths:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,317 @@
+"""The files of one replica and what is done to them as a whole: roll, flush, retain, truncate, close."""
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+from barnabas.base.clock import Clock
+from barnabas.base.ids import TopicPartition
+from barnabas.log.checkpoints import write_partition_metadata
+from barnabas.log.files import (
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    SNAPSHOT_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    offset_file,
+    sync_path,
+)
+from barnabas.log.leader_epochs import LeaderEpochs
+from barnabas.log.log_config import LogConfig
+from barnabas.log.open_files import OpenFiles
+from barnabas.log.producer_recovery import RestoredProducers, restore_producers
+from barnabas.log.producer_snapshot import write_snapshot
+from barnabas.log.retention import deletable_count
+from barnabas.log.segment import Segment
+from barnabas.log.segments import Segments
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+
+class LocalLog:
+    """Segments, epochs and producers of a partition, and the offsets that bound them.
+
+    One thread calls it, but for `flush`. Errors of the disk become KAFKA_STORAGE_ERROR, take the log
+    offline and are told to `on_failure`.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        topic_partition: TopicPartition,
+        *,
+        topic_id: bytes | None,
+        config: LogConfig,
+        clock: Clock,
+        random: Random,
+        segments: Segments,
+        epochs: LeaderEpochs,
+        producers: RestoredProducers,
+        log_start_offset: int,
+        log_end_offset: int,
+        open_files: OpenFiles,
+    ) -> None:
+        self.directory = directory
+        self.topic_partition = topic_partition
+        self.topic_id = topic_id
+        #: Replaced as a whole when the topic's configs change.
+        self.config = config
+        self.epochs = epochs
+        #: At most `high_watermark`.
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = log_end_offset
+        #: Between `log_start_offset` and `log_end_offset`; moved by `update_high_watermark` alone.
+        self.high_watermark = log_start_offset
+        #: Everything before is on the disk for sure; at most `log_end_offset`.
+        self.recovery_point = log_start_offset
+        #: Why the log is offline, or None.
+        self.failure: str | None = None
+        self.on_failure: Callable[[OSError], None] | None = None
+        self._clock = clock
+        self._random = random
+        self._segments = segments
+        self._producers, self._snapshot_offset = producers
+        self._open_files = open_files
+        self._flushed_ms = clock.monotonic_ms()
+        self._unsynced_directory = True
+        self._jitter_ms = self._draw_jitter()
+
+    # Failing
+
+    def _offline(self) -> KafkaError:
+        message = f"{self.topic_partition} is offline: {self.failure}"
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
+
+    def _failed(self, error: OSError) -> KafkaError:
+        """Take the log offline and give back what its callers are told."""
+        self.failure = f"the disk of {self.directory.parent} failed: {error}"
+        if self.on_failure is not None:
+            self.on_failure(error)
+        return self._offline()
+
+    # Offsets
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all batches."""
+        return self._segments.size_bytes
+
+    @property
+    def first_segment_offset(self) -> int:
+        """Base offset of the oldest segment; the log may begin within it."""
+        return self._segments[0].base_offset
+
+    def update_high_watermark(self, offset: int) -> int:
+        """Move the high watermark, kept within the log; gives back where it is now."""
+        self.high_watermark = min(max(offset, self.log_start_offset), self.log_end_offset)
+        return self.high_watermark
+
+    def increment_log_start_offset(self, offset: int) -> bool:
+        """Let the log begin at `offset` (DeleteRecords); False when it does so already.
+
+        :raises KafkaError: OFFSET_OUT_OF_RANGE above the high watermark.
+        """
+        if offset > self.high_watermark:
+            message = f"offset {offset} is above the high watermark {self.high_watermark}"
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, message)
+        if offset <= self.log_start_offset:
+            return False
+        self.log_start_offset = offset
+        self.epochs.truncate_from_start(offset)
+        return True
+
+    def set_topic_id(self, topic_id: bytes) -> None:
+        """Write down the topic's id; a log never changes it."""
+        assert self.topic_id in (None, topic_id), (self.topic_id, topic_id)
+        write_partition_metadata(self.directory, topic_id)
+        self.topic_id = topic_id
+
+    # Rolling
+
+    def roll(self) -> None:
+        """Begin a new segment at the end of the log, unless the active one is still empty."""
+        if self._segments.active.size_bytes:
+            try:
+                self._roll(self.log_end_offset)
+            except OSError as error:
+                raise self._failed(error) from error
+
+    def _roll(self, base_offset: int) -> Segment:
+        active = self._segments.active
+        if active.base_offset == base_offset:
+            return active
+        active.close()
+        self._take_snapshot(base_offset)
+        segment = self._create_segment(base_offset)
+        self._segments.append(segment)
+        return segment
+
+    def _create_segment(self, base_offset: int) -> Segment:
+        self._unsynced_directory = True
+        self._jitter_ms = self._draw_jitter()
+        preallocate_bytes = self.config.segment_bytes if self.config.preallocate else 0
+        return Segment.create(
+            self.directory,
+            base_offset,
+            self._open_files,
+            now_ms=self._clock.wall_ms(),
+            preallocate_bytes=preallocate_bytes,
+        )
+
+    def _draw_jitter(self) -> int:
+        """So that segments of many partitions do not all roll at once."""
+        jitter_ms = min(self.config.segment_jitter_ms, self.config.segment_ms)
+        return self._random.randrange(jitter_ms) if jitter_ms else 0
+
+    def _take_snapshot(self, offset: int) -> None:
+        if offset > self._snapshot_offset:
+            write_snapshot(self.directory, offset, self._producers.entries)
+            self._snapshot_offset = offset
+
+    # Flushing
+
+    @property
+    def needs_flush(self) -> bool:
+        """Whether `flush.messages` is reached."""
+        return self.log_end_offset - self.recovery_point >= self.config.flush_messages
+
+    def flush_due(self, now_ms: int) -> bool:
+        """Whether `flush.ms` has passed (on the monotonic clock) and something is not flushed."""
+        return self.log_end_offset > self.recovery_point and now_ms - self._flushed_ms >= self.config.flush_ms
+
+    def flush(self) -> int:
+        """Put everything appended so far on the disk; gives back the new recovery point. Blocks.
+
+        May run in a thread while the loop appends: it opens the files for itself and looks only at
+        what was there when it began.
+
+        :raises OSError: When the disk fails.
+        """
+        end_offset = self.log_end_offset
+        self._flushed_ms = self._clock.monotonic_ms()
+        if end_offset > self.recovery_point:
+            *rolled, active = self._segments.since(self.recovery_point)
+            for segment in rolled:
+                self._sync_rolled(segment)
+            sync_path(active.path)
+            sync_path(offset_file(self.directory, active.base_offset, SNAPSHOT_SUFFIX))
+        if self._unsynced_directory:
+            self._unsynced_directory = False
+            sync_path(self.directory)
+            sync_path(self.directory.parent)
+        self.epochs.flush()
+        if self.recovery_point < end_offset <= self.log_end_offset:
+            self.recovery_point = end_offset
+        return self.recovery_point
+
+    def _sync_rolled(self, segment: Segment) -> None:
+        sync_path(segment.path)
+        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, SNAPSHOT_SUFFIX):
+            sync_path(offset_file(self.directory, segment.base_offset, suffix))
+
+    # Retention
+
+    def delete_old_segments(self, now_ms: int) -> list[Path]:
+        """Let go of segments by size, age and the log's start, none of it above the high watermark.
+
+        They can no longer be read. Gives back the renamed files, for `files.unlink_files` to remove in a
+        thread once `file.delete.delay.ms` has passed.
+        """
+        if self.failure is not None:
+            return []
+        try:
+            count = deletable_count(
+                tuple(self._segments),
+                self.config,
+                log_start_offset=self.log_start_offset,
+                log_end_offset=self.log_end_offset,
+                high_watermark=self.high_watermark,
+                now_ms=now_ms,
+            )
+            if count == len(self._segments):
+                self._roll(self.log_end_offset)
+            return self._delete_first(count)
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def _delete_first(self, count: int) -> list[Path]:
+        if not count:
+            return []
+        self.increment_log_start_offset(self._segments[count].base_offset)
+        return self._mark_deleted(self._segments.remove_first(count))
+
+    def _mark_deleted(self, segments: list[Segment]) -> list[Path]:
+        renamed: list[Path] = []
+        for segment in segments:
+            renamed += segment.mark_deleted()
+            snapshot = offset_file(self.directory, segment.base_offset, SNAPSHOT_SUFFIX)
+            if snapshot.exists():
+                renamed.append(snapshot.rename(snapshot.with_name(snapshot.name + DELETED_SUFFIX)))
+        return renamed
+
+    # Truncation
+
+    def truncate_to(self, offset: int) -> list[Path]:
+        """Drop everything from `offset` on; gives back files to remove later.
+
+        Slices that were read beyond `offset` and are still held must not be used any more.
+        """
+        if offset >= self.log_end_offset:
+            return []
+        if offset < self._segments[0].base_offset:
+            return self.truncate_fully_and_start_at(offset)
+        try:
+            removed = self._truncate_segments(offset)
+        except OSError as error:
+            raise self._failed(error) from error
+        self.log_end_offset = offset
+        self.log_start_offset = min(self.log_start_offset, offset)
+        self.recovery_point = min(self.recovery_point, offset)
+        self.update_high_watermark(self.high_watermark)
+        self.epochs.truncate_from_end(offset)
+        self._restore_producers()
+        return removed
+
+    def _truncate_segments(self, offset: int) -> list[Path]:
+        index = self._segments.floor_index(offset)
+        removed: list[Path] = []
+        if index + 1 < len(self._segments):
+            removed = self._mark_deleted(self._segments.remove_from(index + 1))
+        self._segments.active.truncate_to(offset, self._clock.wall_ms())
+        return removed
+
+    def truncate_fully_and_start_at(self, offset: int) -> list[Path]:
+        """Drop everything and begin again, empty, at `offset`; gives back files to remove later."""
+        try:
+            removed = self._mark_deleted(list(self._segments))
+            self._segments.replace_all(self._create_segment(offset))
+        except OSError as error:
+            raise self._failed(error) from error
+        self.log_start_offset = self.log_end_offset = self.high_watermark = self.recovery_point = offset
+        self.epochs.clear()
+        self._restore_producers()
+        return removed
+
+    def _restore_producers(self) -> None:
+        self._producers, self._snapshot_offset = restore_producers(
+            self.directory, self.topic_partition, self._segments, self.log_start_offset, self.log_end_offset
+        )
+
+    # Closing
+
+    def close(self) -> None:
+        """Flush and close, so that the next start can trust the files. Blocks.
+
+        :raises OSError: When the disk fails.
+        """
+        self._take_snapshot(self.log_end_offset)
+        for segment in self._segments:
+            segment.close()
+        self._unsynced_directory = True
+        self.flush()
+        for segment in self._segments.since(self.recovery_point):
+            self._sync_rolled(segment)
+        sync_path(offset_file(self.directory, self.log_end_offset, SNAPSHOT_SUFFIX))
+
+    def abandon(self) -> None:
+        """Close the files without writing anything more, before the directory is deleted."""
+        for segment in self._segments:
+            segment.abandon()

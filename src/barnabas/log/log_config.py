@@ -1,0 +1,87 @@
+"""What a topic's configuration means for its logs."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from barnabas.wire.records.compression import Compression
+
+#: Kafka's "never" and "without bound" (`Long.MAX_VALUE`).
+FOREVER = (1 << 63) - 1
+CREATE_TIME = "CreateTime"
+LOG_APPEND_TIME = "LogAppendTime"
+DAY_MS = 24 * 60 * 60 * 1000
+
+_CODECS = {
+    "uncompressed": Compression.NONE,
+    "gzip": Compression.GZIP,
+    "snappy": Compression.SNAPPY,
+    "lz4": Compression.LZ4,
+    "zstd": Compression.ZSTD,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogConfig:
+    """The topic configs that a log obeys, with Kafka's defaults; replaced as a whole when one changes."""
+
+    segment_bytes: int = 1 << 30
+    segment_ms: int = 7 * DAY_MS
+    segment_jitter_ms: int = 0
+    segment_index_bytes: int = 10 << 20
+    index_interval_bytes: int = 4096
+    retention_ms: int = 7 * DAY_MS
+    retention_bytes: int = -1
+    flush_messages: int = FOREVER
+    flush_ms: int = FOREVER
+    file_delete_delay_ms: int = 60_000
+    max_message_bytes: int = (1 << 20) + 12
+    message_timestamp_type: str = CREATE_TIME
+    message_timestamp_before_max_ms: int = FOREVER
+    message_timestamp_after_max_ms: int = 60 * 60 * 1000
+    compression_type: str = "producer"
+    compression_gzip_level: int = -1
+    compression_zstd_level: int = 3
+    cleanup_policy: frozenset[str] = frozenset({"delete"})
+    preallocate: bool = False
+    min_insync_replicas: int = 1
+
+    def __post_init__(self) -> None:
+        assert self.compression_type == "producer" or self.compression_type in _CODECS, self.compression_type
+        assert self.message_timestamp_type in (CREATE_TIME, LOG_APPEND_TIME), self.message_timestamp_type
+        assert self.cleanup_policy <= {"delete", "compact"}, self.cleanup_policy
+
+    @cached_property
+    def is_compacted(self) -> bool:
+        """Whether every record needs a key."""
+        return "compact" in self.cleanup_policy
+
+    @cached_property
+    def is_deleted(self) -> bool:
+        """Whether retention by time and size applies."""
+        return "delete" in self.cleanup_policy
+
+    @cached_property
+    def stamps_append_time(self) -> bool:
+        """Whether the broker's clock replaces the producers'."""
+        return self.message_timestamp_type == LOG_APPEND_TIME
+
+    @cached_property
+    def target_codec(self) -> Compression | None:
+        """The codec that batches are kept in; None keeps each as its producer packed it."""
+        return _CODECS.get(self.compression_type)
+
+    @cached_property
+    def target_level(self) -> int | None:
+        """The level for `target_codec`; None for the codec's own default."""
+        if self.target_codec is Compression.ZSTD:
+            return self.compression_zstd_level
+        if self.target_codec is Compression.GZIP and self.compression_gzip_level >= 0:
+            return self.compression_gzip_level
+        return None
+
+    @cached_property
+    def inspects_records(self) -> bool:
+        """Whether a batch's header is not enough to accept it."""
+        return self.is_compacted or (
+            not self.stamps_append_time and self.message_timestamp_before_max_ms != FOREVER
+        )

@@ -1,0 +1,164 @@
+"""One entry of `log.dirs`: its lock, its identity, the names of the directories in it."""
+
+import fcntl
+import os
+import re
+from pathlib import Path
+from random import Random
+
+from barnabas.base.ids import TopicPartition, uuid_to_text
+from barnabas.log.checkpoints import (
+    HIGH_WATERMARK_FILE,
+    LOG_START_OFFSET_FILE,
+    RECOVERY_POINT_FILE,
+    MalformedFile,
+    read_offsets,
+    write_offsets,
+)
+from barnabas.log.files import write_atomically
+from barnabas.log.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
+from barnabas.log.partition_log import PartitionLog
+
+LOCK_FILE = ".lock"
+CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
+DELETE_SUFFIX = "-delete"
+STRAY_SUFFIX = "-stray"
+FUTURE_SUFFIX = "-future"
+_NAME_LENGTH_MAX = 255
+_PARTITION_DIRECTORY = re.compile(r"([a-zA-Z0-9._-]+)-([0-9]+)")
+#: Apache Kafka's own metadata log; it is not a topic's.
+_METADATA_TOPIC = "__cluster_metadata"
+
+#: A POSIX lock does not keep out its own process, so this does.
+_locked_here: set[Path] = set()
+
+
+class LogDirectoryError(Exception):
+    """A log directory that cannot be used; the message is for whoever configured it."""
+
+
+def parse_partition(name: str) -> TopicPartition | None:
+    """The partition whose directory has this name, or None for a directory of anything else."""
+    match = _PARTITION_DIRECTORY.fullmatch(name)
+    if match is None or match[1] == _METADATA_TOPIC or name.endswith((DELETE_SUFFIX, STRAY_SUFFIX)):
+        return None
+    return TopicPartition(match[1], int(match[2]))
+
+
+def renamed_directory(topic_partition: TopicPartition, random: Random, suffix: str) -> str:
+    """`<topic>-<partition>.<32 hex digits><suffix>`, the topic cut so that a file system takes it."""
+    end = f"-{topic_partition.partition}.{random.getrandbits(128):032x}{suffix}"
+    return topic_partition.topic[: _NAME_LENGTH_MAX - len(end)] + end
+
+
+def random_directory_id(random: Random) -> bytes:
+    """A new id, whose printed form does not begin with a dash, as Kafka's never do."""
+    while True:
+        directory_id = random.randbytes(16)
+        if not uuid_to_text(directory_id).startswith("-"):
+            return directory_id
+
+
+class LogDirectory:
+    """A locked directory with the logs in it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self.logs: dict[TopicPartition, PartitionLog] = {}
+        #: Why the directory is offline, or None.
+        self.failure: str | None = None
+        self.directory_id = b""
+        self._lock_fd = -1
+
+    def lock(self) -> None:
+        """Create the directory and keep every other broker out.
+
+        :raises LogDirectoryError: When it is in use or cannot be written to.
+        """
+        if self.path in _locked_here:
+            raise LogDirectoryError(f"log directory {self.path} is in use by this process already")
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            fd = os.open(self.path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            message = f"log directory {self.path} cannot be written to: {error.strerror}"
+            raise LogDirectoryError(message) from error
+        try:
+            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(fd)
+            message = f"log directory {self.path} is in use by another process, which holds {LOCK_FILE}"
+            raise LogDirectoryError(message) from error
+        self._lock_fd = fd
+        _locked_here.add(self.path)
+
+    def unlock(self) -> None:
+        """Let other brokers in."""
+        if self._lock_fd >= 0:
+            os.close(self._lock_fd)
+            self._lock_fd = -1
+            _locked_here.discard(self.path)
+
+    def identify(self, cluster_id: str, node_id: int, random: Random) -> None:
+        """Check whose directory it is, or make it this node's.
+
+        :raises LogDirectoryError: When it belongs to another cluster or node.
+        """
+        try:
+            meta = read_meta_properties(self.path)
+        except MalformedFile as error:
+            raise LogDirectoryError(str(error)) from error
+        if meta is None or meta.directory_id is None:
+            self._check_identity(meta, cluster_id, node_id)
+            meta = MetaProperties(cluster_id, node_id, random_directory_id(random))
+            write_meta_properties(self.path, meta)
+        self._check_identity(meta, cluster_id, node_id)
+        assert meta.directory_id is not None
+        self.directory_id = meta.directory_id
+
+    def _check_identity(self, meta: MetaProperties | None, cluster_id: str, node_id: int) -> None:
+        if meta is not None and meta.cluster_id != cluster_id:
+            message = f"log directory {self.path} belongs to cluster {meta.cluster_id}, not to {cluster_id}"
+            raise LogDirectoryError(message)
+        if meta is not None and meta.node_id != node_id:
+            message = f"log directory {self.path} belongs to node {meta.node_id}, not to node {node_id}"
+            raise LogDirectoryError(message)
+
+    def take_clean_shutdown_marker(self) -> bool:
+        """Whether the last stop was clean; a crash from now on is not."""
+        marker = self.path / CLEAN_SHUTDOWN_FILE
+        was_clean = marker.exists()
+        marker.unlink(missing_ok=True)
+        return was_clean
+
+    def write_clean_shutdown_marker(self) -> None:
+        """Say that every file can be trusted. Blocks; nothing may be written afterwards."""
+        write_atomically(self.path / CLEAN_SHUTDOWN_FILE, b'{"version":0,"brokerEpoch":-1}')
+
+    def read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
+        """Offsets by partition; a damaged file counts as none, which costs time but no data."""
+        try:
+            return read_offsets(self.path / name)
+        except MalformedFile:
+            return {}
+
+    def checkpoint(self) -> None:
+        """Write recovery points, log starts and high watermarks. Blocks; may run in a thread."""
+        logs = list(self.logs.items())
+        write_offsets(self.path / RECOVERY_POINT_FILE, {name: log.recovery_point for name, log in logs})
+        starts = {
+            name: log.log_start_offset
+            for name, log in logs
+            if log.log_start_offset > log.first_segment_offset
+        }
+        write_offsets(self.path / LOG_START_OFFSET_FILE, starts)
+        write_offsets(self.path / HIGH_WATERMARK_FILE, {name: log.high_watermark for name, log in logs})
+
+    def partitions_on_disk(self) -> list[TopicPartition]:
+        """The partitions that have a directory here."""
+        names = (parse_partition(entry.name) for entry in os.scandir(self.path) if entry.is_dir())
+        return sorted(name for name in names if name is not None)
+
+    def leftovers(self) -> list[Path]:
+        """Directories whose deletion a crash interrupted."""
+        return [entry for entry in self.path.glob(f"*{DELETE_SUFFIX}") if entry.is_dir()]

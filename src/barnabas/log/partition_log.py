@@ -1,0 +1,372 @@
+"""One replica of a partition: append, read, look up. The files as a whole are `LocalLog`'s."""
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+from barnabas.base.clock import Clock
+from barnabas.base.ids import TopicPartition
+from barnabas.log import timestamps
+from barnabas.log.checkpoints import MalformedFile, read_partition_metadata
+from barnabas.log.leader_epochs import LEADER_EPOCH_FILE, LeaderEpochs
+from barnabas.log.local_log import LocalLog
+from barnabas.log.log_config import LogConfig
+from barnabas.log.open_files import OpenFiles
+from barnabas.log.producer_recovery import RestoredProducers, end_transaction, restore_producers
+from barnabas.log.producer_snapshot import remove_stray_snapshots
+from barnabas.log.producer_state import ActiveProducer, ProducedBatch, ProducerStates
+from barnabas.log.recovery import load_segments
+from barnabas.log.segment import Segment
+from barnabas.log.segments import Segments
+from barnabas.log.timestamps import TimestampOffset
+from barnabas.log.validation import AppendOrigin, check_batch, needs_rewrite, rewrite
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records.batch import (
+    NO_LEADER_EPOCH,
+    NO_TIMESTAMP,
+    BatchHeader,
+    assign,
+    crc_matches,
+    iterate_headers,
+    placed,
+)
+
+_EMPTY = memoryview(b"")
+
+
+class AppendInfo(NamedTuple):
+    """What became of an append."""
+
+    first_offset: int
+    last_offset: int
+    #: -1 unless the topic stamps records with the broker's time.
+    log_append_time_ms: int
+    log_start_offset: int
+    #: The batch was there already: nothing was appended, the offsets are those of the first time.
+    duplicate: bool
+    size_bytes: int
+
+
+class LogSlice(NamedTuple):
+    """Bytes of one segment, from a batch's start on; the last batch may be cut off."""
+
+    data: memoryview
+    segment_base_offset: int
+    position: int
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes."""
+        return len(self.data)
+
+
+class PartitionLog(LocalLog):
+    """A log with its offsets, producers and leader epochs. One thread calls it, but for `flush`."""
+
+    @classmethod
+    def create(
+        cls,
+        directory: Path,
+        topic_partition: TopicPartition,
+        *,
+        topic_id: bytes,
+        config: LogConfig,
+        clock: Clock,
+        random: Random,
+        open_files: OpenFiles,
+    ) -> "PartitionLog":
+        """A new, empty log: `open` without looking for what cannot be there.
+
+        :raises OSError: When the disk fails or the directory exists.
+        """
+        directory.mkdir()
+        log = cls(
+            directory,
+            topic_partition,
+            topic_id=None,
+            config=config,
+            clock=clock,
+            random=random,
+            segments=Segments([Segment.create(directory, 0, open_files, now_ms=clock.wall_ms())]),
+            epochs=LeaderEpochs(directory),
+            producers=RestoredProducers(ProducerStates(topic_partition), 0),
+            log_start_offset=0,
+            log_end_offset=0,
+            open_files=open_files,
+        )
+        log.set_topic_id(topic_id)
+        return log
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path,
+        topic_partition: TopicPartition,
+        *,
+        config: LogConfig,
+        clock: Clock,
+        recovery_point: int = 0,
+        log_start_offset: int = 0,
+        high_watermark: int = 0,
+        clean_shutdown: bool = False,
+        topic_id: bytes | None = None,
+        random: Random | None = None,
+        open_files: OpenFiles | None = None,
+    ) -> "PartitionLog":
+        """Open or create the log in `directory`; after an unclean stop recover it. Blocks.
+
+        :raises OSError: When the disk fails.
+        :raises MalformedFile: When `partition.metadata` is damaged.
+        """
+        directory.mkdir(exist_ok=True)
+        try:
+            epochs = LeaderEpochs(directory)
+        except MalformedFile:
+            # Every batch names its epoch: recovering the whole log finds them all again.
+            (directory / LEADER_EPOCH_FILE).unlink()
+            epochs, clean_shutdown, recovery_point = LeaderEpochs(directory), False, 0
+        loaded = load_segments(
+            directory,
+            config,
+            epochs,
+            recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
+            clean_shutdown=clean_shutdown,
+            now_ms=clock.wall_ms(),
+        )
+        segments, end_offset = loaded.segments, loaded.log_end_offset
+        start_offset = max(log_start_offset, segments[0].base_offset)
+        epochs.truncate_from_end(end_offset)
+        epochs.truncate_from_start(start_offset)
+        remove_stray_snapshots(directory, [segment.base_offset for segment in segments])
+        producers = restore_producers(directory, topic_partition, segments, start_offset, end_offset)
+        files = open_files or OpenFiles()
+        for segment in segments:
+            segment.hand_over(files)
+        log = cls(
+            directory,
+            topic_partition,
+            topic_id=read_partition_metadata(directory),
+            config=config,
+            clock=clock,
+            random=random or Random(),
+            segments=segments,
+            epochs=epochs,
+            producers=producers,
+            log_start_offset=start_offset,
+            log_end_offset=end_offset,
+            open_files=files,
+        )
+        log.recovery_point = end_offset if clean_shutdown else min(recovery_point, end_offset)
+        log.update_high_watermark(high_watermark)
+        if topic_id is not None and log.topic_id is None:
+            log.set_topic_id(topic_id)
+        return log
+
+    # Appending
+
+    def append_as_leader(
+        self, records: memoryview, leader_epoch: int, origin: AppendOrigin = AppendOrigin.CLIENT
+    ) -> AppendInfo:
+        """Check one batch, give it its offsets in place (`records` is written to) and append it.
+
+        :raises KafkaError: INVALID_RECORD, INVALID_TIMESTAMP (both perhaps as `InvalidRecords`),
+            MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, CORRUPT_MESSAGE, INVALID_PRODUCER_EPOCH,
+            OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE, KAFKA_STORAGE_ERROR; nothing is appended then.
+        """
+        if self.failure is not None:
+            raise self._offline()
+        config = self.config
+        now_ms = self._clock.wall_ms()
+        records, header = check_batch(records, config, origin)
+        if needs_rewrite(header, config, now_ms):
+            records, header = rewrite(records, header, config, now_ms)
+        size_bytes = len(records)
+        if size_bytes > config.segment_bytes:
+            raise self._too_large_for_segment(size_bytes)
+        if header.producer_id >= 0:
+            duplicate = self._producers.check(header, sequences=origin is AppendOrigin.CLIENT)
+            if duplicate is not None:
+                return self._repeat(duplicate)
+        base_offset = self.log_end_offset
+        assign(records, 0, base_offset, leader_epoch)
+        header = placed(header, base_offset, leader_epoch)
+        self._write(records, header, now_ms)
+        append_time_ms = header.max_timestamp if config.stamps_append_time else NO_TIMESTAMP
+        return AppendInfo(
+            base_offset, self.log_end_offset - 1, append_time_ms, self.log_start_offset, False, size_bytes
+        )
+
+    def append_as_follower(self, records: memoryview) -> AppendInfo:
+        """Append batches that a leader wrote, with the offsets and epochs that it gave them.
+
+        :raises KafkaError: CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE when they do not follow the log's end,
+            KAFKA_STORAGE_ERROR. Batches before the bad one are appended.
+        """
+        if self.failure is not None:
+            raise self._offline()
+        first_offset, size_bytes = self.log_end_offset, 0
+        for position, header in iterate_headers(records):
+            if not crc_matches(records, position, header):
+                message = f"batch at offset {header.base_offset} from the leader does not match its CRC"
+                raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
+            if header.base_offset < self.log_end_offset:
+                message = f"batch at offset {header.base_offset}: the log ends at {self.log_end_offset}"
+                raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, message)
+            batch = records[position : position + header.size_bytes]
+            self._write(batch, header, self._clock.wall_ms())
+            size_bytes += header.size_bytes
+        return AppendInfo(
+            first_offset, self.log_end_offset - 1, NO_TIMESTAMP, self.log_start_offset, False, size_bytes
+        )
+
+    def _write(self, records: memoryview, header: BatchHeader, now_ms: int) -> None:
+        segment = self._segments.active
+        try:
+            if header.partition_leader_epoch != self.epochs.latest and header.partition_leader_epoch >= 0:
+                self.epochs.assign(header.partition_leader_epoch, header.base_offset)
+            if segment.should_roll(len(records), header, now_ms, self.config, self._jitter_ms):
+                segment = self._roll(header.base_offset)
+            segment.append(records, header, self.config)
+        except OSError as error:
+            raise self._failed(error) from error
+        self.log_end_offset = header.base_offset + header.last_offset_delta + 1
+        if header.producer_id >= 0:
+            if header.is_control:
+                end_transaction(self._producers, records, header)
+            else:
+                self._producers.record(header)
+
+    def _too_large_for_segment(self, size_bytes: int) -> KafkaError:
+        message = f"batch of {size_bytes} bytes: segment.bytes allows {self.config.segment_bytes}"
+        return KafkaError(ErrorCode.RECORD_LIST_TOO_LARGE, message)
+
+    def _repeat(self, batch: ProducedBatch) -> AppendInfo:
+        return AppendInfo(
+            batch.first_offset, batch.last_offset, batch.timestamp_ms, self.log_start_offset, True, 0
+        )
+
+    # Reading
+
+    def read(
+        self, start_offset: int, max_bytes: int, upper_bound_offset: int, *, min_one_batch: bool = False
+    ) -> LogSlice:
+        """Bytes from the batch that holds `start_offset` on, of one segment, below `upper_bound_offset`.
+
+        Cut at `max_bytes` even inside a batch; with `min_one_batch` the first batch is whole (KIP-74).
+
+        :raises KafkaError: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE for damaged files.
+        """
+        if self.failure is not None:
+            raise self._offline()
+        if not self.log_start_offset <= start_offset <= self.log_end_offset:
+            raise self._out_of_range(start_offset)
+        if start_offset >= upper_bound_offset:
+            return LogSlice(_EMPTY, self._segments.active.base_offset, 0)
+        try:
+            return self._read(start_offset, max_bytes, upper_bound_offset, min_one_batch)
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def _read(self, start_offset: int, max_bytes: int, upper_bound_offset: int, whole: bool) -> LogSlice:
+        segments = self._segments
+        index = segments.floor_index(start_offset)
+        segment, position = segments[index], segments[index].position_of(start_offset)
+        while position == segment.size_bytes and index + 1 < len(segments):
+            index, position = index + 1, 0
+            segment = segments[index]
+        if upper_bound_offset >= segments.end_offset_of(index, self.log_end_offset):
+            end = segment.size_bytes
+        else:
+            end = segment.position_of(upper_bound_offset)
+        size_bytes = end - position
+        if size_bytes > max_bytes:
+            first_bytes = segment.batch_size_bytes(position) if whole else 0
+            size_bytes = min(size_bytes, max(max_bytes, first_bytes))
+        data = segment.view(position, size_bytes) if size_bytes > 0 else _EMPTY
+        return LogSlice(data, segment.base_offset, position)
+
+    def _out_of_range(self, offset: int) -> KafkaError:
+        message = (
+            f"offset {offset} of {self.topic_partition} is outside the log, which has "
+            f"[{self.log_start_offset}, {self.log_end_offset}]"
+        )
+        return KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, message)
+
+    # Looking up
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
+        """The first record at or after `timestamp_ms`, as (timestamp, offset, leader epoch).
+
+        :raises KafkaError: KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE for damaged files.
+        """
+        return self._look_up(
+            lambda: timestamps.first_at_or_after(self._segments, timestamp_ms, self.log_start_offset)
+        )
+
+    def max_timestamp_offset(self) -> TimestampOffset | None:
+        """The first record with the largest timestamp; None in an empty log.
+
+        :raises KafkaError: KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE for damaged files.
+        """
+        return self._look_up(lambda: timestamps.of_max_timestamp(self._segments))
+
+    def _look_up(self, search: Callable[[], TimestampOffset | None]) -> TimestampOffset | None:
+        if self.failure is not None:
+            raise self._offline()
+        try:
+            return search()
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def earliest_offset(self) -> TimestampOffset:
+        """Where the log begins, with the epoch of the leader that wrote there."""
+        epoch = self.epochs.epoch_at(self.log_start_offset)
+        return TimestampOffset(
+            NO_TIMESTAMP, self.log_start_offset, NO_LEADER_EPOCH if epoch is None else epoch
+        )
+
+    def latest_offset(self) -> TimestampOffset:
+        """Where the log ends, with the latest epoch."""
+        epoch = self.epochs.latest
+        return TimestampOffset(NO_TIMESTAMP, self.log_end_offset, NO_LEADER_EPOCH if epoch is None else epoch)
+
+    @property
+    def latest_epoch(self) -> int | None:
+        """The epoch of the last leader that wrote, or None in an empty log."""
+        return self.epochs.latest
+
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        """The largest epoch up to `epoch` and its end offset (OffsetForLeaderEpoch); (-1, -1) if unknown."""
+        return self.epochs.end_offset_for(epoch, self.log_end_offset)
+
+    @property
+    def active_producers(self) -> list[ActiveProducer]:
+        """The producers that the log remembers (DescribeProducers)."""
+        return self._producers.active
+
+    def remove_expired_producers(self, now_ms: int, expiration_ms: int) -> None:
+        """Forget producers that were idle for `producer.id.expiration.ms`."""
+        self._producers.remove_expired(now_ms, expiration_ms)
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Up to here every transaction is decided: what `read_committed` may see."""
+        undecided = self._producers.first_undecided_offset
+        return self.high_watermark if undecided is None else min(undecided, self.high_watermark)
+
+    def statistics(self) -> dict[str, object]:
+        """The state in numbers, for people and metrics."""
+        return {
+            "directory": str(self.directory),
+            "failure": self.failure,
+            "log_start_offset": self.log_start_offset,
+            "high_watermark": self.high_watermark,
+            "log_end_offset": self.log_end_offset,
+            "recovery_point": self.recovery_point,
+            "size_bytes": self.size_bytes,
+            "segments_count": len(self._segments),
+            "producers_count": len(self._producers),
+            "latest_epoch": self.latest_epoch,
+        }

@@ -1,0 +1,188 @@
+"""Opening the files of a log: leftovers, checking after a crash, where the log begins and ends. Blocks."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.log.files import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SEGMENT_SUFFIXES,
+    SNAPSHOT_SUFFIX,
+    SWAP_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    offset_file,
+    offset_of,
+    unlink_files,
+)
+from barnabas.log.leader_epochs import LeaderEpochs
+from barnabas.log.log_config import LogConfig
+from barnabas.log.open_files import OpenFiles
+from barnabas.log.segment import RELATIVE_OFFSET_MAX, Segment
+from barnabas.log.segments import Segments
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.records.batch import BatchHeader, crc_matches
+
+
+class LoadedSegments(NamedTuple):
+    """What `load_segments` found."""
+
+    segments: Segments
+    log_end_offset: int
+    #: What recovery cut off or dropped.
+    discarded_bytes: int
+
+
+def load_segments(
+    directory: Path,
+    config: LogConfig,
+    epochs: LeaderEpochs,
+    *,
+    recovery_point: int,
+    log_start_offset: int,
+    clean_shutdown: bool,
+    now_ms: int,
+) -> LoadedSegments:
+    """Open a partition's segments; after an unclean stop check everything from `recovery_point` on."""
+    _finish_interrupted_work(directory)
+    open_files = OpenFiles()
+    found = [_open_segment(path, open_files, now_ms) for path in sorted(directory.glob(f"*{LOG_SUFFIX}"))]
+    discarded_bytes = 0
+    if not clean_shutdown:
+        discarded_bytes = _recover(found, config, epochs, recovery_point)
+    rebuild_missing_indexes(found, config)
+    end_offset = _next_offset(found[-1]) if found else log_start_offset
+    if not found or end_offset < log_start_offset:
+        discarded_bytes += sum(segment.size_bytes for segment in found)
+        _remove(found)
+        found = [Segment.create(directory, log_start_offset, open_files, now_ms=now_ms)]
+        end_offset = log_start_offset
+    return LoadedSegments(Segments(found), end_offset, discarded_bytes)
+
+
+def _open_segment(path: Path, open_files: OpenFiles, now_ms: int) -> Segment:
+    base_offset = offset_of(path.name)
+    assert base_offset is not None, path
+    size_bytes = path.stat().st_size
+    return Segment(path.parent, base_offset, open_files, size_bytes=size_bytes, created_ms=now_ms)
+
+
+def _finish_interrupted_work(directory: Path) -> None:
+    """Remove what was to be deleted, finish swaps of compacted segments, drop indexes without a log."""
+    unlink_files(list(directory.glob(f"*{DELETED_SUFFIX}")))
+    cleaned = list(directory.glob(f"*{CLEANED_SUFFIX}"))
+    first_cleaned = min((offset_of(path.name) or 0 for path in cleaned), default=None)
+    swaps = list(directory.glob(f"*{SWAP_SUFFIX}"))
+    if first_cleaned is not None:
+        # A split that did not finish: its output is thrown away, its input is still there.
+        unlink_files(cleaned + [path for path in swaps if (offset_of(path.name) or 0) >= first_cleaned])
+    _finish_swaps(directory)
+    for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
+        unlink_files(
+            [path for path in directory.glob(f"*{suffix}") if not path.with_suffix(LOG_SUFFIX).exists()]
+        )
+
+
+def _finish_swaps(directory: Path) -> None:
+    swaps = list(directory.glob(f"*{SWAP_SUFFIX}"))
+    logs = [path for path in swaps if path.name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
+    if logs:
+        first = min(offset_of(path.name) or 0 for path in logs)
+        end = max(_swap_end_offset(path) for path in logs)
+        for path in directory.iterdir():
+            offset = offset_of(path.name)
+            if offset is not None and first <= offset < end and path not in swaps:
+                path.unlink()
+    for path in swaps:
+        path.rename(path.with_name(path.name.removesuffix(SWAP_SUFFIX)))
+
+
+def _swap_end_offset(path: Path) -> int:
+    segment = _open_segment(path, OpenFiles(), 0)
+    segment.path = path
+    end_offset = _scan_end(segment, 0)
+    segment.close_files()
+    return end_offset
+
+
+def _recover(found: list[Segment], config: LogConfig, epochs: LeaderEpochs, recovery_point: int) -> int:
+    """Check the segments from the one that holds `recovery_point` on; stop at the first bad batch."""
+    first = max((i for i, segment in enumerate(found) if segment.base_offset <= recovery_point), default=0)
+    for index in range(first, len(found)):
+        bad_bytes = rebuild(found[index], config, epochs)
+        if bad_bytes:
+            dropped = found[index + 1 :]
+            del found[index + 1 :]
+            _remove(dropped)
+            return bad_bytes + sum(segment.size_bytes for segment in dropped)
+    return 0
+
+
+def rebuild(segment: Segment, config: LogConfig, epochs: LeaderEpochs | None = None) -> int:
+    """Check every batch, fill the indexes again, cut the file before the first bad batch.
+
+    Gives back how many bytes were cut off.
+    """
+    segment.forget_indexes()
+    valid_bytes, next_offset = 0, segment.base_offset
+    try:
+        for position, header in segment.headers():
+            if not _is_sound(segment, position, header, next_offset):
+                break
+            segment.index_batch(position, header, config)
+            if epochs is not None and header.partition_leader_epoch > _or_minus_one(epochs.latest):
+                epochs.assign(header.partition_leader_epoch, header.base_offset)
+            valid_bytes, next_offset = position + header.size_bytes, header.next_offset
+    except KafkaError:
+        pass  # the bytes after the last good batch are no batch: they are cut off below
+    bad_bytes = segment.size_bytes - valid_bytes
+    if bad_bytes:
+        segment.cut(valid_bytes)
+    segment.time_index.append(*segment.max_timestamp)
+    return bad_bytes
+
+
+def _or_minus_one(epoch: int | None) -> int:
+    return -1 if epoch is None else epoch
+
+
+def _is_sound(segment: Segment, position: int, header: BatchHeader, next_offset: int) -> bool:
+    return (
+        header.base_offset >= next_offset
+        and header.last_offset_delta >= 0
+        and header.last_offset - segment.base_offset <= RELATIVE_OFFSET_MAX
+        and crc_matches(segment.mapped(), position, header)
+    )
+
+
+def rebuild_missing_indexes(found: list[Segment], config: LogConfig) -> None:
+    """Fill the indexes of segments that lost them; an empty segment needs none."""
+    for segment in found:
+        if segment.size_bytes and not segment.offset_index.exists:
+            rebuild(segment, config)
+
+
+def _next_offset(segment: Segment) -> int:
+    """The offset after the last batch, from the last index entry on."""
+    entry = segment.offset_index.last()
+    return _scan_end(segment, segment.indexed_position(entry[0]) if entry else 0)
+
+
+def _scan_end(segment: Segment, position: int) -> int:
+    next_offset, end = segment.base_offset, position
+    for start, header in segment.headers(position):
+        next_offset, end = header.next_offset, start + header.size_bytes
+    if end != segment.size_bytes:
+        segment.cut(end)  # a clean stop leaves no partial batch, but preallocated space perhaps
+    return next_offset
+
+
+def _remove(segments: list[Segment]) -> None:
+    for segment in segments:
+        segment.close_files()
+        unlink_files(
+            [offset_file(segment.directory, segment.base_offset, suffix) for suffix in SEGMENT_SUFFIXES]
+        )
+        offset_file(segment.directory, segment.base_offset, SNAPSHOT_SUFFIX).unlink(missing_ok=True)

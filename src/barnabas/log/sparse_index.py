@@ -1,0 +1,82 @@
+"""What the offset index and the time index share: fixed-size entries, kept in memory while in use.
+
+The file is written when the segment is closed or rolled: after a crash recovery rebuilds it, so
+nothing is gained by writing it entry by entry.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable
+from pathlib import Path
+from struct import Struct
+
+
+class SparseIndex:
+    """Entries of two ascending numbers, the second of which or the first is relative to the base offset."""
+
+    ENTRY: Struct
+
+    def __init__(self, path: Path, base_offset: int) -> None:
+        self.path = path
+        self.base_offset = base_offset
+        self._loaded: bytearray | None = None
+        self._unsaved = False
+
+    @property
+    def entries(self) -> bytearray:
+        """The packed entries, read from the file on first use."""
+        if self._loaded is None:
+            self._loaded = self._read()
+        return self._loaded
+
+    @property
+    def count(self) -> int:
+        """How many entries there are."""
+        return len(self.entries) // self.ENTRY.size
+
+    def _read(self) -> bytearray:
+        """Kafka preallocates the file of an active segment: entries end where only zeros follow."""
+        try:
+            data = self.path.read_bytes()
+        except FileNotFoundError:
+            return bytearray()
+        used_bytes = len(data.rstrip(b"\0"))
+        count = min(-(-used_bytes // self.ENTRY.size), len(data) // self.ENTRY.size)
+        return bytearray(data[: count * self.ENTRY.size])
+
+    def _entry(self, slot: int) -> tuple[int, int]:
+        first, second = self.ENTRY.unpack_from(self.entries, slot * self.ENTRY.size)
+        return first, second
+
+    def _slot_at_most(self, target: int, key: Callable[[int], int]) -> int:
+        """The last slot whose key is at most `target`; -1 when there is none."""
+        return bisect_right(range(self.count), target, key=key) - 1
+
+    def _append(self, first: int, second: int) -> None:
+        self.entries.extend(self.ENTRY.pack(first, second))
+        self._unsaved = True
+
+    def _keep(self, count: int) -> None:
+        if count < self.count:
+            del self.entries[count * self.ENTRY.size :]
+            self._unsaved = True
+
+    @property
+    def exists(self) -> bool:
+        """Whether there is a file to read."""
+        return self.path.exists()
+
+    def clear(self) -> None:
+        """Forget every entry; the file follows on the next `save`."""
+        self._loaded = bytearray()
+        self._unsaved = True
+
+    def save(self) -> None:
+        """Write the file when it lacks something, at its exact size."""
+        if self._unsaved:
+            self.path.write_bytes(self.entries)
+            self._unsaved = False
+
+    def release(self) -> None:
+        """Give the memory back; the next use reads the file again."""
+        self.save()
+        self._loaded = None
