@@ -49,11 +49,11 @@ def parse_protocol_map(key: str, text: str) -> dict[str, SecurityProtocol]:
     protocols = {}
     for entry in filter(None, (entry.strip() for entry in text.split(","))):
         name, colon, protocol = entry.rpartition(":")
-        if not colon or protocol.strip() not in SecurityProtocol.__members__:
+        if not colon or protocol.strip().upper() not in SecurityProtocol.__members__:
             known = ", ".join(SecurityProtocol.__members__)
             reason = f"'{entry}' must be NAME:PROTOCOL, the protocol one of {known}"
             raise ConfigError(key, text, reason)
-        protocols[name.strip().upper()] = SecurityProtocol[protocol.strip()]
+        protocols[name.strip().upper()] = SecurityProtocol[protocol.strip().upper()]
     return protocols
 
 

@@ -6,8 +6,8 @@ from barnabas.config.validators import (
     AT_LEAST_0,
     AT_LEAST_1,
     NON_EMPTY_LIST,
+    Addresses,
     ListOf,
-    NonEmptyList,
     QuorumVoters,
     Range,
 )
@@ -42,7 +42,7 @@ NODE_KEYS: tuple[ConfigKey, ...] = (
               "How long the KRaft leader gathers writes before it flushes them."),
     ConfigKey("controller.quorum.auto.join.enable", BOOLEAN, False, None, READ_ONLY, NO_EFFECT,
               "Whether a new KRaft controller joins the voters by itself.", since="4.2"),
-    ConfigKey("controller.quorum.bootstrap.servers", LIST, (), NonEmptyList(), READ_ONLY, NO_EFFECT,
+    ConfigKey("controller.quorum.bootstrap.servers", LIST, (), Addresses(), READ_ONLY, NO_EFFECT,
               "Addresses at which the KRaft quorum is found."),
     ConfigKey("controller.quorum.election.backoff.max.ms", INT, 1_000, AT_LEAST_0, READ_ONLY, NO_EFFECT,
               "Longest pause between two KRaft elections."),

@@ -125,26 +125,25 @@ class ListOf(NamedTuple):
         return what if self.empty_ok else f"{what}, not empty"
 
 
-class NonEmptyList(NamedTuple):
-    """A list that has entries when somebody sets it; the default may be empty."""
+class Addresses(NamedTuple):
+    """A list of `host:port` entries, which may be empty."""
 
     def check(self, name: str, value: Value) -> None:
-        """:raises ConfigError: When the list is empty."""
-        if not isinstance(value, tuple) or not value:
+        """:raises ConfigError: When an entry is malformed."""
+        if not isinstance(value, tuple) or not all(map(_is_address, value)):
             raise ConfigError(name, value, f"must be {self.describe()}")
 
     def describe(self) -> str:
         """What is valid, for people."""
-        return "a list that is not empty"
+        return "a list of {host}:{port}"
 
 
 class QuorumVoters(NamedTuple):
-    """The KRaft voters, as `id@host:port` entries."""
+    """The KRaft voters as `id@host:port` entries; none when the quorum is found by its bootstrap servers."""
 
     def check(self, name: str, value: Value) -> None:
-        """:raises ConfigError: When the list is empty or an entry is malformed."""
-        voters = value if isinstance(value, tuple) else ()
-        if not voters or not all(_is_voter(voter) for voter in voters):
+        """:raises ConfigError: When an entry is malformed."""
+        if not isinstance(value, tuple) or not all(map(_is_voter, value)):
             raise ConfigError(name, value, f"must be {self.describe()}")
 
     def describe(self) -> str:
@@ -152,10 +151,14 @@ class QuorumVoters(NamedTuple):
         return "a list of {id}@{host}:{port}"
 
 
-def _is_voter(voter: str) -> bool:
-    node_id, at, address = voter.partition("@")
-    host, colon, port = address.rpartition(":")
-    return bool(at and colon and host) and node_id.isdecimal() and port.isdecimal()
+def _is_address(entry: str) -> bool:
+    host, _, port = entry.rpartition(":")
+    return bool(host) and port.isdecimal()
+
+
+def _is_voter(entry: str) -> bool:
+    node_id, at, address = entry.partition("@")
+    return bool(at) and node_id.isdecimal() and _is_address(address)
 
 
 class ThrottledReplicas(NamedTuple):
@@ -182,8 +185,7 @@ class OffsetReset(NamedTuple):
 
     def check(self, name: str, value: Value) -> None:
         """:raises ConfigError: When the value is none of these."""
-        text = str(value).lower()
-        if text not in ("earliest", "latest") and not _is_duration_reset(text):
+        if value not in ("earliest", "latest") and not _is_duration_reset(str(value)):
             raise ConfigError(name, value, f"must be {self.describe()}")
 
     def describe(self) -> str:
@@ -193,7 +195,7 @@ class OffsetReset(NamedTuple):
 
 def _is_duration_reset(text: str) -> bool:
     prefix, _, duration = text.partition(":")
-    return prefix == "by_duration" and duration.startswith("p") and any(c.isdecimal() for c in duration)
+    return prefix == "by_duration" and duration[:1] in ("P", "p") and any(map(str.isdecimal, duration))
 
 
 class MetricMatch(NamedTuple):

@@ -38,6 +38,6 @@ def test_a_prefixed_name_falls_back_on_its_base_when_asked() -> None:
 
 def test_defaults_are_within_the_bounds_of_their_keys() -> None:
     for key in BROKER_KEYS.values():
-        unset = key.default is None or key.name.startswith("controller.quorum")
+        unset = key.default is None
         if key.validator is not None and not unset:
             key.validator.check(key.name, key.default)

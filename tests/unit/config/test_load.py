@@ -67,7 +67,7 @@ def test_a_bad_value_is_refused_wherever_it_came_from() -> None:
         {"settings": ["num.partitions=0"]},
     ):
         with pytest.raises(ConfigError, match=r"'0' for num\.partitions: must be at least 1"):
-            load_broker_config(**sources)  # type: ignore[arg-type]
+            load_broker_config(**sources)
 
 
 def test_keys_that_do_not_fit_together_are_refused() -> None:

@@ -2,11 +2,11 @@ import pytest
 
 from barnabas.config.definition import ConfigError, Validator, Value
 from barnabas.config.validators import (
+    Addresses,
     GzipLevel,
     ListOf,
     MetricMatch,
     NonEmpty,
-    NonEmptyList,
     NonNull,
     OffsetReset,
     OneOf,
@@ -29,11 +29,11 @@ CASES: list[tuple[Validator, list[Value], list[Value]]] = [
     (ListOf(("a", "b")), [(), ("b", "a")], [("a", "c"), ("A",)]),
     (ListOf(empty_ok=False), [("a",)], [(), None]),
     (ListOf(empty_ok=False, null_ok=True), [None, ("a",)], [()]),
-    (NonEmptyList(), [("a",)], [(), None]),
+    (Addresses(), [(), ("h:1", "[::1]:2")], [("h",), (":1",), ("h:x",), None]),
     (
         QuorumVoters(),
-        [("1@h:9093", "2@[::1]:1")],
-        [(), ("1@h",), ("a@h:1",), ("1@:1",), ("h:1",), ("1@h:x",)],
+        [(), ("1@h:9093", "2@[::1]:1")],
+        [None, ("1@h",), ("a@h:1",), ("1@:1",), ("h:1",), ("1@h:x",)],
     ),
     (
         ThrottledReplicas(),
@@ -42,8 +42,8 @@ CASES: list[tuple[Validator, list[Value], list[Value]]] = [
     ),
     (
         OffsetReset(),
-        ["latest", "EARLIEST", "by_duration:PT1H", "by_duration:P1DT2S"],
-        ["none", "by_duration:", "by_duration:1h", "by_duration:P", None],
+        ["latest", "by_duration:PT1H", "by_duration:P1DT2S"],
+        ["none", "EARLIEST", "BY_DURATION:PT1H", "by_duration:", "by_duration:1h", "by_duration:P", None],
     ),
     (MetricMatch(("client_id",)), [(), ("client_id=a.*",)], [("client_id",), ("user=a",), ("client_id=",)]),
 ]
