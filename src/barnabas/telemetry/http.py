@@ -1,0 +1,125 @@
+"""A server of one page: GET /metrics. As little of HTTP/1.1 (RFC 9112) as a scraper needs."""
+
+import asyncio
+from contextlib import suppress
+from http import HTTPStatus
+
+from barnabas.telemetry.metrics import CONTENT_TYPE, MetricsRegistry, exposition
+
+REQUEST_SIZE_MAX_BYTES = 8192
+CONNECTIONS_MAX = 32
+LOOPBACK = "127.0.0.1"
+
+_TEXT = "text/plain; charset=utf-8"
+
+
+class MetricsServer:
+    """Serves a registry's metrics at `listener`, "HOST:PORT"; port 0 is any free one, no host is loopback.
+
+    Metrics are collected in the event loop's thread, whose numbers they are, and rendered in another.
+    `timeout_s` bounds the reading of a request, and the writing of its answer. One request per connection.
+    """
+
+    def __init__(self, registry: MetricsRegistry, listener: str = ":0", timeout_s: float = 5.0) -> None:
+        self._registry = registry
+        self._host, self._port = parse_listener(listener)
+        self._timeout_s = timeout_s
+        self._server: asyncio.Server | None = None
+        self._connections: set[asyncio.Task[None]] = set()
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on."""
+        assert self._server is not None, "not started"
+        return int(self._server.sockets[0].getsockname()[1])
+
+    async def start(self) -> None:
+        """Listen.
+
+        :raises OSError: When the address is in use or not of this machine.
+        """
+        assert self._server is None, "started twice"
+        self._server = await asyncio.start_server(
+            self._serve, self._host, self._port, limit=REQUEST_SIZE_MAX_BYTES
+        )
+
+    async def close(self) -> None:
+        """Stop listening and drop the connections that are open."""
+        if self._server is None:
+            return
+        self._server.close()
+        for connection in self._connections:
+            connection.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+        await self._server.wait_closed()
+        self._server = None
+
+    def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._connections) >= CONNECTIONS_MAX:
+            writer.transport.abort()
+            return
+        task = asyncio.get_running_loop().create_task(self._converse(reader, writer))
+        self._connections.add(task)
+        task.add_done_callback(self._connections.discard)
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            with suppress(TimeoutError, ConnectionError, asyncio.IncompleteReadError):
+                async with asyncio.timeout(self._timeout_s):
+                    answer = await self._answer(reader)
+                async with asyncio.timeout(self._timeout_s):
+                    writer.write(answer)
+                    writer.close()
+                    await writer.wait_closed()
+        finally:
+            writer.transport.abort()
+
+    async def _answer(self, reader: asyncio.StreamReader) -> bytes:
+        try:
+            head = await reader.readuntil(b"\r\n\r\n")
+        except asyncio.LimitOverrunError:
+            status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
+            return response(status, f"A request has at most {REQUEST_SIZE_MAX_BYTES} bytes.\n")
+        refusal = refuse(head)
+        if refusal is not None:
+            return refusal
+        families = self._registry.snapshot()
+        body = await asyncio.to_thread(exposition, families)
+        return response(HTTPStatus.OK, body, CONTENT_TYPE)
+
+
+def parse_listener(listener: str) -> tuple[str, int]:
+    """Host and port of "HOST:PORT"; an IPv6 host stands in brackets.
+
+    :raises ValueError: When it is not of that form.
+    """
+    host, colon, port = listener.rpartition(":")
+    if not colon or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+        text = f"metrics listener {listener!r} is not HOST:PORT with a port from 0 to 65535"
+        raise ValueError(text)
+    return host.removeprefix("[").removesuffix("]") or LOOPBACK, int(port)
+
+
+def refuse(head: bytes) -> bytes | None:
+    """The answer to a request that does not ask for the metrics, or None for one that does."""
+    words = head.split(b"\r\n", 1)[0].split(b" ")
+    if len(words) != 3 or not words[2].startswith(b"HTTP/1."):
+        return response(HTTPStatus.BAD_REQUEST, "This is not an HTTP/1.1 request.\n")
+    method, path = words[0], words[1].partition(b"?")[0]
+    if path not in (b"/", b"/metrics"):
+        return response(HTTPStatus.NOT_FOUND, "There is nothing here: metrics are at /metrics.\n")
+    if method != b"GET":
+        return response(HTTPStatus.METHOD_NOT_ALLOWED, "Only GET is served.\n", extra="Allow: GET\r\n")
+    if path == b"/":
+        return response(HTTPStatus.OK, "This is a Barnabas broker: its metrics are at /metrics.\n")
+    return None
+
+
+def response(status: HTTPStatus, body: bytes | str, content_type: str = _TEXT, extra: str = "") -> bytes:
+    """A whole response, after which the connection closes; `extra` header lines end in CRLF each."""
+    content = body.encode() if isinstance(body, str) else body
+    head = (
+        f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: {content_type}\r\n"
+        f"Content-Length: {len(content)}\r\nConnection: close\r\n{extra}\r\n"
+    )
+    return head.encode() + content

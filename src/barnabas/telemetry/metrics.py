@@ -1,0 +1,119 @@
+"""Metrics in Prometheus' text format. Rooms keep plain numbers and are asked for them at each scrape."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import accumulate
+from typing import NamedTuple
+
+from barnabas.telemetry import names
+from barnabas.telemetry.logs import get_logger
+from barnabas.telemetry.names import Kind, MetricName
+from barnabas.telemetry.requests import LATENCY_BOUNDS_SECONDS, RequestStatistics
+
+#: The version is of the text format: the one that every Prometheus reads.
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+Labels = dict[str, str]
+Values = Iterable[tuple[Labels, float]]
+#: One line of the text format: its name, with the suffix that a histogram's lines have, labels and value.
+Sample = tuple[str, Labels, float]
+
+_NAME = re.compile(r"barnabas_[a-z0-9_]*[a-z0-9]")
+_BOUNDS = (*map(str, LATENCY_BOUNDS_SECONDS), "+Inf")
+
+_log = get_logger("barnabas.metrics")
+
+
+class Family(NamedTuple):
+    """All lines of one metric, as they were when it was collected."""
+
+    metric: MetricName
+    samples: list[Sample]
+
+
+class MetricsRegistry:
+    """What can be scraped from one broker. Collectors run one after the other, in the thread that scrapes."""
+
+    def __init__(self) -> None:
+        self._collectors: dict[str, tuple[MetricName, Callable[[], Iterable[Sample]]]] = {}
+
+    def add(self, name: str, help: str, kind: Kind, collect: Callable[[], Values]) -> None:  # noqa: A002
+        """Add a counter or gauge; `collect` gives a value for each set of labels it has at the moment."""
+        self.add_metric(MetricName(name, help, kind), collect)
+
+    def add_metric(self, metric: MetricName, collect: Callable[[], Values]) -> None:
+        """Add a counter or gauge of the table in `barnabas.telemetry.names`."""
+        assert metric.kind in ("counter", "gauge"), metric
+        name = metric.name
+        self.add_samples(metric, lambda: ((name, labels, value) for labels, value in collect()))
+
+    def add_samples(self, metric: MetricName, collect: Callable[[], Iterable[Sample]]) -> None:
+        """Add a metric of any kind, a histogram for one, that is collected line by line."""
+        assert _NAME.fullmatch(metric.name), metric
+        assert (metric.kind == "counter") == metric.name.endswith("_total"), metric
+        assert metric.name not in self._collectors, metric
+        self._collectors[metric.name] = (metric, collect)
+
+    def snapshot(self) -> list[Family]:
+        """Collect everything now. A collector that fails costs its own lines only, and is logged."""
+        return [Family(metric, _collected(metric, collect)) for metric, collect in self._collectors.values()]
+
+    def render(self) -> bytes:
+        """Everything that can be scraped now, in Prometheus' text format."""
+        return exposition(self.snapshot())
+
+
+def _collected(metric: MetricName, collect: Callable[[], Iterable[Sample]]) -> list[Sample]:
+    try:
+        return list(collect())
+    except Exception:
+        _log.exception("a metric could not be collected", metric=metric.name)
+        return []
+
+
+def exposition(families: Iterable[Family]) -> bytes:
+    """Prometheus' text format. Touches nothing but `families`, so any thread may do it."""
+    from prometheus_client.exposition import generate_latest
+    from prometheus_client.metrics_core import Metric
+    from prometheus_client.registry import Collector
+
+    class Collected(Collector):
+        def collect(self) -> Iterator[Metric]:
+            for metric, samples in families:
+                family = Metric(metric.name.removesuffix("_total"), metric.help, metric.kind)
+                for sample in samples:
+                    family.add_sample(*sample)
+                yield family
+
+    return generate_latest(Collected())
+
+
+def request_metrics(
+    registry: MetricsRegistry, statistics: RequestStatistics, api_names: Mapping[int, str]
+) -> None:
+    """Add what `statistics` counts; `api_names` are the values of the label `api`, by api key."""
+
+    def per_api(count: Callable[[int], int]) -> Callable[[], Values]:
+        return lambda: [({"api": _api_name(key, api_names)}, count(key)) for key in sorted(statistics.apis)]
+
+    apis, crashes = statistics.apis, statistics.crashes
+    registry.add_metric(names.REQUESTS, per_api(lambda key: apis[key].requests_count))
+    registry.add_metric(names.REQUEST_ERRORS, per_api(lambda key: apis[key].errors_count))
+    registry.add_metric(names.REQUEST_CRASHES, lambda: [({"api": api}, n) for api, n in crashes.items()])
+    registry.add_samples(names.REQUEST_SECONDS, lambda: _latency_samples(statistics, api_names))
+    registry.add_metric(names.BYTES_IN, lambda: [({}, statistics.in_bytes)])
+    registry.add_metric(names.BYTES_OUT, lambda: [({}, statistics.out_bytes)])
+
+
+def _api_name(api_key: int, api_names: Mapping[int, str]) -> str:
+    return api_names.get(api_key, str(api_key))
+
+
+def _latency_samples(statistics: RequestStatistics, api_names: Mapping[int, str]) -> Iterator[Sample]:
+    name = names.REQUEST_SECONDS.name
+    for key, api in sorted(statistics.apis.items()):
+        labels = {"api": _api_name(key, api_names)}
+        for bound, count in zip(_BOUNDS, accumulate(api.buckets), strict=True):
+            yield f"{name}_bucket", {**labels, "le": bound}, count
+        yield f"{name}_count", labels, api.requests_count
+        yield f"{name}_sum", labels, api.total_ns / 1_000_000_000

@@ -1,0 +1,85 @@
+"""Every metric that a broker has, in one table; docs/metrics.md is held to it by a test."""
+
+from typing import Literal, NamedTuple
+
+Kind = Literal["counter", "gauge", "histogram"]
+
+
+class MetricName(NamedTuple):
+    """What a metric is called and what it means. Units stand last in names; counters end in `_total`."""
+
+    name: str
+    help: str
+    kind: Kind
+    labels: tuple[str, ...] = ()
+
+
+_PARTITION = ("topic", "partition")
+
+REQUESTS = MetricName(
+    "barnabas_requests_total", "Requests answered, with an error or without.", "counter", ("api",)
+)
+REQUEST_ERRORS = MetricName(
+    "barnabas_request_errors_total", "Requests refused as a whole with a Kafka error.", "counter", ("api",)
+)
+REQUEST_CRASHES = MetricName(
+    "barnabas_request_crashes_total",
+    "Requests that met an unexpected error: faults of the broker, logged with a traceback.",
+    "counter",
+    ("api",),
+)
+REQUEST_SECONDS = MetricName(
+    "barnabas_request_seconds",
+    "Time from a parsed request to its encoded answer, waiting for data or replicas included.",
+    "histogram",
+    ("api",),
+)
+BYTES_IN = MetricName("barnabas_bytes_in_total", "Bytes received from clients.", "counter")
+BYTES_OUT = MetricName("barnabas_bytes_out_total", "Bytes sent to clients.", "counter")
+CONNECTIONS = MetricName("barnabas_connections", "Open client connections.", "gauge", ("listener",))
+FETCH_SESSIONS = MetricName("barnabas_fetch_sessions", "Incremental fetch sessions kept (KIP-227).", "gauge")
+PARTITIONS = MetricName("barnabas_partitions", "Partition replicas on this broker.", "gauge")
+PARTITION_LEADERS = MetricName("barnabas_partition_leaders", "Partitions that this broker leads.", "gauge")
+LOG_SIZE = MetricName(
+    "barnabas_log_size_bytes", "Size of a partition's segments on disk.", "gauge", _PARTITION
+)
+LOG_START_OFFSET = MetricName(
+    "barnabas_log_start_offset", "First offset of a partition that can be read.", "gauge", _PARTITION
+)
+LOG_END_OFFSET = MetricName(
+    "barnabas_log_end_offset", "Offset that a partition's next record gets.", "gauge", _PARTITION
+)
+HIGH_WATERMARK = MetricName(
+    "barnabas_high_watermark", "Offset up to which a partition can be read by consumers.", "gauge", _PARTITION
+)
+FLUSHES = MetricName("barnabas_flushes_total", "Times that log data was forced to disk.", "counter")
+METADATA_REVISION = MetricName(
+    "barnabas_metadata_revision", "Revision of cluster state that this broker has reached.", "gauge"
+)
+PROCESS_RESIDENT_MEMORY = MetricName(
+    "barnabas_process_resident_memory_bytes", "Resident memory, mapped segments included.", "gauge"
+)
+PROCESS_CPU = MetricName(
+    "barnabas_process_cpu_seconds_total", "Processor time used, in user and system mode.", "counter"
+)
+
+METRICS: tuple[MetricName, ...] = (
+    REQUESTS,
+    REQUEST_ERRORS,
+    REQUEST_CRASHES,
+    REQUEST_SECONDS,
+    BYTES_IN,
+    BYTES_OUT,
+    CONNECTIONS,
+    FETCH_SESSIONS,
+    PARTITIONS,
+    PARTITION_LEADERS,
+    LOG_SIZE,
+    LOG_START_OFFSET,
+    LOG_END_OFFSET,
+    HIGH_WATERMARK,
+    FLUSHES,
+    METADATA_REVISION,
+    PROCESS_RESIDENT_MEMORY,
+    PROCESS_CPU,
+)

@@ -1,0 +1,131 @@
+import uuid
+from importlib import import_module
+
+import pytest
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from barnabas.base.clock import ManualClock
+from barnabas.telemetry import tracing
+from barnabas.telemetry.tracing import Tracer
+
+NOW_MS = 1_700_000_000_000
+
+
+@pytest.fixture
+def exporter():
+    return InMemorySpanExporter()
+
+
+@pytest.fixture
+def tracer(exporter):
+    tracer = Tracer.opentelemetry(exporter, ManualClock(NOW_MS))
+    yield tracer
+    tracer.close()
+
+
+def spans_of(tracer, exporter):
+    tracer.close()
+    return exporter.get_finished_spans()
+
+
+class ListSink:
+    def __init__(self):
+        self.spans = []
+        self.closed = 0
+
+    def record(self, name, started_ns, ended_ns, attributes):
+        self.spans.append((name, started_ns, ended_ns, attributes))
+
+    def close(self):
+        self.closed += 1
+
+
+def test_a_span_has_its_name_and_attributes(tracer, exporter):
+    attributes = {"topic": "t", "partition": 0, "record_count": 3, "base_offset": 40, "auto_create": True}
+    tracer.record("barnabas.produce.append", tracer.now_ns(), **attributes)
+    (span,) = spans_of(tracer, exporter)
+    assert span.name == "barnabas.produce.append"
+    assert dict(span.attributes) == attributes
+
+
+def test_a_span_lasts_from_its_start_to_its_record_on_the_wall_clock(tracer, exporter):
+    before_ns = tracer.now_ns()
+    started_ns = tracer.now_ns()
+    tracer.record("span", started_ns)
+    spent_ns = tracer.now_ns() - before_ns
+    (span,) = spans_of(tracer, exporter)
+    assert 0 <= span.end_time - span.start_time <= spent_ns
+    assert 0 <= span.start_time - NOW_MS * 1_000_000 < 60_000_000_000
+
+
+def test_an_attribute_without_a_value_is_left_out_and_an_odd_one_is_text(tracer, exporter):
+    topic_id = uuid.UUID(int=5)
+    tracer.record("span", tracer.now_ns(), topic_id=topic_id, high_watermark=None)
+    (span,) = spans_of(tracer, exporter)
+    assert dict(span.attributes) == {"topic_id": str(topic_id)}
+
+
+def test_attributes_may_be_called_name_and_started_ns():
+    sink = ListSink()
+    Tracer(sink, lambda: 9).record("span", 4, name="n", started_ns=1)
+    assert sink.spans == [("span", 4, 9, {"name": "n", "started_ns": 1})]
+
+
+def test_spans_say_which_service_made_them(tracer, exporter, monkeypatch):
+    tracer.record("span", tracer.now_ns())
+    assert spans_of(tracer, exporter)[0].resource.attributes["service.name"] == "barnabas"
+
+
+def test_the_services_name_can_be_chosen_by_opentelemetrys_variable(exporter, monkeypatch):
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "orders-kafka")
+    monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=test")
+    tracer = Tracer.opentelemetry(exporter)
+    tracer.record("span", tracer.now_ns())
+    attributes = spans_of(tracer, exporter)[0].resource.attributes
+    assert attributes["service.name"] == "orders-kafka"
+    assert attributes["deployment.environment"] == "test"
+
+
+def test_a_disabled_tracer_says_so_and_does_nothing():
+    tracer = Tracer.disabled()
+    assert not tracer.enabled
+    tracer.record("span", tracer.now_ns(), topic="t")
+    tracer.close()
+
+
+def test_an_enabled_tracer_exports_what_waits_when_it_closes_and_takes_no_more(tracer, exporter):
+    assert tracer.enabled
+    tracer.record("first", tracer.now_ns())
+    tracer.close()
+    tracer.record("second", tracer.now_ns())
+    assert [span.name for span in exporter.get_finished_spans()] == ["first"]
+    assert not tracer.enabled
+
+
+def test_a_tracer_closes_its_sink_once():
+    sink = ListSink()
+    tracer = Tracer(sink)
+    tracer.close()
+    tracer.close()
+    assert sink.closed == 1
+
+
+def test_without_an_exporter_spans_go_out_by_otlp(monkeypatch, exporter):
+    asked = []
+
+    class Module:
+        @staticmethod
+        def OTLPSpanExporter():  # noqa: N802 - OpenTelemetry's name
+            return exporter
+
+    monkeypatch.setattr(tracing, "import_module", lambda name: asked.append(name) or Module)
+    tracer = Tracer.opentelemetry()
+    tracer.record("span", tracer.now_ns())
+    assert len(spans_of(tracer, exporter)) == 1
+    assert asked == ["opentelemetry.exporter.otlp.proto.http.trace_exporter"]
+
+
+def test_a_missing_opentelemetry_is_told_with_the_remedy(monkeypatch):
+    monkeypatch.setattr(tracing, "import_module", lambda name: import_module("barnabas_has_no_such_module"))
+    with pytest.raises(ImportError, match=r"pip install 'barnabas\[tracing\]'"):
+        Tracer.opentelemetry()
