@@ -69,7 +69,7 @@ def _blocking(
     """The same method of a face: same arguments, same result, same errors."""
 
     @functools.wraps(method)
-    def call(face: _Face[InnerT], *args: Arguments.args, **kwargs: Arguments.kwargs) -> ResultT:
+    def call(face: _Face[InnerT], /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> ResultT:
         return face.loop.run(method(face.inner, *args, **kwargs))
 
     return call

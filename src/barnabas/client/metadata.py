@@ -143,7 +143,8 @@ def _topic(topic: MetadataResponseTopic) -> Topic:
     partitions = [
         _partition(each) for each in sorted(topic.partitions, key=lambda each: each.partition_index)
     ]
-    error = error_for(topic.error_code, f"topic '{topic.name}'")
+    missing = topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    error = error_for(topic.error_code, f"topic '{topic.name}'" + " does not exist" * missing)
     return Topic(topic.name, topic.topic_id, topic.is_internal, tuple(partitions), error)
 
 

@@ -1,0 +1,44 @@
+"""`barnabas consume`: records to lines."""
+
+from typing import Annotated
+
+import typer
+
+from barnabas.cli.failures import guarded
+from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
+
+FORMAT_HELP = (
+    "As kcat's: %t topic, %p partition, %o offset, %k key, %s value, %h headers, %T timestamp, "
+    "%K %S lengths, %% percent, \\n \\t \\xNN."
+)
+
+
+@guarded
+def consume(
+    topic: Annotated[str, typer.Argument(help="Where the records are.", show_default=False)],
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    from_beginning: Annotated[
+        bool, typer.Option("--from-beginning", help="Not only what comes now.")
+    ] = False,
+    offset: Annotated[
+        int | None, typer.Option("--offset", "-o", help="Begin there; -10: ten before the end.")
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="TIME", help="Begin at 2026-01-31T09:30, 1767225600000 or 10m ago."),
+    ] = None,
+    partition: Annotated[
+        list[int] | None, typer.Option("--partition", "-p", min=0, help="Only this one; may be repeated.")
+    ] = None,
+    count: Annotated[int | None, typer.Option("--count", "-c", min=1, help="End after so many.")] = None,
+    exit_at_end: Annotated[bool, typer.Option("--exit-at-end", "-e", help="Do not wait for more.")] = False,
+    form: Annotated[str | None, typer.Option("--format", "-f", metavar="FORMAT", help=FORMAT_HELP)] = None,
+    as_json: Json = False,
+) -> None:
+    """Print records as they come; from the end on, unless told otherwise."""
+    from barnabas.cli.work import consume as work
+
+    start = work.start(from_beginning=from_beginning, offset=offset, since=since)
+    writer = work.writer(form, as_json=as_json)
+    wanted = work.Wanted(topic, frozenset(partition or ()), start, count, exit_at_end)
+    work.run(bootstrap, wanted, writer)

@@ -1,0 +1,106 @@
+"""How a command ends: exit codes, and errors that say what to do next."""
+
+import functools
+import json
+import os
+import sys
+from collections.abc import Callable
+from typing import ParamSpec
+
+import typer
+
+OK = 0
+FAILED = 1
+WRONG_USE_OR_UNREACHABLE = 2
+NOT_FOUND = 3
+INTERRUPTED = 130  #: what shells say of a command ended by Ctrl-C
+
+Arguments = ParamSpec("Arguments")
+
+_HINTS = {
+    "UNKNOWN_TOPIC_OR_PARTITION": "'barnabas topics list' shows what there is, 'barnabas topics create' adds to it",
+    "TOPIC_ALREADY_EXISTS": "'--if-not-exists' makes that no error; 'barnabas topics describe' shows the topic",
+    "OFFSET_OUT_OF_RANGE": "choose an offset in that range, or '--from-beginning'",
+    "MESSAGE_TOO_LARGE": "send smaller records, or raise max.message.bytes of the topic",
+    "INVALID_REPLICATION_FACTOR": "'barnabas metadata' shows how many brokers there are",
+    "INVALID_PARTITIONS": "partitions can only be added: give a total above the present one",
+    "NOT_ENOUGH_REPLICAS": "bring the missing replicas back, or lower min.insync.replicas of the topic",
+}
+_HINT_UNREACHABLE = "start a broker with 'barnabas serve', or name another one with --bootstrap HOST:PORT"
+_NOT_FOUND_CODES = ("UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID", "RESOURCE_NOT_FOUND")
+
+
+class Failure(Exception):
+    """A command cannot do what was asked."""
+
+    def __init__(self, message: str, *, hint: str = "", exit_code: int = FAILED) -> None:
+        super().__init__(message)
+        self.hint = hint
+        self.exit_code = exit_code
+
+
+def wrong_use(message: str, hint: str = "") -> Failure:
+    """Arguments that make no sense."""
+    return Failure(message, hint=hint, exit_code=WRONG_USE_OR_UNREACHABLE)
+
+
+def guarded(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
+    """The command, with whatever it raises printed for people (or, with `as_json`, for programs)."""
+
+    @functools.wraps(command)
+    def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+            sys.stdout.flush()
+        except KeyboardInterrupt:
+            raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:
+            _discard_stdout()
+            raise typer.Exit(OK) from None
+        except (Failure, ValueError, OSError) as error:
+            raise typer.Exit(report(error, as_json=bool(kwargs.get("as_json")))) from None
+        except Exception as error:
+            if not is_kafka_error(error):
+                raise
+            raise typer.Exit(report(error, as_json=bool(kwargs.get("as_json")))) from None
+
+    return run
+
+
+def report(error: Exception, *, as_json: bool) -> int:
+    """Print an error and what to try next to stderr; gives the exit code."""
+    exit_code, code, hint = judge(error)
+    message = str(error)
+    if as_json:
+        print(json.dumps({"error": code, "message": message, "hint": hint}), file=sys.stderr)
+        return exit_code
+    print(f"error: {message}", file=sys.stderr)
+    if hint:
+        print(f"  try: {hint}", file=sys.stderr)
+    return exit_code
+
+
+def judge(error: Exception) -> tuple[int, str, str]:
+    """Exit code, a name for the kind of error, and what to try next."""
+    if isinstance(error, Failure):
+        return error.exit_code, "FAILED", error.hint
+    if is_kafka_error(error):
+        name: str = error.code.name  # type: ignore[attr-defined]  # a KafkaError; not imported for speed
+        return (NOT_FOUND if name in _NOT_FOUND_CODES else FAILED), name, _HINTS.get(name, "")
+    if isinstance(error, ConnectionError):
+        return WRONG_USE_OR_UNREACHABLE, "UNREACHABLE", _HINT_UNREACHABLE
+    if isinstance(error, FileNotFoundError):
+        return NOT_FOUND, "FILE_NOT_FOUND", ""
+    return (WRONG_USE_OR_UNREACHABLE if isinstance(error, ValueError) else FAILED), type(error).__name__, ""
+
+
+def is_kafka_error(error: Exception) -> bool:
+    """Whether a broker (or the client on its behalf) refused."""
+    from barnabas.wire.errors import KafkaError
+
+    return isinstance(error, KafkaError)
+
+
+def _discard_stdout() -> None:
+    """Keep the interpreter's last flush from failing on the closed pipe once more."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

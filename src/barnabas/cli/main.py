@@ -1,0 +1,24 @@
+"""The command `barnabas`. What a command needs is imported when it runs, so that `--help` is quick."""
+
+import typer
+
+from barnabas.cli import consume, metadata, produce, serve, topics
+
+app = typer.Typer(
+    name="barnabas",
+    help="A complete, wire-compatible Kafka broker in Python, and its command line.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("serve")(serve.serve)
+app.add_typer(topics.app, name="topics")
+app.command("produce")(produce.produce)
+app.command("consume")(consume.consume)
+app.command("metadata")(metadata.metadata)
+
+
+def main() -> None:
+    """Run the command line; ends the process with 0 ok, 1 failed, 2 wrong use or unreachable, 3 not found."""
+    app()

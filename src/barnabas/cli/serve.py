@@ -1,0 +1,32 @@
+"""`barnabas serve`: run a broker."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from barnabas.cli.failures import guarded
+from barnabas.cli.options import key_value_pairs
+
+
+@guarded
+def serve(
+    config: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE", help="A server.properties of Kafka's.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", metavar="DIR", help="Where to keep data; created when missing.")
+    ] = None,
+    listen: Annotated[
+        str | None, typer.Option("--listen", metavar="HOST:PORT", help="Where to listen for clients.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A broker setting, stronger than the file's."),
+    ] = None,
+) -> None:
+    """Run a Kafka broker until it is stopped."""
+    overrides = dict(key_value_pairs(settings, "--set"))
+    from barnabas.server.main import serve as run
+
+    raise typer.Exit(run(config_file=config, data=data, listen=listen, overrides=overrides))

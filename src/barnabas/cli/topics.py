@@ -1,0 +1,99 @@
+"""`barnabas topics`: list, create, describe, delete, grow."""
+
+from typing import Annotated
+
+import typer
+
+from barnabas.cli.failures import guarded
+from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, key_value_pairs
+
+app = typer.Typer(help="List, create, describe, delete and grow topics.", no_args_is_help=True)
+
+Names = Annotated[list[str], typer.Argument(metavar="TOPIC...", help="Names of topics.", show_default=False)]
+Dry = Annotated[bool, typer.Option("--validate-only", help="Only find out whether it could be done.")]
+
+
+@app.command("list")
+@guarded
+def list_topics(
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    internal: Annotated[bool, typer.Option("--internal", help="Show Kafka's own topics, too.")] = False,
+    as_json: Json = False,
+) -> None:
+    """List the topics."""
+    from barnabas.cli.work import topics
+
+    topics.show_list(bootstrap, internal=internal, as_json=as_json)
+
+
+@app.command("create")
+@guarded
+def create_topics(
+    names: Names,
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    partitions: Annotated[
+        int | None, typer.Option("--partitions", "-p", min=1, help="How many; else the broker's default.")
+    ] = None,
+    replication_factor: Annotated[
+        int | None, typer.Option("--replication-factor", "-r", min=1, help="Else the broker's default.")
+    ] = None,
+    config: Annotated[
+        list[str] | None, typer.Option("--config", "-c", metavar="KEY=VALUE", help="A topic setting.")
+    ] = None,
+    if_not_exists: Annotated[
+        bool, typer.Option("--if-not-exists", help="Be content when a topic is there already.")
+    ] = False,
+    validate_only: Dry = False,
+    as_json: Json = False,
+) -> None:
+    """Create topics."""
+    configs = dict(key_value_pairs(config, "--config"))
+    from barnabas.cli.work import topics
+
+    wanted = topics.new_topics(names, partitions, replication_factor, configs)
+    topics.create(
+        bootstrap, wanted, if_not_exists=if_not_exists, validate_only=validate_only, as_json=as_json
+    )
+
+
+@app.command("describe")
+@guarded
+def describe_topics(names: Names, bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json = False) -> None:
+    """Show partitions, their offsets, and the settings that differ from the defaults."""
+    from barnabas.cli.work import topics
+
+    topics.describe(bootstrap, names, as_json=as_json)
+
+
+@app.command("delete")
+@guarded
+def delete_topics(
+    names: Names,
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="Be content when a topic is gone.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Delete topics and all their records."""
+    from barnabas.cli.work import topics
+
+    topics.delete(bootstrap, names, if_exists=if_exists, as_json=as_json)
+
+
+@app.command("add-partitions")
+@guarded
+def add_partitions(
+    names: Names,
+    total: Annotated[
+        int,
+        typer.Option(
+            "--total", min=1, help="How many partitions each topic has afterwards.", show_default=False
+        ),
+    ],
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    validate_only: Dry = False,
+    as_json: Json = False,
+) -> None:
+    """Let topics grow to a total of partitions."""
+    from barnabas.cli.work import topics
+
+    topics.grow(bootstrap, names, total, validate_only=validate_only, as_json=as_json)

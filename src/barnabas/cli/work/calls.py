@@ -1,0 +1,29 @@
+"""From a command to the client and back."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from barnabas.client.admin import Admin
+from barnabas.client.cluster import Cluster
+
+ResultT = TypeVar("ResultT")
+
+
+def with_cluster(bootstrap: str, work: Callable[[Cluster], Awaitable[ResultT]]) -> ResultT:
+    """Connect, do `work`, close.
+
+    :raises BrokerConnectionError: When no broker answers.
+    :raises KafkaError: What a broker answered.
+    """
+
+    async def run() -> ResultT:
+        async with Cluster(bootstrap, client_id="barnabas-cli") as cluster:
+            return await work(cluster)
+
+    return asyncio.run(run())
+
+
+def with_admin(bootstrap: str, work: Callable[[Admin], Awaitable[ResultT]]) -> ResultT:
+    """The same with an `Admin`."""
+    return with_cluster(bootstrap, lambda cluster: work(Admin(cluster)))

@@ -1,0 +1,75 @@
+"""What `barnabas metadata` does."""
+
+from typing import Any
+
+from barnabas.base.ids import uuid_to_text
+from barnabas.cli.output import print_json, print_table
+from barnabas.cli.work.calls import with_cluster
+from barnabas.cli.work.topics import replication_factor
+from barnabas.client.metadata import Metadata, Topic
+
+
+def show(bootstrap: str, topic: str | None, *, as_json: bool) -> None:
+    """Print the cluster, or one topic's place in it."""
+    names = None if topic is None else [topic]
+    metadata = with_cluster(bootstrap, lambda cluster: cluster.refresh(names))
+    topics = sorted(metadata.topics.values(), key=lambda each: each.name)
+    if topic is not None:
+        topics = [metadata.topic(topic)]
+    if as_json:
+        print_json(_as_json(metadata, topics))
+        return
+    _print_brokers(metadata)
+    print()
+    rows = [(each.name, len(each.partitions), replication_factor(each), _state(each)) for each in topics]
+    print_table(("topic", "partitions", "replicas", "state"), rows, "topics")
+
+
+def _print_brokers(metadata: Metadata) -> None:
+    print(f"cluster {metadata.cluster_id}")
+    rows = [
+        (node.node_id, node.address, node.rack or "", "yes" if node.node_id == metadata.controller_id else "")
+        for node in metadata.nodes.values()
+    ]
+    print_table(("broker", "address", "rack", "controller"), rows, "brokers")
+
+
+def _state(topic: Topic) -> str:
+    if topic.error is not None:
+        return topic.error.code.name
+    leaderless = sum(partition.leader < 0 for partition in topic.partitions)
+    behind = sum(len(partition.isr) < len(partition.replicas) for partition in topic.partitions)
+    troubles = [(leaderless, "without leader"), (behind, "under-replicated")]
+    return ", ".join(f"{count} {what}" for count, what in troubles if count) or "ok"
+
+
+def _as_json(metadata: Metadata, topics: list[Topic]) -> dict[str, Any]:
+    brokers = [
+        {"id": node.node_id, "host": node.address.host, "port": node.address.port, "rack": node.rack}
+        for node in metadata.nodes.values()
+    ]
+    return {
+        "cluster_id": metadata.cluster_id,
+        "controller_id": metadata.controller_id,
+        "brokers": brokers,
+        "topics": [_topic_json(topic) for topic in topics],
+    }
+
+
+def _topic_json(topic: Topic) -> dict[str, Any]:
+    partitions = [
+        {
+            "partition": each.partition_index,
+            "leader": each.leader,
+            "replicas": list(each.replicas),
+            "isr": list(each.isr),
+        }
+        for each in topic.partitions
+    ]
+    return {
+        "topic": topic.name,
+        "topic_id": uuid_to_text(topic.topic_id),
+        "internal": topic.is_internal,
+        "error": None if topic.error is None else topic.error.code.name,
+        "partitions": partitions,
+    }
