@@ -31,8 +31,9 @@ from barnabas.wire.records.batch import (
 _LENGTH = Struct(">i")
 #: Offsets in the indexes are relative to the base offset, in 31 bits.
 RELATIVE_OFFSET_MAX = (1 << 31) - 1
-#: From this size on mapping the file again is cheaper than copying out of it.
-MAP_BYTES_MIN = 128 * 1024
+#: From this size on touching mapped pages costs less than copying out of the page cache (measured, sent
+#: through a socket: 64 KiB 31 against 16 us, 256 KiB 88 against 115 us, 1 MiB 182 against 394 us).
+MAP_BYTES_MIN = 256 * 1024
 #: Batch ends that are remembered, so that readers at the tail are found without a search.
 POSITIONS_COUNT_MAX = 128
 
@@ -191,19 +192,14 @@ class Segment:
             yield from iterate_headers(self.mapped(), position, self.size_bytes)
 
     def view(self, position: int, size_bytes: int) -> memoryview:
-        """The bytes at `position`: of the mapped file when that is cheap, otherwise a copy.
+        """The bytes at `position`: a copy of few, the mapped file itself for many.
 
         A view of the map stays valid after the segment is closed or deleted, but not when the file is
         truncated below it.
         """
-        end = position + size_bytes
-        mapped = self._map
-        if mapped is None or len(mapped) < end:
-            if size_bytes < MAP_BYTES_MIN:
-                return memoryview(os.pread(self._descriptor(), size_bytes, position))
-            mapped = self.mapped()
-        self.used = True
-        return memoryview(mapped)[position:end]
+        if size_bytes < MAP_BYTES_MIN:
+            return memoryview(os.pread(self._descriptor(), size_bytes, position))
+        return memoryview(self.mapped())[position : position + size_bytes]
 
     def batch_size_bytes(self, position: int) -> int:
         """Size of the batch that starts at `position`."""

@@ -2,6 +2,8 @@
 
 from enum import Enum
 
+from crc32c import crc32c
+
 from barnabas.log.log_config import LogConfig
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import (
@@ -9,13 +11,13 @@ from barnabas.wire.records.batch import (
     BATCH_OVERHEAD_BYTES,
     COMPRESSION_MASK,
     CONTROL_BIT,
+    CRC_START,
     LOG_APPEND_TIME_BIT,
     MAGIC,
     MAGIC_POSITION,
     NO_PRODUCER_ID,
     NO_TIMESTAMP,
     BatchHeader,
-    crc_matches,
     iterate_headers,
     read_header,
     stamp_append_time,
@@ -67,7 +69,7 @@ def check_batch(
     if header.batch_length > config.max_message_bytes - BATCH_OVERHEAD_BYTES:
         message = f"batch of {header.size_bytes} bytes: max.message.bytes allows {config.max_message_bytes}"
         raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, message)
-    if not crc_matches(records, 0, header):
+    if crc32c(records[CRC_START:]) != header.crc:
         message = f"the batch does not match its CRC {header.crc:#010x}"
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
     if header.attributes & COMPRESSION_MASK > Compression.ZSTD:

@@ -124,7 +124,7 @@ class BatchHeader(NamedTuple):
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """The header at `position`; the caller knows that 61 bytes are there."""
-    return BatchHeader._make(BATCH_HEADER.unpack_from(buffer, position))
+    return tuple.__new__(BatchHeader, BATCH_HEADER.unpack_from(buffer, position))
 
 
 def iterate_headers(
@@ -174,7 +174,7 @@ def assign(buffer: Buffer, position: int, base_offset: int, leader_epoch: int) -
 
 def placed(header: BatchHeader, base_offset: int, leader_epoch: int) -> BatchHeader:
     """The header as it reads after `assign`."""
-    return BatchHeader(base_offset, header.batch_length, leader_epoch, *header[3:])
+    return tuple.__new__(BatchHeader, (base_offset, header.batch_length, leader_epoch, *header[3:]))
 
 
 def stamp_append_time(buffer: Buffer, position: int, header: BatchHeader, now_ms: int) -> BatchHeader:

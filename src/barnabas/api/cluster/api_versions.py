@@ -1,0 +1,44 @@
+"""ApiVersions (18), v0-v4: what this broker serves, so that a client picks versions that both speak.
+
+v1: throttle time.  v3: the client's software (KIP-511), features (KIP-584).  v4: features from version 0 on.
+Errors: UNSUPPORTED_VERSION for a version above ours, answered at v0 with the whole table (KIP-511);
+INVALID_REQUEST for a software name or version that is not a word.
+"""
+
+import re
+
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+
+#: As KIP-511 bounds what goes into metric names.
+_SOFTWARE_WORD = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+def refuse(request: ApiVersionsRequest, error: KafkaError) -> ApiVersionsResponse:
+    """An answer with no table."""
+    return ApiVersionsResponse(error_code=error.code)
+
+
+@serves(ApiVersionsRequest, ApiVersionsResponse, 0, 4, refuse=refuse)
+async def handle(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
+    """Answer from the table of handlers: what is advertised is what is served."""
+    if context.api_version >= 3:
+        _remember_software(context, request)
+    apis = [
+        ApiVersion(api_key=api.api_key, min_version=api.versions.first, max_version=api.versions.last)
+        for api in context.node.apis.values()
+    ]
+    unsupported = context.version_unsupported
+    code = ErrorCode.UNSUPPORTED_VERSION if unsupported else ErrorCode.NONE
+    return ApiVersionsResponse(error_code=code, api_keys=apis)
+
+
+def _remember_software(context: RequestContext, request: ApiVersionsRequest) -> None:
+    for word in (request.client_software_name, request.client_software_version):
+        if not _SOFTWARE_WORD.fullmatch(word):
+            message = f"'{word}' cannot name a client's software: letters, digits, '-' and '.' can."
+            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    context.connection.client_software_name = request.client_software_name
+    context.connection.client_software_version = request.client_software_version

@@ -1,0 +1,53 @@
+"""DescribeCluster (60), v0-v2: the cluster's id, its controller and its brokers.
+
+v1: endpoint type (KIP-919).  v2: fenced brokers on request (KIP-1073).
+Errors: MISMATCHED_ENDPOINT_TYPE for controllers asked of a broker, UNSUPPORTED_ENDPOINT_TYPE.
+"""
+
+from barnabas.api.cluster.brokers import reachable_brokers
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.security.operations import CLUSTER_OPERATIONS, NOT_ASKED
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+
+BROKERS, CONTROLLERS = 1, 2
+
+
+def refuse(request: DescribeClusterRequest, error: KafkaError) -> DescribeClusterResponse:
+    """An answer that knows nothing of the cluster."""
+    return DescribeClusterResponse(error_code=error.code, error_message=error.message)
+
+
+@serves(DescribeClusterRequest, DescribeClusterResponse, 0, 2, refuse=refuse)
+async def handle(context: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
+    """Describe the brokers that the client can reach through its listener."""
+    if request.endpoint_type == CONTROLLERS:
+        message = "This is a broker's endpoint: controllers (endpoint type 2) are not described here."
+        raise KafkaError(ErrorCode.MISMATCHED_ENDPOINT_TYPE, message)
+    if request.endpoint_type != BROKERS:
+        message = f"Endpoint type {request.endpoint_type} is unknown: 1 (brokers) is what is described here."
+        raise KafkaError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, message)
+    brokers = reachable_brokers(context, include_fenced=request.include_fenced_brokers)
+    return DescribeClusterResponse(
+        endpoint_type=BROKERS,
+        cluster_id=context.node.cluster_id,
+        controller_id=context.node.broker_id,
+        brokers=[
+            DescribeClusterBroker(
+                broker_id=broker.broker_id,
+                host=endpoint.host,
+                port=endpoint.port,
+                rack=broker.rack,
+                is_fenced=broker.fenced,
+            )
+            for broker, endpoint in brokers
+        ],
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+        ),
+    )

@@ -1,0 +1,114 @@
+"""DescribeTopicPartitions (75), v0: topics page by page, so that no answer grows with the cluster (KIP-966).
+
+Errors: INVALID_REQUEST for a cursor outside the request or a limit below 1; per topic
+UNKNOWN_TOPIC_OR_PARTITION and INVALID_TOPIC_EXCEPTION.
+"""
+
+from barnabas.api.cluster.topic_descriptions import offline_replicas
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.metadata.topics import INTERNAL_TOPICS, NO_LEADER, Topic, check_name
+from barnabas.security.operations import TOPIC_OPERATIONS
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+    ResponseCursor,
+)
+
+
+def refuse(request: DescribeTopicPartitionsRequest, error: KafkaError) -> DescribeTopicPartitionsResponse:
+    """Every topic asked for, in error."""
+    return DescribeTopicPartitionsResponse(
+        topics=[
+            DescribeTopicPartitionsResponseTopic(error_code=error.code, name=topic.name)
+            for topic in request.topics
+        ]
+    )
+
+
+@serves(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse, 0, 0, refuse=refuse)
+async def handle(
+    context: RequestContext, request: DescribeTopicPartitionsRequest
+) -> DescribeTopicPartitionsResponse:
+    """Describe topics in the order of their names, from the cursor on, until the page is full."""
+    names = _names(context, request)
+    left_count = min(
+        request.response_partition_limit, context.node.config.integer("max.request.partition.size.limit")
+    )
+    response = DescribeTopicPartitionsResponse()
+    for name in names:
+        start = _start(request, name)
+        topic = context.node.image.topics.get(name)
+        if topic is None:
+            response.topics.append(_missing(name))
+            continue
+        if left_count <= 0:
+            response.next_cursor = ResponseCursor(topic_name=name, partition_index=start)
+            break
+        stop = min(topic.partition_count, start + left_count)
+        response.topics.append(_describe(context, topic, range(start, stop)))
+        left_count -= stop - start
+        if stop < topic.partition_count:
+            response.next_cursor = ResponseCursor(topic_name=name, partition_index=stop)
+            break
+    return response
+
+
+def _names(context: RequestContext, request: DescribeTopicPartitionsRequest) -> list[str]:
+    if request.response_partition_limit < 1:
+        message = (
+            f"A page of {request.response_partition_limit} partitions holds nothing: at least 1 is needed."
+        )
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    cursor = request.cursor
+    if cursor is not None and cursor.partition_index < 0:
+        message = f"The cursor stands at partition {cursor.partition_index}: it must be 0 or more."
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    asked = {topic.name for topic in request.topics} or set(context.node.image.topics)
+    return sorted(name for name in asked if cursor is None or name >= cursor.topic_name)
+
+
+def _start(request: DescribeTopicPartitionsRequest, name: str) -> int:
+    cursor = request.cursor
+    return cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
+
+
+def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    try:
+        check_name(name)
+    except KafkaError as error:
+        code = error.code
+    return DescribeTopicPartitionsResponseTopic(error_code=code, name=name)
+
+
+def _describe(context: RequestContext, topic: Topic, indexes: range) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=[_describe_partition(context, topic, index) for index in indexes],
+        topic_authorized_operations=TOPIC_OPERATIONS,
+    )
+
+
+def _describe_partition(
+    context: RequestContext, topic: Topic, index: int
+) -> DescribeTopicPartitionsResponsePartition:
+    image = context.node.image
+    state = image.partition(topic, index)
+    replicas = topic.assignments[index]
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=ErrorCode.LEADER_NOT_AVAILABLE if state.leader == NO_LEADER else ErrorCode.NONE,
+        partition_index=index,
+        leader_id=state.leader,
+        leader_epoch=state.leader_epoch,
+        replica_nodes=list(replicas),
+        isr_nodes=list(state.isr),
+        eligible_leader_replicas=[],
+        last_known_elr=[],
+        offline_replicas=offline_replicas(image, replicas),
+    )

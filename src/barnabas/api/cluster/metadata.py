@@ -1,0 +1,156 @@
+"""Metadata (3), v0-v13: brokers, topics and their partitions; may create topics that are asked for by name.
+
+v1: null means all topics, empty means none (v0: empty means all).  v4: auto-creation by flag.  v5: offline
+replicas.  v7: leader epochs.  v8: authorized operations (KIP-430).  v10: topic ids.  v12: topics by id.
+v13: a top-level error.
+Errors, per topic: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION; INVALID_REQUEST for a
+request that the rules above forbid.
+"""
+
+from collections.abc import Sequence
+
+from barnabas.api.cluster.brokers import reachable_brokers
+from barnabas.api.cluster.topic_descriptions import describe_topic
+from barnabas.api.context import EncodedResponse, RequestContext
+from barnabas.api.registry import serves
+from barnabas.api.topics.creation import creation_rules
+from barnabas.base.ids import ZERO_UUID
+from barnabas.metadata.topic_creation import NewTopic, decide_create
+from barnabas.metadata.topics import Topic, check_name
+from barnabas.security.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from barnabas.wire.codec import encode
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponseTopic,
+)
+
+#: Answers on all topics that are kept encoded: as many as differ by version and listener.
+_CACHED_COUNT_MAX = 16
+
+
+def refuse(request: MetadataRequest, error: KafkaError) -> MetadataResponse:
+    """Every topic asked for, in error."""
+    topics = [
+        MetadataResponseTopic(error_code=error.code, name=topic.name, topic_id=topic.topic_id)
+        for topic in request.topics or []
+    ]
+    return MetadataResponse(error_code=error.code, topics=topics)
+
+
+@serves(MetadataRequest, MetadataResponse, 0, 13, refuse=refuse)
+async def handle(context: RequestContext, request: MetadataRequest) -> MetadataResponse | EncodedResponse:
+    """Answer for the topics named, or for all; create what may be created first."""
+    _check(context, request)
+    if request.topics is None or (context.api_version == 0 and not request.topics):
+        return _all_topics(context, request)
+    started_ns = context.node.tracer.now_ns()
+    created = await _auto_create(context, request)
+    topics = [_one(context, request, asked, created) for asked in request.topics]
+    if context.node.tracer.enabled:
+        names = ",".join(topic.name or "" for topic in topics)
+        auto_create = request.allow_auto_topic_creation
+        context.node.tracer.record("barnabas.metadata", started_ns, topics=names, auto_create=auto_create)
+    return _response(context, request, topics)
+
+
+def _check(context: RequestContext, request: MetadataRequest) -> None:
+    for topic in request.topics or []:
+        by_id = topic.topic_id != ZERO_UUID
+        if by_id and context.api_version < 12:
+            message = f"Metadata version {context.api_version} knows topics by name only: ids came with 12."
+            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+        if topic.name is None and context.api_version < 12:
+            message = f"Metadata version {context.api_version} needs a name for each topic."
+            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+
+
+def _all_topics(context: RequestContext, request: MetadataRequest) -> MetadataResponse | EncodedResponse:
+    """The answer on everything, which is encoded once per revision of the cluster's state."""
+    cache = context.node.metadata_answers
+    image = context.node.image
+    asked = (request.include_cluster_authorized_operations, request.include_topic_authorized_operations)
+    key = (context.api_version, context.connection.listener, *asked)
+    found = cache.get(key)
+    if found is None or found[0] != image.revision:
+        topics = [_describe(context, request, topic) for topic in image.topics.values()]
+        body = bytes(encode(_response(context, request, topics), context.api_version))
+        if len(cache) >= _CACHED_COUNT_MAX:
+            cache.clear()
+        found = cache[key] = (image.revision, body)
+    return EncodedResponse(found[1])
+
+
+async def _auto_create(context: RequestContext, request: MetadataRequest) -> dict[str, KafkaError]:
+    """Create the topics that are named and not there, if request and broker allow; the errors met, by name."""
+    node = context.node
+    allowed = request.allow_auto_topic_creation and node.config.boolean("auto.create.topics.enable")
+    missing = {
+        topic.name: None
+        for topic in request.topics or []
+        if topic.name is not None and topic.topic_id == ZERO_UUID and topic.name not in node.image.topics
+    }
+    if not allowed or not missing:
+        return {}
+    wanted = [NewTopic(name) for name in missing]
+    rules = creation_rules(node)
+    outcomes = await node.metadata.write(
+        lambda image: decide_create(image, wanted, rules, node.dice, validate_only=False)
+    )
+    return {outcome.name: outcome.error for outcome in outcomes if outcome.error is not None}
+
+
+def _one(
+    context: RequestContext,
+    request: MetadataRequest,
+    asked: MetadataRequestTopic,
+    created: dict[str, KafkaError],
+) -> MetadataResponseTopic:
+    image = context.node.image
+    if asked.name is None or asked.topic_id != ZERO_UUID:
+        topic = image.topic_by_id(asked.topic_id)
+        if topic is None:
+            code = ErrorCode.UNKNOWN_TOPIC_ID
+            return MetadataResponseTopic(error_code=code, name=None, topic_id=asked.topic_id)
+    else:
+        topic = image.topics.get(asked.name)
+        if topic is None:
+            return MetadataResponseTopic(error_code=_missing_code(asked.name, created), name=asked.name)
+    return _describe(context, request, topic)
+
+
+def _missing_code(name: str, created: dict[str, KafkaError]) -> ErrorCode:
+    try:
+        check_name(name)
+    except KafkaError as error:
+        return error.code
+    refused = created.get(name)
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if refused is None else refused.code
+
+
+def _describe(context: RequestContext, request: MetadataRequest, topic: Topic) -> MetadataResponseTopic:
+    described = describe_topic(context.node.image, topic)
+    if request.include_topic_authorized_operations:
+        described.topic_authorized_operations = TOPIC_OPERATIONS
+    return described
+
+
+def _response(
+    context: RequestContext, request: MetadataRequest, topics: Sequence[MetadataResponseTopic]
+) -> MetadataResponse:
+    asked = request.include_cluster_authorized_operations
+    return MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(
+                node_id=broker.broker_id, host=endpoint.host, port=endpoint.port, rack=broker.rack
+            )
+            for broker, endpoint in reachable_brokers(context)
+        ],
+        cluster_id=context.node.cluster_id,
+        controller_id=context.node.broker_id,
+        topics=list(topics),
+        cluster_authorized_operations=CLUSTER_OPERATIONS if asked else NOT_ASKED,
+    )

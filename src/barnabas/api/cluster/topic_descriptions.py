@@ -1,0 +1,36 @@
+"""A topic as metadata answers show it: leaders and replicas as they are, errors where nobody leads."""
+
+from barnabas.metadata.image import Image
+from barnabas.metadata.topics import INTERNAL_TOPICS, NO_LEADER, Topic
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
+
+
+def describe_topic(image: Image, topic: Topic) -> MetadataResponseTopic:
+    """A topic with all its partitions, by index."""
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=[_describe_partition(image, topic, index) for index in range(topic.partition_count)],
+    )
+
+
+def _describe_partition(image: Image, topic: Topic, index: int) -> MetadataResponsePartition:
+    state = image.partition(topic, index)
+    replicas = topic.assignments[index]
+    return MetadataResponsePartition(
+        error_code=ErrorCode.LEADER_NOT_AVAILABLE if state.leader == NO_LEADER else ErrorCode.NONE,
+        partition_index=index,
+        leader_id=state.leader,
+        leader_epoch=state.leader_epoch,
+        replica_nodes=list(replicas),
+        isr_nodes=list(state.isr),
+        offline_replicas=offline_replicas(image, replicas),
+    )
+
+
+def offline_replicas(image: Image, replicas: tuple[int, ...]) -> list[int]:
+    """The brokers among `replicas` that are not there."""
+    brokers = image.brokers
+    return [replica for replica in replicas if (broker := brokers.get(str(replica))) is None or broker.fenced]

@@ -1,0 +1,1 @@
+"""Configurations shown and changed."""

@@ -1,0 +1,81 @@
+"""Everything a handler may touch. No sockets, no globals, no wall clock."""
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from barnabas.api.registry import ApiSpec
+from barnabas.base.clock import Clock
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.metadata.image import Image
+from barnabas.metadata.writer import MetadataWriter
+from barnabas.replication.fetch_sessions import FetchSessionCache
+from barnabas.replication.flusher import Flusher
+from barnabas.replication.producer_ids import ProducerIds
+from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.telemetry.tracing import Tracer
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedResponse:
+    """A response body that is kept encoded, because it is asked for again and again."""
+
+    body: bytes
+
+
+@dataclass(slots=True)
+class Node:
+    """One broker's parts, as its composition root has put them together."""
+
+    broker_id: int
+    config: BrokerConfig
+    clock: Clock
+    dice: random.Random
+    metadata: MetadataWriter
+    replicas: ReplicaManager
+    fetch_sessions: FetchSessionCache
+    flusher: Flusher
+    producer_ids: ProducerIds
+    tracer: Tracer
+    apis: Mapping[int, ApiSpec]
+    #: (version, listener, what is asked for) -> (revision, encoded answer on all topics)
+    metadata_answers: dict[tuple[object, ...], tuple[int, bytes]] = field(default_factory=dict)
+
+    @property
+    def image(self) -> Image:
+        """Cluster state as this node knows it now."""
+        return self.metadata.image
+
+    @property
+    def cluster_id(self) -> str:
+        """The id of the cluster that this node belongs to."""
+        return self.image.cluster["self"].cluster_id
+
+
+@dataclass(slots=True)
+class ConnectionInfo:
+    """Who is at the other end of a connection, as far as it is known."""
+
+    listener: str
+    client_host: str
+    client_port: int
+    client_software_name: str = "unknown"  #: as ApiVersions told (KIP-511)
+    client_software_version: str = "unknown"
+    principal: str = "User:ANONYMOUS"
+    requests_count: int = 0
+
+
+@dataclass(slots=True)
+class RequestContext:
+    """One request on its way through a handler."""
+
+    node: Node
+    connection: ConnectionInfo
+    api: ApiSpec
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    #: an ApiVersions request of a version that we do not know, answered at version 0 (KIP-511)
+    version_unsupported: bool = False
+    #: set by a handler after whose answer the connection must close
+    close_after: bool = False

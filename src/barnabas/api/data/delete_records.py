@@ -1,0 +1,70 @@
+"""DeleteRecords (21), v0-v2: make everything before an offset invisible (KIP-107).
+
+Errors, per partition: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE, POLICY_VIOLATION
+for topics that are only compacted, INVALID_TOPIC_EXCEPTION for the broker's own.
+"""
+
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.metadata.topics import INTERNAL_TOPICS
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+
+UNKNOWN_LOW_WATERMARK = -1
+
+
+def refuse(request: DeleteRecordsRequest, error: KafkaError) -> DeleteRecordsResponse:
+    """Every partition, in error."""
+    return DeleteRecordsResponse(
+        topics=[
+            DeleteRecordsTopicResult(
+                name=topic.name,
+                partitions=[_refused(asked.partition_index, error) for asked in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+@serves(DeleteRecordsRequest, DeleteRecordsResponse, 0, 2, refuse=refuse)
+async def handle(context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
+    """Move the start of each log; the files go with the next look at retention."""
+    return DeleteRecordsResponse(
+        topics=[
+            DeleteRecordsTopicResult(
+                name=topic.name,
+                partitions=[_delete(context, topic.name, asked) for asked in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _delete(
+    context: RequestContext, topic: str, asked: DeleteRecordsPartition
+) -> DeleteRecordsPartitionResult:
+    try:
+        if topic in INTERNAL_TOPICS:
+            message = f"Topic '{topic}' is the broker's own: its records cannot be deleted."
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
+        partition = context.node.replicas.partition(topic, asked.partition_index)
+        partition.check_leader()
+        if not partition.log.config.is_deleted:
+            message = f"Topic '{topic}' is only compacted: cleanup.policy must have 'delete'."
+            raise KafkaError(ErrorCode.POLICY_VIOLATION, message)
+        low_watermark = partition.delete_records(asked.offset)
+    except KafkaError as error:
+        return _refused(asked.partition_index, error)
+    return DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=low_watermark)
+
+
+def _refused(index: int, error: KafkaError) -> DeleteRecordsPartitionResult:
+    return DeleteRecordsPartitionResult(
+        partition_index=index, low_watermark=UNKNOWN_LOW_WATERMARK, error_code=error.code
+    )

@@ -1,0 +1,69 @@
+"""DescribeProducers (61), v0: the producers that a partition remembers (KIP-664).
+
+Errors, per partition: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, INVALID_TOPIC_EXCEPTION.
+"""
+
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.metadata.topics import check_name
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+
+
+def refuse(request: DescribeProducersRequest, error: KafkaError) -> DescribeProducersResponse:
+    """Every partition, in error."""
+    return DescribeProducersResponse(
+        topics=[
+            TopicResponse(
+                name=topic.name, partitions=[_refused(index, error) for index in topic.partition_indexes]
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+@serves(DescribeProducersRequest, DescribeProducersResponse, 0, 0, refuse=refuse)
+async def handle(context: RequestContext, request: DescribeProducersRequest) -> DescribeProducersResponse:
+    """Describe each partition for itself."""
+    return DescribeProducersResponse(
+        topics=[
+            TopicResponse(
+                name=topic.name,
+                partitions=[_describe(context, topic.name, index) for index in topic.partition_indexes],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _describe(context: RequestContext, topic: str, index: int) -> PartitionResponse:
+    try:
+        check_name(topic)
+        partition = context.node.replicas.partition(topic, index)
+        partition.check_leader()
+    except KafkaError as error:
+        return _refused(index, error)
+    producers = [
+        ProducerState(
+            producer_id=producer.producer_id,
+            producer_epoch=producer.producer_epoch,
+            last_sequence=producer.last_sequence,
+            last_timestamp=producer.last_timestamp_ms,
+            coordinator_epoch=producer.coordinator_epoch,
+            current_txn_start_offset=producer.current_txn_start_offset,
+        )
+        for producer in partition.log.active_producers
+    ]
+    return PartitionResponse(partition_index=index, active_producers=producers)
+
+
+def _refused(index: int, error: KafkaError) -> PartitionResponse:
+    return PartitionResponse(
+        partition_index=index, error_code=error.code, error_message=error.message or None
+    )

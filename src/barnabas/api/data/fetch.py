@@ -1,0 +1,103 @@
+"""Fetch (1), v4-v18: record batches from many partitions, waiting until there are enough of them.
+
+v4: isolation level.  v5: log start offset.  v7: incremental sessions (KIP-227).  v9: leader epochs (KIP-320).
+v11: rack (KIP-392).  v12: last fetched epoch (KIP-595).  v13: topic ids (KIP-516).  v15: replica state (KIP-903).
+v16: node endpoints (KIP-951).  v17: directory ids.  v18: high watermark of followers (KIP-1166).
+Errors, per partition: OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, NOT_LEADER_OR_FOLLOWER,
+FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, KAFKA_STORAGE_ERROR; for the whole session
+FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
+"""
+
+from collections.abc import Iterable
+
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.replication.fetch_sessions import FetchContext, FetchTarget, Key
+from barnabas.replication.fetching import Reads, find, read_all, refusal
+from barnabas.replication.partition import Partition
+from barnabas.replication.waiting import WaitingFetch
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+
+READ_COMMITTED = 1
+
+#: Codes that concern the session as a whole, where the version can say so at the top.
+_FIRST_VERSION_WITH_TOP_LEVEL_ERROR = 7
+
+
+def refuse(request: FetchRequest, error: KafkaError) -> FetchResponse:
+    """The error at the top and, for clients that look there, at every partition."""
+    response = FetchResponse(error_code=error.code)
+    for topic in request.topics:
+        partitions = [refusal(partition.partition, error.code) for partition in topic.partitions]
+        response.responses.append(
+            FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=partitions)
+        )
+    return response
+
+
+@serves(FetchRequest, FetchResponse, 4, 18, refuse=refuse)
+async def handle(context: RequestContext, request: FetchRequest) -> FetchResponse:
+    """Read; if that is too little, wait for more or for the time to run out, and read again."""
+    node = context.node
+    try:
+        fetch = node.fetch_sessions.begin(request, uses_topic_ids=context.api_version >= 13)
+    except KafkaError as error:
+        return FetchResponse(error_code=error.code)
+    started_ns = node.tracer.now_ns()
+    max_bytes = min(request.max_bytes, node.config.integer("fetch.max.bytes"))
+    committed = request.isolation_level == READ_COMMITTED
+    reads = read_all(node.replicas, fetch.targets, max_bytes, committed=committed)
+    missing_bytes = request.min_bytes - reads.size_bytes
+    if missing_bytes > 0 and request.max_wait_ms > 0 and fetch.targets and not reads.must_answer:
+        await WaitingFetch(missing_bytes).wait(_partitions(context, fetch), request.max_wait_ms)
+        reads = read_all(node.replicas, fetch.targets, max_bytes, committed=committed)
+    if node.tracer.enabled:
+        _trace(context, started_ns, reads)
+    return _response(fetch, reads)
+
+
+def _partitions(context: RequestContext, fetch: FetchContext) -> Iterable[Partition]:
+    for _, target in fetch.targets:
+        yield find(context.node.replicas, target)
+
+
+def _response(fetch: FetchContext, reads: Reads) -> FetchResponse:
+    """What was read, by topic; an incremental session is told only what is new to it."""
+    response = FetchResponse(session_id=fetch.session_id)
+    session = fetch.session
+    last: FetchableTopicResponse | None = None
+    last_key: object = None
+    for key, target, data in reads.answers:
+        if session is not None:
+            news = target.tell(data)
+            if fetch.is_incremental and not news:
+                continue
+            if data.records:
+                session.served(key)
+        if last is None or key[0] != last_key:
+            last = FetchableTopicResponse(topic=target.topic, topic_id=target.topic_id)
+            last_key = key[0]
+            response.responses.append(last)
+        last.partitions.append(data)
+    return response
+
+
+def _trace(context: RequestContext, started_ns: int, reads: Reads) -> None:
+    answers: Iterable[tuple[Key, FetchTarget, PartitionData]] = reads.answers
+    for key, target, data in answers:
+        if data.error_code == ErrorCode.NONE:
+            context.node.tracer.record(
+                "barnabas.fetch.read",
+                started_ns,
+                topic=find(context.node.replicas, target).topic,
+                partition=key[1],
+                fetch_offset=target.fetch_offset,
+                returned_count=len(data.records or b""),
+                high_watermark=data.high_watermark,
+            )

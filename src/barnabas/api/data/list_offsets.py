@@ -1,0 +1,104 @@
+"""ListOffsets (2), v1-v11: the offset for a time, or for one of the markers below.
+
+v2: isolation level.  v4: leader epochs (KIP-320).  v7: MAX_TIMESTAMP (KIP-734).  v8: EARLIEST_LOCAL (KIP-405).
+v9: LATEST_TIERED (KIP-1005).  v10: timeout (KIP-1075).  v11: EARLIEST_PENDING_UPLOAD (KIP-1023).
+Errors, per partition: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH,
+UNKNOWN_LEADER_EPOCH, INVALID_REQUEST for a partition named twice, UNSUPPORTED_VERSION for a marker that the
+version does not know.
+"""
+
+from collections import Counter
+
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.log.timestamps import TimestampOffset
+from barnabas.replication.partition import Partition
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
+EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -4, -5, -6
+
+#: marker -> the first version of the API that knows it
+MARKERS = {
+    LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11,
+}  # fmt: skip
+
+READ_COMMITTED = 1
+CONSUMER_REPLICA_ID = -1
+UNKNOWN = TimestampOffset(timestamp_ms=-1, offset=-1, leader_epoch=-1)
+
+
+def refuse(request: ListOffsetsRequest, error: KafkaError) -> ListOffsetsResponse:
+    """Every partition, in error."""
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[_refused(asked.partition_index, error) for asked in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+@serves(ListOffsetsRequest, ListOffsetsResponse, 1, 11, refuse=refuse)
+async def handle(context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    """Look up each partition for itself."""
+    asked_count = Counter(
+        (topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions
+    )
+    response = ListOffsetsResponse()
+    for topic in request.topics:
+        answers = []
+        for asked in topic.partitions:
+            try:
+                if asked_count[topic.name, asked.partition_index] > 1:
+                    message = f"{topic.name}-{asked.partition_index} is asked for more than once."
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+                answers.append(_look_up(context, request, topic.name, asked))
+            except KafkaError as error:
+                answers.append(_refused(asked.partition_index, error))
+        response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+    return response
+
+
+def _look_up(
+    context: RequestContext, request: ListOffsetsRequest, topic: str, asked: ListOffsetsPartition
+) -> ListOffsetsPartitionResponse:
+    if asked.timestamp < 0 and context.api_version < MARKERS.get(asked.timestamp, 2**15):
+        message = f"ListOffsets version {context.api_version} does not know the marker {asked.timestamp}."
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
+    partition = context.node.replicas.partition(topic, asked.partition_index)
+    partition.check_leader(asked.current_leader_epoch)
+    found = _find(partition, request, asked.timestamp)
+    return ListOffsetsPartitionResponse(
+        partition_index=asked.partition_index,
+        timestamp=found.timestamp_ms,
+        offset=found.offset,
+        leader_epoch=found.leader_epoch,
+    )
+
+
+def _find(partition: Partition, request: ListOffsetsRequest, timestamp: int) -> TimestampOffset:
+    log = partition.log
+    bound = log.last_stable_offset if request.isolation_level == READ_COMMITTED else log.high_watermark
+    if timestamp == LATEST:
+        offset = bound if request.replica_id == CONSUMER_REPLICA_ID else log.log_end_offset
+        return TimestampOffset(-1, offset, partition.leader_epoch)
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return log.earliest_offset()
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return UNKNOWN  # nothing is tiered here
+    found = log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+    return found if found is not None and found.offset < bound else UNKNOWN
+
+
+def _refused(index: int, error: KafkaError) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=index, error_code=error.code)

@@ -1,0 +1,59 @@
+"""OffsetForLeaderEpoch (23), v2-v4: where a leader epoch ended, so that readers find where logs part (KIP-320).
+
+v3: the asking replica's id.
+Errors, per partition: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH,
+UNKNOWN_LEADER_EPOCH.
+"""
+
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+
+
+def refuse(request: OffsetForLeaderEpochRequest, error: KafkaError) -> OffsetForLeaderEpochResponse:
+    """Every partition, in error."""
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic, partitions=[_refused(asked.partition, error) for asked in topic.partitions]
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+@serves(OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse, 2, 4, refuse=refuse)
+async def handle(
+    context: RequestContext, request: OffsetForLeaderEpochRequest
+) -> OffsetForLeaderEpochResponse:
+    """Look up each partition for itself."""
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[_look_up(context, topic.topic, asked) for asked in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _look_up(context: RequestContext, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+    try:
+        partition = context.node.replicas.partition(topic, asked.partition)
+        partition.check_leader(asked.current_leader_epoch)
+    except KafkaError as error:
+        return _refused(asked.partition, error)
+    leader_epoch, end_offset = partition.log.end_offset_for_epoch(asked.leader_epoch)
+    return EpochEndOffset(partition=asked.partition, leader_epoch=leader_epoch, end_offset=end_offset)
+
+
+def _refused(index: int, error: KafkaError) -> EpochEndOffset:
+    return EpochEndOffset(partition=index, error_code=error.code)

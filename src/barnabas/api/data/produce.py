@@ -1,0 +1,185 @@
+"""Produce (0), v3-v13: append one record batch to each partition named.
+
+v5: log start offset.  v8: errors of single records (KIP-467).  v10: the current leader (KIP-951).  v12: implicit
+transactions (KIP-890).  v13: topic ids (KIP-516).
+Errors, per partition: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, NOT_LEADER_OR_FOLLOWER,
+INVALID_REQUIRED_ACKS, INVALID_TOPIC_EXCEPTION, NOT_ENOUGH_REPLICAS, REQUEST_TIMED_OUT, INVALID_TXN_STATE, and
+what `PartitionLog.append_as_leader` raises. With acks=0 nothing is answered; an error closes the connection.
+"""
+
+import asyncio
+from collections.abc import Awaitable
+
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.log.partition_log import AppendInfo
+from barnabas.log.validation import InvalidRecords
+from barnabas.metadata.topics import INTERNAL_TOPICS
+from barnabas.replication.partition import Partition
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.produce import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+
+ALL_REPLICAS, NO_ANSWER = -1, 0
+NO_OFFSET = -1
+
+#: Where in a batch the low byte of its attributes stands, and the bit of a transactional one.
+_ATTRIBUTES_POSITION, _TRANSACTIONAL_BIT = 22, 0x10
+
+
+def refuse(request: ProduceRequest, error: KafkaError) -> ProduceResponse:
+    """Every partition, in error."""
+    response = ProduceResponse()
+    for topic in request.topic_data:
+        answers = [_refused(data.index, error) for data in topic.partition_data]
+        response.responses.append(
+            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
+        )
+    return response
+
+
+@serves(ProduceRequest, ProduceResponse, 3, 13, refuse=refuse)
+async def handle(context: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
+    """Append everything first, then wait for replicas and disks where the request or the topic wants it.
+
+    Until the first wait the records are views of the network buffer; nothing keeps them beyond.
+    """
+    if request.acks not in (1, ALL_REPLICAS, NO_ANSWER):
+        message = f"acks={request.acks} is not known: -1 (all), 0 (none) and 1 (leader) are."
+        error = KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, message)
+        return _answer(context, request, refuse(request, error))
+    response = ProduceResponse()
+    waits: list[Awaitable[None]] = []
+    for topic in request.topic_data:
+        answers = [_append(context, request, topic, data, waits) for data in topic.partition_data]
+        response.responses.append(
+            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
+        )
+    if waits:
+        await asyncio.gather(*waits)
+    return _answer(context, request, response)
+
+
+def _answer(
+    context: RequestContext, request: ProduceRequest, response: ProduceResponse
+) -> ProduceResponse | None:
+    if request.acks != NO_ANSWER:
+        return response
+    errors = (answer.error_code for topic in response.responses for answer in topic.partition_responses)
+    context.close_after = any(errors)  # all that is left to tell a producer that wants no answers
+    return None
+
+
+def _append(
+    context: RequestContext,
+    request: ProduceRequest,
+    topic: TopicProduceData,
+    data: PartitionProduceData,
+    waits: list[Awaitable[None]],
+) -> PartitionProduceResponse:
+    tracer = context.node.tracer
+    started_ns = tracer.now_ns() if tracer.enabled else 0
+    try:
+        partition = _find(context, topic, data.index)
+        appended = _append_to(context, partition, request.acks, data)
+    except KafkaError as error:
+        return _refused(data.index, error)
+    answer = PartitionProduceResponse(
+        index=data.index,
+        base_offset=appended.first_offset,
+        log_append_time_ms=appended.log_append_time_ms,
+        log_start_offset=appended.log_start_offset,
+    )
+    if tracer.enabled:
+        tracer.record(
+            "barnabas.produce.append",
+            started_ns,
+            topic=partition.topic,
+            partition=partition.index,
+            record_count=appended.last_offset - appended.first_offset + 1,
+            base_offset=appended.first_offset,
+        )
+    if partition.log.needs_flush:
+        waits.append(_flushed(context, partition, answer))
+    if request.acks == ALL_REPLICAS and (reached := partition.replicated(appended.last_offset + 1)):
+        waits.append(_replicated(reached, request.timeout_ms, answer))
+    return answer
+
+
+def _find(context: RequestContext, topic: TopicProduceData, index: int) -> Partition:
+    replicas = context.node.replicas
+    if context.api_version < 13:
+        partition = replicas.partition(topic.name, index)
+    else:
+        partition = replicas.partition_by_id(topic.topic_id, index)
+    partition.check_leader()
+    if partition.topic in INTERNAL_TOPICS:
+        message = f"Topic '{partition.topic}' is the broker's own: clients cannot produce to it."
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
+    return partition
+
+
+def _append_to(
+    context: RequestContext, partition: Partition, acks: int, data: PartitionProduceData
+) -> AppendInfo:
+    records = data.records
+    if records is None:
+        message = f"No records are given for {partition.topic}-{partition.index}."
+        raise KafkaError(ErrorCode.INVALID_RECORD, message)
+    if not isinstance(records, memoryview):
+        records = memoryview(bytearray(records))  # offsets are written into it
+    if len(records) > _ATTRIBUTES_POSITION and records[_ATTRIBUTES_POSITION] & _TRANSACTIONAL_BIT:
+        message = f"{partition.topic}-{partition.index} is in no transaction of this producer."
+        raise KafkaError(ErrorCode.INVALID_TXN_STATE, message)
+    return partition.append_as_leader(records, acks)
+
+
+async def _flushed(context: RequestContext, partition: Partition, answer: PartitionProduceResponse) -> None:
+    try:
+        await context.node.flusher.flushed(partition.log)
+    except OSError as error:
+        message = f"{partition.topic}-{partition.index} could not be flushed: {error.strerror}."
+        _turn_into_error(answer, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message))
+
+
+async def _replicated(
+    reached: "asyncio.Future[None]", timeout_ms: int, answer: PartitionProduceResponse
+) -> None:
+    try:
+        await asyncio.wait_for(reached, timeout_ms / 1000)
+    except TimeoutError:
+        message = f"The in-sync replicas did not have the records within {timeout_ms} ms."
+        _turn_into_error(answer, KafkaError(ErrorCode.REQUEST_TIMED_OUT, message))
+    except KafkaError as error:
+        _turn_into_error(answer, error)
+
+
+def _turn_into_error(answer: PartitionProduceResponse, error: KafkaError) -> None:
+    answer.error_code = error.code
+    answer.error_message = error.message
+    answer.base_offset = answer.log_start_offset = answer.log_append_time_ms = NO_OFFSET
+
+
+def _refused(index: int, error: KafkaError) -> PartitionProduceResponse:
+    answer = PartitionProduceResponse(
+        index=index,
+        error_code=error.code,
+        base_offset=NO_OFFSET,
+        log_start_offset=NO_OFFSET,
+        error_message=error.message or None,
+        current_leader=LeaderIdAndEpoch(),
+    )
+    if isinstance(error, InvalidRecords):
+        answer.record_errors = [
+            BatchIndexAndErrorMessage(batch_index=at, batch_index_error_message=what)
+            for at, what in error.record_errors
+        ]
+    return answer

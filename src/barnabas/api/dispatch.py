@@ -1,0 +1,145 @@
+"""From the bytes of a request to the bytes of its answer: header, version, handler, errors. No IO."""
+
+import struct
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from barnabas.api.context import ConnectionInfo, EncodedResponse, Node, RequestContext
+from barnabas.api.registry import ApiSpec
+from barnabas.base.buffers import Buffer
+from barnabas.telemetry.requests import RequestStatistics
+from barnabas.wire import primitives
+from barnabas.wire.codec import Malformed, decode, encode_parts
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.api_versions import ApiVersionsRequest
+from barnabas.wire.schema import Message
+
+PRODUCE = 0
+API_VERSIONS = ApiVersionsRequest.API_KEY
+
+#: What a client is told of a fault of ours; the log has the rest.
+UNEXPECTED = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The broker met an error that it did not expect.")
+
+_HEADER_START = struct.Struct(">hhi")
+_FRAME_START = struct.Struct(">ii")
+_FRAME_START_FLEXIBLE = struct.Struct(">iiB")
+_ERROR_ANSWER = struct.Struct(">iih")
+
+
+class RequestHeader(NamedTuple):
+    """Request header v0-v2: what stands before every request's body."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+    body_position: int
+
+
+class Refused(Exception):
+    """A request that cannot be answered as asked: `answer` may go out, then the connection closes."""
+
+    def __init__(self, reason: str, answer: bytes | None = None) -> None:
+        super().__init__(reason)
+        self.answer = answer
+
+
+#: Called before a handler; an error that it returns is answered in the handler's place.
+Fault = Callable[[RequestContext], KafkaError | None]
+
+
+class Dispatcher:
+    """Answers requests of one node; the same for all its connections."""
+
+    def __init__(self, node: Node, statistics: RequestStatistics) -> None:
+        self.node = node
+        self.statistics = statistics
+        self.fault: Fault | None = None
+
+    def parse(self, frame: Buffer, connection: ConnectionInfo) -> tuple[RequestContext, Message]:
+        """Read a request. Produce keeps views of `frame`; every other API has copies of what it needs.
+
+        :raises Refused: When it is unknown or malformed.
+        """
+        header = read_header(frame, self.node.apis)
+        spec = self.node.apis.get(header.api_key)
+        if spec is None or header.api_version not in spec.versions:
+            if header.api_key != API_VERSIONS or spec is None:
+                raise self._unsupported(header, spec)
+            # KIP-511: answered at version 0, so that the client learns what to ask instead.
+            context = self._context(header._replace(api_version=0), spec, connection)
+            context.version_unsupported = True
+            return context, ApiVersionsRequest()
+        body = frame if header.api_key == PRODUCE else bytes(frame[header.body_position :])
+        position = header.body_position if header.api_key == PRODUCE else 0
+        try:
+            request: Message = decode(spec.request, header.api_version, body, position)
+        except Malformed as error:
+            raise Refused(str(error)) from error
+        return self._context(header, spec, connection), request
+
+    def _context(self, header: RequestHeader, spec: ApiSpec, connection: ConnectionInfo) -> RequestContext:
+        connection.requests_count += 1
+        return RequestContext(
+            self.node, connection, spec, header.api_version, header.correlation_id, header.client_id
+        )
+
+    def _unsupported(self, header: RequestHeader, spec: ApiSpec | None) -> Refused:
+        if spec is None:
+            reason = f"api key {header.api_key} is not served"
+        else:
+            first, last = spec.versions
+            reason = f"{spec.name} version {header.api_version} is not served: versions {first} to {last} are"
+        answer = _ERROR_ANSWER.pack(6, header.correlation_id, ErrorCode.UNSUPPORTED_VERSION)
+        return Refused(reason, answer)
+
+    async def answer(self, context: RequestContext, request: Message) -> list[Buffer] | None:
+        """Handle a request; the buffers of its answer, size included, or None where none is wanted."""
+        started_ns = self.statistics.started()
+        response = await self._handle(context, request)
+        parts = None if response is None else encode_response(context, response)
+        self.statistics.finished(context.api.api_key, started_ns)
+        return parts
+
+    async def _handle(self, context: RequestContext, request: Message) -> Message | EncodedResponse | None:
+        try:
+            if self.fault is not None and (injected := self.fault(context)):
+                return context.api.refuse(request, injected)
+            return await context.api.handle(context, request)  # type: ignore[no-any-return]
+        except KafkaError as error:
+            self.statistics.failed(context.api.api_key)
+            return context.api.refuse(request, error)
+        except Exception:
+            self.statistics.crashed(context.api.name, context.api_version)
+            return context.api.refuse(request, UNEXPECTED)
+
+
+def read_header(frame: Buffer, apis: Mapping[int, ApiSpec]) -> RequestHeader:
+    """Read a request header; the tagged fields of v2 are skipped.
+
+    :raises Refused: When the frame is too short or the client id is not text.
+    """
+    try:
+        api_key, api_version, correlation_id = _HEADER_START.unpack_from(frame)
+        client_id, position = primitives.read_nullable_string(frame, _HEADER_START.size)
+        spec = apis.get(api_key)
+        if spec is not None and spec.is_flexible(api_version):
+            position = primitives.skip_tagged_fields(frame, position)
+    except (ValueError, IndexError, struct.error) as error:
+        text = f"a request header cannot be read: {error}"
+        raise Refused(text) from error
+    return RequestHeader(api_key, api_version, correlation_id, client_id, position)
+
+
+def encode_response(context: RequestContext, response: Message | EncodedResponse) -> list[Buffer]:
+    """Size, header and body of an answer; record data stands in it uncopied."""
+    out = bytearray(_FRAME_START.size)
+    if context.api.is_flexible(context.api_version) and context.api.api_key != API_VERSIONS:
+        out.append(0)  # response header v1: no tagged fields (KIP-482); ApiVersions stays at v0 (KIP-511)
+    if isinstance(response, EncodedResponse):
+        parts: list[Buffer] = [out, response.body]
+    else:
+        parts = encode_parts(response, context.api_version, out)
+    size_bytes = sum(map(len, parts)) - 4
+    _FRAME_START.pack_into(out, 0, size_bytes, context.correlation_id)
+    return parts

@@ -1,0 +1,1 @@
+"""Topics and partitions made, grown and deleted."""

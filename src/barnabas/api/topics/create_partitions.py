@@ -1,0 +1,50 @@
+"""CreatePartitions (37), v0-v3: more partitions for topics that are there.
+
+v3: THROTTLING_QUOTA_EXCEEDED (KIP-599).
+Errors, per topic: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, INVALID_REPLICA_ASSIGNMENT,
+INVALID_REPLICATION_FACTOR, INVALID_REQUEST.
+"""
+
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.metadata.partition_creation import Grown, MorePartitions, decide_create_partitions
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+
+
+def refuse(request: CreatePartitionsRequest, error: KafkaError) -> CreatePartitionsResponse:
+    """Every topic asked for, in error."""
+    names = dict.fromkeys(topic.name for topic in request.topics)
+    return CreatePartitionsResponse(results=[_result(Grown(name, error)) for name in names])
+
+
+@serves(CreatePartitionsRequest, CreatePartitionsResponse, 0, 3, refuse=refuse)
+async def handle(context: RequestContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+    """Decide for each topic and commit those that pass."""
+    node = context.node
+    requested = [_more(topic) for topic in request.topics]
+    outcomes = await node.metadata.write(
+        lambda image: decide_create_partitions(
+            image, requested, node.dice, validate_only=request.validate_only
+        )
+    )
+    return CreatePartitionsResponse(results=[_result(outcome) for outcome in outcomes])
+
+
+def _more(topic: CreatePartitionsTopic) -> MorePartitions:
+    given = topic.assignments
+    assignments = None if given is None else [assignment.broker_ids for assignment in given]
+    return MorePartitions(topic.name, topic.count, assignments)
+
+
+def _result(outcome: Grown) -> CreatePartitionsTopicResult:
+    if outcome.error is None:
+        return CreatePartitionsTopicResult(name=outcome.name, error_code=ErrorCode.NONE)
+    return CreatePartitionsTopicResult(
+        name=outcome.name, error_code=outcome.error.code, error_message=outcome.error.message or None
+    )

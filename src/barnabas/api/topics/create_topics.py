@@ -1,0 +1,99 @@
+"""CreateTopics (19), v2-v7: each topic of a request is made, or refused, for itself.
+
+v2: throttle time.  v4: -1 stands for the broker's defaults (KIP-464).  v5: the answer shows partitions and
+configs (KIP-525).  v6: THROTTLING_QUOTA_EXCEEDED (KIP-599).  v7: topic ids (KIP-516).
+Errors, per topic: TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_PARTITIONS,
+INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT, INVALID_CONFIG, INVALID_REQUEST, POLICY_VIOLATION.
+"""
+
+from collections.abc import Mapping
+
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.api.topics.creation import creation_rules
+from barnabas.base.ids import uuid_to_text
+from barnabas.config.describe import describe_topic
+from barnabas.metadata.topic_creation import Created, NewTopic, decide_create
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+
+def refuse(request: CreateTopicsRequest, error: KafkaError) -> CreateTopicsResponse:
+    """Every topic asked for, in error."""
+    return CreateTopicsResponse(
+        topics=[_refused(name, error) for name in dict.fromkeys(topic.name for topic in request.topics)]
+    )
+
+
+@serves(CreateTopicsRequest, CreateTopicsResponse, 2, 7, refuse=refuse)
+async def handle(context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
+    """Decide for each topic, commit those that pass, and show what they have become."""
+    node = context.node
+    started_ns = node.tracer.now_ns()
+    requested = [_new_topic(topic) for topic in request.topics]
+    rules = creation_rules(node)
+    outcomes = await node.metadata.write(
+        lambda image: decide_create(image, requested, rules, node.dice, validate_only=request.validate_only)
+    )
+    for outcome in outcomes:
+        if node.tracer.enabled and outcome.topic is not None:
+            topic = outcome.topic
+            node.tracer.record(
+                "barnabas.topic.create",
+                started_ns,
+                topic=topic.name,
+                topic_id=uuid_to_text(topic.topic_id),
+                partition_count=topic.partition_count,
+            )
+    return CreateTopicsResponse(topics=[_result(context, outcome) for outcome in outcomes])
+
+
+def _new_topic(topic: CreatableTopic) -> NewTopic:
+    return NewTopic(
+        name=topic.name,
+        partition_count=topic.num_partitions,
+        replication_factor=topic.replication_factor,
+        assignments={given.partition_index: given.broker_ids for given in topic.assignments},
+        configs={config.name: config.value for config in topic.configs},
+    )
+
+
+def _refused(name: str, error: KafkaError) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=name, error_code=error.code, error_message=error.message or None, configs=[]
+    )
+
+
+def _result(context: RequestContext, outcome: Created) -> CreatableTopicResult:
+    if outcome.error is not None:
+        return _refused(outcome.name, outcome.error)
+    topic = outcome.topic
+    assert topic is not None, outcome
+    return CreatableTopicResult(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        num_partitions=topic.partition_count,
+        replication_factor=topic.replication_factor,
+        configs=_configs(context, outcome.overrides or {}),
+    )
+
+
+def _configs(context: RequestContext, overrides: Mapping[str, str]) -> list[CreatableTopicConfigs]:
+    if context.api_version < 5:
+        return []
+    return [
+        CreatableTopicConfigs(
+            name=entry.name,
+            value=entry.value,
+            read_only=entry.read_only,
+            config_source=entry.source,
+            is_sensitive=entry.is_sensitive,
+        )
+        for entry in describe_topic(context.node.config, overrides)
+    ]

@@ -1,0 +1,41 @@
+"""Topics that a fresh cluster finds on its disks: logs that Apache Kafka, or a lost metadata store, left there."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.image import Image
+from barnabas.metadata.topics import INTERNAL_TOPICS, TOPICS, Topic
+
+
+class FoundLog(NamedTuple):
+    """A log on disk: its topic, its partition, and the topic's id as its directory says."""
+
+    topic: str
+    topic_id: bytes
+    partition: int
+
+
+def decide_adopt(image: Image, broker_id: int, found: Iterable[FoundLog]) -> Decision[list[str]]:
+    """Make topics of logs, each on this broker alone, if the cluster knows no topics yet.
+
+    A topic is adopted when its logs agree on its id and leave no partition out. Internal topics are not: what
+    stands in them is another cluster's.
+
+    :returns: The names of the topics that are adopted.
+    """
+    if image.topics or image.deleted_topics:
+        return Decision([])
+    partitions: dict[tuple[str, bytes], set[int]] = {}
+    for log in found:
+        partitions.setdefault((log.topic, log.topic_id), set()).add(log.partition)
+    names = [name for name, _ in partitions]
+    topics = [
+        Topic(name, topic_id, ((broker_id,),) * len(indexes))
+        for (name, topic_id), indexes in sorted(partitions.items())
+        if indexes == set(range(len(indexes))) and names.count(name) == 1 and name not in INTERNAL_TOPICS
+    ]
+    changes = tuple(TOPICS.put(topic.name, topic) for topic in topics)
+    return Decision(
+        [topic.name for topic in topics], changes, {TOPICS.key(topic.name): 0 for topic in topics}
+    )

@@ -1,0 +1,1 @@
+"""Sockets: listeners and connections; the only transports of the broker."""

@@ -1,0 +1,215 @@
+"""One client's connection: requests in order, answers in order, bounded memory.
+
+A request that needs no waiting is parsed, handled and answered within the callback that received it: no task,
+no queue. One that waits becomes a task; what comes behind it on the same connection queues up, and beyond a
+bound the socket is not read any more.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Coroutine, Generator
+from typing import Any
+
+from barnabas.api.context import ConnectionInfo, RequestContext
+from barnabas.api.dispatch import Dispatcher, Refused
+from barnabas.base.buffers import Buffer
+from barnabas.net.connections import Connections
+from barnabas.telemetry.logs import get_logger
+from barnabas.wire.framing import BadFrame, FrameReader
+
+#: Requests that may queue behind one that waits, before the socket is left unread.
+QUEUED_COUNT_MAX = 32
+QUEUED_BYTES_MAX = 1 << 20
+
+_log = get_logger("barnabas.net")
+
+Parts = list[Buffer] | None
+
+
+class Connection(asyncio.BufferedProtocol):
+    """The protocol object of one socket."""
+
+    def __init__(self, dispatcher: Dispatcher, listener: str, connections: Connections) -> None:
+        self._dispatcher = dispatcher
+        self.listener = listener
+        self._connections = connections
+        self._reader = FrameReader(connections.scratch, connections.frame_bytes_max)
+        self._queue: deque[bytearray] = deque()
+        self._queued_bytes = 0
+        self._task: asyncio.Task[Parts] | None = None  #: the request that waits, if one does
+        self._out: list[Buffer] = []  #: answers of this turn
+        self._write_paused = False
+        self._read_paused = False
+        self._closing = False
+        self.active_ms = 0  #: when bytes last came in, on the monotonic clock
+
+    # Transport callbacks
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Remember the peer."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        host, port = (transport.get_extra_info("peername") or ("unknown", 0))[:2]
+        self.info = ConnectionInfo(listener=self.listener, client_host=host, client_port=port)
+        self.active_ms = self._connections.now_ms()
+        if not self._connections.add(self):
+            self.close(f"more than {self._connections.count_max} connections")
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """Forget everything that was under way."""
+        self._closing = True
+        self._queue.clear()
+        if self._task is not None:
+            self._task.cancel()
+        self._connections.remove(self)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where the transport puts what it receives."""
+        return self._reader.buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Handle the requests that are whole now."""
+        self.active_ms = self._connections.now_ms()
+        self._dispatcher.statistics.bytes_in(nbytes)
+        try:
+            for frame in self._reader.received(nbytes):
+                self._receive(frame)
+        except BadFrame as error:
+            self.close(str(error))
+        self._send()
+
+    def pause_writing(self) -> None:
+        """Stop answering: the client reads more slowly than it asks."""
+        self._write_paused = True
+
+    def resume_writing(self) -> None:
+        """Go on with what queued up meanwhile."""
+        self._write_paused = False
+        self._drain_queue()
+
+    # Requests
+
+    def _receive(self, frame: memoryview) -> None:
+        if self._closing:
+            return
+        if self._task is None and not self._queue and not self._write_paused:
+            self._start(frame)
+            return
+        self._queue.append(bytearray(frame))
+        self._queued_bytes += len(frame)
+        if len(self._queue) >= QUEUED_COUNT_MAX or self._queued_bytes >= QUEUED_BYTES_MAX:
+            self._pause_reading()
+
+    def _start(self, frame: memoryview) -> None:
+        """Handle one request as far as it goes without waiting."""
+        try:
+            context, request = self._dispatcher.parse(frame, self.info)
+        except Refused as refused:
+            if refused.answer is not None:
+                self._out.append(refused.answer)
+            self.close(str(refused))
+            return
+        steps = self._dispatcher.answer(context, request).__await__()
+        try:
+            awaited = next(steps)
+        except StopIteration as done:
+            self._answered(context, done.value)
+        else:
+            self._task = asyncio.get_running_loop().create_task(_resume(steps, awaited))
+            self._task.add_done_callback(lambda task: self._finished(context, task))
+
+    def _finished(self, context: RequestContext, task: "asyncio.Task[Parts]") -> None:
+        self._task = None
+        if task.cancelled() or self._closing:
+            return
+        self._answered(context, task.result())
+        self._drain_queue()
+
+    def _answered(self, context: RequestContext, parts: Parts) -> None:
+        if parts is not None:
+            self._out += parts
+        if context.close_after:
+            self.close("a request without an answer failed")
+
+    def _drain_queue(self) -> None:
+        while self._queue and self._task is None and not self._write_paused and not self._closing:
+            frame = self._queue.popleft()
+            self._queued_bytes -= len(frame)
+            self._start(memoryview(frame))
+            self._send()
+        if self._read_paused and not self._queue and not self._closing:
+            self._read_paused = False
+            self._transport.resume_reading()
+
+    def _pause_reading(self) -> None:
+        if not self._read_paused:
+            self._read_paused = True
+            self._transport.pause_reading()
+
+    # Answers
+
+    def _send(self) -> None:
+        out = self._out
+        if not out:
+            return
+        self._out = []
+        size_bytes = sum(map(len, out))
+        self._dispatcher.statistics.bytes_out(size_bytes)
+        if self._transport.is_closing():
+            return
+        if len(out) == 1:
+            self._transport.write(out[0])
+        else:
+            self._transport.writelines(out)
+
+    def close(self, why: str) -> None:
+        """Send what is ready, then close, with a line in the log."""
+        if self._closing:
+            return
+        self._closing = True
+        _log.info("closing a connection", why=why, client=f"{self.info.client_host}:{self.info.client_port}")
+        self._send()
+        self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once."""
+        self._closing = True
+        self._transport.abort()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request is under way: such a connection is not idle."""
+        return self._task is not None
+
+    def statistics(self) -> dict[str, object]:
+        """Who is there and what is under way."""
+        return {
+            "client": f"{self.info.client_host}:{self.info.client_port}",
+            "software": f"{self.info.client_software_name} {self.info.client_software_version}",
+            "requests_count": self.info.requests_count,
+            "queued_count": len(self._queue),
+            "write_buffer_bytes": self._transport.get_write_buffer_size(),
+        }
+
+
+class _Started:
+    """A coroutine that has run to its first wait, made awaitable again."""
+
+    def __init__(self, steps: Generator[Any, None, Parts], awaited: Any) -> None:
+        self._steps = steps
+        self._awaited = awaited
+
+    def __await__(self) -> Generator[Any, None, Parts]:
+        try:
+            yield self._awaited
+        except BaseException as error:  # cancellation belongs into the coroutine
+            self._steps.throw(error)
+            raise
+        return (yield from self._steps)
+
+
+def _resume(steps: Generator[Any, None, Parts], awaited: Any) -> Coroutine[Any, Any, Parts]:
+    async def run() -> Parts:
+        return await _Started(steps, awaited)
+
+    return run()

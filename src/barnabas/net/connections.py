@@ -1,0 +1,80 @@
+"""All connections of a broker: how many there may be, and which have been idle for too long."""
+
+from collections import Counter
+from typing import Protocol
+
+from barnabas.base.clock import Clock
+
+#: What one read takes from a socket at most. One buffer serves all connections: one thread reads at a time.
+SCRATCH_BYTES = 256 << 10
+
+
+class Closable(Protocol):
+    """A connection as its owner sees it."""
+
+    active_ms: int
+
+    @property
+    def listener(self) -> str:
+        """The name of the listener that it came in by."""
+        ...
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request is under way."""
+        ...
+
+    def close(self, why: str) -> None:
+        """Send what is ready, then close."""
+        ...
+
+    def abort(self) -> None:
+        """Close at once."""
+        ...
+
+
+class Connections:
+    """The open connections, and what they share."""
+
+    def __init__(self, clock: Clock, *, frame_bytes_max: int, count_max: int, idle_ms_max: int) -> None:
+        self.scratch = memoryview(bytearray(SCRATCH_BYTES))
+        self.now_ms = clock.monotonic_ms
+        self.frame_bytes_max = frame_bytes_max
+        self.count_max = count_max
+        self.accepted_count = 0
+        self._idle_ms_max = idle_ms_max
+        self._open: set[Closable] = set()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def add(self, connection: Closable) -> bool:
+        """Take a connection in; False when there are too many already."""
+        self._open.add(connection)
+        self.accepted_count += 1
+        return len(self._open) <= self.count_max
+
+    def remove(self, connection: Closable) -> None:
+        """Let go of one that is closed."""
+        self._open.discard(connection)
+
+    def close_idle(self) -> None:
+        """Close what has been silent for `connections.max.idle.ms`."""
+        if self._idle_ms_max <= 0:
+            return
+        limit_ms = self.now_ms() - self._idle_ms_max
+        for connection in [each for each in self._open if each.active_ms < limit_ms and not each.is_busy]:
+            connection.close(f"idle for more than {self._idle_ms_max} ms")
+
+    def by_listener(self) -> Counter[str]:
+        """How many connections are open on each listener."""
+        return Counter(connection.listener for connection in self._open)
+
+    def abort_all(self) -> None:
+        """Close everything at once."""
+        for connection in list(self._open):
+            connection.abort()
+
+    def statistics(self) -> dict[str, int]:
+        """How many connections are open, and how many have been taken in since the start."""
+        return {"open_count": len(self._open), "accepted_count": self.accepted_count}

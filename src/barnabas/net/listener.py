@@ -1,0 +1,94 @@
+"""A listener: one address on which clients connect."""
+
+import asyncio
+import os
+import socket
+from collections.abc import Sequence
+
+from barnabas.api.dispatch import Dispatcher
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.config.listeners import Listener, SecurityProtocol
+from barnabas.net.connection import Connection
+from barnabas.net.connections import Connections
+
+
+class StartError(Exception):
+    """The broker cannot start as it is configured; the message is for whoever configured it."""
+
+
+def check_protocols(listeners: Sequence[Listener]) -> None:
+    """Refuse listeners that promise a protection which there is not.
+
+    :raises StartError: For any security protocol but PLAINTEXT.
+    """
+    for listener in listeners:
+        if listener.security_protocol is not SecurityProtocol.PLAINTEXT:
+            message = (
+                f"Listener {listener.name} wants {listener.security_protocol.name}: "
+                "PLAINTEXT is the security protocol that there is."
+            )
+            raise StartError(message)
+
+
+class NetworkListener:
+    """Listens on one address. `start` takes the port, `accept` begins to serve."""
+
+    def __init__(
+        self, listener: Listener, config: BrokerConfig, dispatcher: Dispatcher, connections: Connections
+    ) -> None:
+        self._listener = listener
+        self._config = config
+        self._dispatcher = dispatcher
+        self._connections = connections
+        self._server: asyncio.Server | None = None
+
+    @property
+    def name(self) -> str:
+        """The listener's name, which clients' metadata goes by."""
+        return self._listener.name
+
+    async def start(self) -> None:
+        """Take the address; whoever connects before `accept` is refused.
+
+        :raises StartError: When the address cannot be had.
+        """
+        host, port = self._listener.host, self._listener.port
+        loop = asyncio.get_running_loop()
+        try:
+            self._server = await loop.create_server(
+                lambda: Connection(self._dispatcher, self.name, self._connections),
+                host or None,
+                port,
+                backlog=self._config.integer("socket.listen.backlog.size"),
+                start_serving=False,
+            )
+        except OSError as error:
+            why = os.strerror(error.errno) if error.errno else str(error)
+            message = f"Cannot listen on {host or '*'}:{port}: {why}. Choose another address with --listen."
+            raise StartError(message) from error
+
+    async def accept(self) -> None:
+        """Begin to serve."""
+        assert self._server is not None
+        await self._server.start_serving()
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Host and port as bound."""
+        assert self._server is not None
+        host, port = self._server.sockets[0].getsockname()[:2]
+        return str(host), int(port)
+
+    @property
+    def advertised(self) -> tuple[str, int] | None:
+        """Where clients are told to connect; None when they are not told of this listener."""
+        advertised = self._listener.advertised
+        if advertised is None:
+            return None
+        return advertised.host or socket.getfqdn(), advertised.port or self.address[1]
+
+    async def stop(self) -> None:
+        """Accept nobody any more; open connections are not touched."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None

@@ -1,0 +1,192 @@
+"""Incremental fetch sessions (KIP-227): a client names its partitions once, then only what changes.
+
+A session remembers what was asked for and last told of each partition. An incremental response leaves out the
+partitions of which there is nothing new.
+"""
+
+import random
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from barnabas.base.clock import Clock
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.fetch import FetchRequest, PartitionData
+
+INVALID_SESSION_ID = 0
+INITIAL_EPOCH = 0  #: a full fetch that asks for a new session
+FINAL_EPOCH = -1  #: a full fetch outside any session; ends the one that is named
+
+#: A session unused for this long may be evicted in favour of any other, as in Apache Kafka.
+EVICTION_AGE_MS = 120_000
+
+_NOTHING_TOLD = -1
+
+Key = tuple[str | bytes, int]  #: topic name, or id where the client speaks ids; partition
+
+
+@dataclass(slots=True)
+class FetchTarget:
+    """One partition as a fetch asks for it, and what was last told of it within a session."""
+
+    topic: str
+    topic_id: bytes
+    index: int
+    fetch_offset: int
+    max_bytes: int
+    leader_epoch: int
+    last_fetched_epoch: int
+    told_high_watermark: int = _NOTHING_TOLD
+    told_log_start_offset: int = _NOTHING_TOLD
+
+    def ask_as(self, other: "FetchTarget") -> None:
+        """Take over a changed wish."""
+        self.fetch_offset = other.fetch_offset
+        self.max_bytes = other.max_bytes
+        self.leader_epoch = other.leader_epoch
+        self.last_fetched_epoch = other.last_fetched_epoch
+
+    def tell(self, data: PartitionData) -> bool:
+        """Whether `data` holds anything that the client does not know yet; remembers that it is told."""
+        news = bool(
+            data.records
+            or data.error_code
+            or data.high_watermark != self.told_high_watermark
+            or data.log_start_offset != self.told_log_start_offset
+            or data.diverging_epoch.epoch >= 0
+        )
+        self.told_high_watermark = data.high_watermark
+        self.told_log_start_offset = data.log_start_offset
+        return news
+
+
+def targets_of(request: FetchRequest) -> Iterable[tuple[Key, FetchTarget]]:
+    """The partitions that a request names, keyed as the client names them."""
+    for topic in request.topics:
+        name_or_id: str | bytes = topic.topic or topic.topic_id
+        for asked in topic.partitions:
+            target = FetchTarget(
+                topic.topic,
+                topic.topic_id,
+                asked.partition,
+                asked.fetch_offset,
+                asked.partition_max_bytes,
+                asked.current_leader_epoch,
+                asked.last_fetched_epoch,
+            )
+            yield (name_or_id, asked.partition), target
+
+
+class FetchSession:
+    """What one client reads, in the order in which it is served."""
+
+    def __init__(self, session_id: int, uses_topic_ids: bool, now_ms: int) -> None:
+        self.session_id = session_id
+        self.uses_topic_ids = uses_topic_ids
+        self.epoch = 1  #: the epoch that the next incremental request must carry
+        self.used_ms = now_ms
+        self.targets: OrderedDict[Key, FetchTarget] = OrderedDict()
+
+    def apply(self, request: FetchRequest) -> None:
+        """Add, change and forget partitions as an incremental request says."""
+        for key, target in targets_of(request):
+            known = self.targets.get(key)
+            if known is None:
+                self.targets[key] = target
+            else:
+                known.ask_as(target)
+        for topic in request.forgotten_topics_data:
+            for index in topic.partitions:
+                self.targets.pop((topic.topic or topic.topic_id, index), None)
+
+    def served(self, key: Key) -> None:
+        """Put a partition that got data behind the others: next time they come first."""
+        self.targets.move_to_end(key)
+
+
+@dataclass(slots=True)
+class FetchContext:
+    """One fetch: what to read, and in which session, if any."""
+
+    targets: list[tuple[Key, FetchTarget]]
+    session: FetchSession | None = None
+    is_incremental: bool = False
+
+    @property
+    def session_id(self) -> int:
+        """What the response says of the session."""
+        return self.session.session_id if self.session else INVALID_SESSION_ID
+
+
+class FetchSessionCache:
+    """All sessions of a broker, bounded in number."""
+
+    def __init__(self, slots_count: int, clock: Clock, dice: random.Random) -> None:
+        self._slots_count = slots_count
+        self._clock = clock
+        self._dice = dice
+        self._sessions: OrderedDict[int, FetchSession] = OrderedDict()  #: longest unused first
+        self.evictions_count = 0
+
+    def begin(self, request: FetchRequest, *, uses_topic_ids: bool) -> FetchContext:
+        """Find or make the session of a request.
+
+        :raises KafkaError: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or
+            FETCH_SESSION_TOPIC_ID_ERROR; the client then starts a full fetch.
+        """
+        if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            return self._begin_full(request, uses_topic_ids)
+        session = self._sessions.get(request.session_id)
+        if session is None:
+            message = f"There is no fetch session {request.session_id}."
+            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, message)
+        if session.epoch != request.session_epoch:
+            asked = request.session_epoch
+            message = f"Fetch session {session.session_id} expects epoch {session.epoch}, not {asked}."
+            raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH, message)
+        if session.uses_topic_ids != uses_topic_ids:
+            message = f"Fetch session {session.session_id} mixes topic names and topic ids."
+            raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, message)
+        session.apply(request)
+        session.epoch = 1 if session.epoch == 2**31 - 1 else session.epoch + 1
+        session.used_ms = self._clock.monotonic_ms()
+        self._sessions.move_to_end(session.session_id)
+        return FetchContext(list(session.targets.items()), session, is_incremental=True)
+
+    def _begin_full(self, request: FetchRequest, uses_topic_ids: bool) -> FetchContext:
+        if request.session_id != INVALID_SESSION_ID:
+            self._sessions.pop(request.session_id, None)
+        targets = list(targets_of(request))
+        if request.session_epoch == FINAL_EPOCH or not targets or not self._make_room():
+            return FetchContext(targets)
+        session = FetchSession(self._new_id(), uses_topic_ids, self._clock.monotonic_ms())
+        session.targets = OrderedDict(targets)
+        self._sessions[session.session_id] = session
+        return FetchContext(list(session.targets.items()), session)
+
+    def _make_room(self) -> bool:
+        """Whether there is a place for one more session, evicting the longest unused one if it is old."""
+        if len(self._sessions) < self._slots_count:
+            return True
+        if not self._sessions:
+            return False
+        oldest = next(iter(self._sessions.values()))
+        if self._clock.monotonic_ms() - oldest.used_ms < EVICTION_AGE_MS:
+            return False
+        del self._sessions[oldest.session_id]
+        self.evictions_count += 1
+        return True
+
+    def _new_id(self) -> int:
+        while True:
+            session_id = self._dice.randrange(1, 2**31)
+            if session_id not in self._sessions:
+                return session_id
+
+    def statistics(self) -> dict[str, int]:
+        """How many sessions there are, what they hold, and how many had to go."""
+        return {
+            "sessions_count": len(self._sessions),
+            "partitions_count": sum(len(session.targets) for session in self._sessions.values()),
+            "evictions_count": self.evictions_count,
+        }

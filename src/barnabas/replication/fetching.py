@@ -1,0 +1,105 @@
+"""Reading many partitions for one fetch: its limits, and what each partition answers (KIP-74)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from barnabas.base.ids import ZERO_UUID, uuid_to_text
+from barnabas.replication.fetch_sessions import FetchTarget, Key
+from barnabas.replication.partition import Partition
+from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.fetch import EpochEndOffset, PartitionData
+
+NO_OFFSET = -1
+
+
+@dataclass(slots=True)
+class Reads:
+    """What one round of reading found."""
+
+    answers: list[tuple[Key, FetchTarget, PartitionData]]
+    size_bytes: int = 0
+    must_answer: bool = False  #: an error or a diverging epoch: the client should not wait for more
+
+
+def read_all(
+    replicas: ReplicaManager, targets: Iterable[tuple[Key, FetchTarget]], max_bytes: int, *, committed: bool
+) -> Reads:
+    """Read from each target in turn until `max_bytes` are full.
+
+    The first batch found is read whole, however large it is: a fetch always makes progress.
+    """
+    reads = Reads([])
+    for key, target in targets:
+        left_bytes = max_bytes - reads.size_bytes
+        try:
+            data = _read(
+                replicas, target, left_bytes, committed=committed, min_one_batch=not reads.size_bytes
+            )
+        except KafkaError as error:
+            data = refusal(target.index, error.code)
+        if data.error_code or data.diverging_epoch.epoch >= 0:
+            reads.must_answer = True
+        elif data.records:
+            reads.size_bytes += len(data.records)
+        reads.answers.append((key, target, data))
+    return reads
+
+
+def refusal(index: int, code: ErrorCode) -> PartitionData:
+    """What a partition in error answers: nothing known but the error."""
+    return PartitionData(
+        partition_index=index,
+        error_code=code,
+        high_watermark=NO_OFFSET,
+        last_stable_offset=NO_OFFSET,
+        log_start_offset=NO_OFFSET,
+        aborted_transactions=[],
+        records=b"",
+    )
+
+
+def _read(
+    replicas: ReplicaManager, target: FetchTarget, left_bytes: int, *, committed: bool, min_one_batch: bool
+) -> PartitionData:
+    partition = find(replicas, target)
+    partition.check_leader(target.leader_epoch)
+    log = partition.log
+    data = PartitionData(
+        partition_index=target.index,
+        high_watermark=log.high_watermark,
+        last_stable_offset=log.last_stable_offset,
+        log_start_offset=log.log_start_offset,
+        aborted_transactions=[] if committed else None,
+        records=b"",
+    )
+    if target.last_fetched_epoch >= 0 and (diverging := _divergence(partition, target)):
+        data.diverging_epoch = diverging
+        return data
+    size_bytes = min(target.max_bytes, left_bytes)
+    found = partition.read(target.fetch_offset, size_bytes, committed=committed, min_one_batch=min_one_batch)
+    data.records = found.data
+    return data
+
+
+def find(replicas: ReplicaManager, target: FetchTarget) -> Partition:
+    """The partition of a target, by id where the client speaks ids.
+
+    :raises KafkaError: When this broker has none such.
+    """
+    if target.topic:
+        return replicas.partition(target.topic, target.index)
+    if target.topic_id == ZERO_UUID:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"{uuid_to_text(ZERO_UUID)} is no topic's id.")
+    return replicas.partition_by_id(target.topic_id, target.index)
+
+
+def _divergence(partition: Partition, target: FetchTarget) -> EpochEndOffset | None:
+    """Where the log parts from what the client read, by the epoch that it read last (KIP-595)."""
+    epoch, end_offset = partition.log.end_offset_for_epoch(target.last_fetched_epoch)
+    if epoch < 0 or end_offset < 0:
+        message = f"{partition.topic}-{partition.index} has no leader epoch {target.last_fetched_epoch}."
+        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, message)
+    if epoch < target.last_fetched_epoch or end_offset < target.fetch_offset:
+        return EpochEndOffset(epoch=epoch, end_offset=end_offset)
+    return None

@@ -1,0 +1,34 @@
+"""From configuration keys to what a log obeys."""
+
+from collections.abc import Mapping
+
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.config.topics import effective_topic_config
+from barnabas.log.log_config import LogConfig
+
+
+def log_config(broker_config: BrokerConfig, overrides: Mapping[str, str]) -> LogConfig:
+    """The log configuration of a topic with `overrides` on a broker."""
+    topic = effective_topic_config(broker_config, overrides)
+    return LogConfig(
+        segment_bytes=topic.internal_segment_bytes or topic.segment_bytes,
+        segment_ms=topic.segment_ms,
+        segment_jitter_ms=topic.segment_jitter_ms,
+        segment_index_bytes=topic.segment_index_bytes,
+        index_interval_bytes=topic.index_interval_bytes,
+        retention_ms=topic.retention_ms,
+        retention_bytes=topic.retention_bytes,
+        flush_messages=topic.flush_messages,
+        flush_ms=topic.flush_ms,
+        file_delete_delay_ms=topic.file_delete_delay_ms,
+        max_message_bytes=topic.max_message_bytes,
+        message_timestamp_type=topic.message_timestamp_type,
+        message_timestamp_before_max_ms=topic.message_timestamp_before_max_ms,
+        message_timestamp_after_max_ms=topic.message_timestamp_after_max_ms,
+        compression_type=topic.compression_type,
+        compression_gzip_level=topic.compression_gzip_level,
+        compression_zstd_level=topic.compression_zstd_level,
+        cleanup_policy=frozenset(topic.cleanup_policy),
+        preallocate=topic.preallocate,
+        min_insync_replicas=topic.min_insync_replicas,
+    )

@@ -1,0 +1,159 @@
+"""One partition on this broker: its log, who leads it, and how far it is replicated."""
+
+import asyncio
+
+from barnabas.log.partition_log import AppendInfo, LogSlice, PartitionLog
+from barnabas.metadata.topics import PartitionState, Topic
+from barnabas.replication.waiting import WaitingFetch
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+#: "No epoch given": the client does not know the leader epoch (KIP-320).
+NO_EPOCH = -1
+
+#: Growth of unknown size: whoever waits for bytes looks again.
+UNKNOWN_GROWTH_BYTES = 2**31
+
+
+class Partition:
+    """A replica on this broker. All methods run on the event loop."""
+
+    def __init__(
+        self, broker_id: int, topic: Topic, index: int, log: PartitionLog, state: PartitionState
+    ) -> None:
+        self.broker_id = broker_id
+        self.topic = topic.name
+        self.topic_id = topic.topic_id
+        self.index = index
+        self.log = log
+        self.replicas = topic.assignments[index]
+        self.leader = state.leader
+        self.leader_epoch = state.leader_epoch
+        self.isr = state.isr
+        #: the log end offset of each follower, as far as its fetches have told; never above our own
+        self.follower_end_offsets: dict[int, int] = {}
+        self._waiting_fetches: set[WaitingFetch] = set()
+        self._waiting_for_high_watermark: list[tuple[int, asyncio.Future[None]]] = []
+        self._advance_high_watermark()
+
+    def update_state(self, state: PartitionState) -> None:
+        """Take over what the cluster has decided on leader and in-sync replicas."""
+        self.leader, self.leader_epoch, self.isr = state.leader, state.leader_epoch, state.isr
+        self._advance_high_watermark()
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this broker leads the partition."""
+        return self.leader == self.broker_id
+
+    def check_leader(self, current_leader_epoch: int = NO_EPOCH) -> None:
+        """Refuse a request that is not for this leader in this epoch.
+
+        :raises KafkaError: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH (KIP-320).
+        """
+        if current_leader_epoch != NO_EPOCH and current_leader_epoch != self.leader_epoch:
+            asked = f"leader epoch {current_leader_epoch} was asked for, {self.leader_epoch} is current"
+            if current_leader_epoch < self.leader_epoch:
+                raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH, f"{self.topic}-{self.index}: {asked}")
+            raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH, f"{self.topic}-{self.index}: {asked}")
+        if self.leader != self.broker_id:
+            message = f"Broker {self.broker_id} does not lead {self.topic}-{self.index}."
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, message)
+
+    def append_as_leader(self, records: memoryview, required_acks: int) -> AppendInfo:
+        """Check and append what a client produced; `records` is patched in place.
+
+        :raises KafkaError: What is wrong with the records or with the replicas; nothing is appended then.
+        """
+        if required_acks == -1 and len(self.isr) < self.log.config.min_insync_replicas:
+            message = (
+                f"{self.topic}-{self.index} has {len(self.isr)} in-sync replica(s), "
+                f"min.insync.replicas is {self.log.config.min_insync_replicas}."
+            )
+            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, message)
+        appended = self.log.append_as_leader(records, self.leader_epoch)
+        self._advance_high_watermark(len(records))
+        return appended
+
+    def read(self, start_offset: int, max_bytes: int, *, committed: bool, min_one_batch: bool) -> LogSlice:
+        """What a consumer may see from `start_offset` on: up to the high watermark or last stable offset."""
+        log = self.log
+        bound = log.last_stable_offset if committed else log.high_watermark
+        return log.read(start_offset, max_bytes, bound, min_one_batch=min_one_batch)
+
+    def delete_records(self, offset: int) -> int:
+        """Make everything below `offset` (-1: below the high watermark) invisible; the new log start offset.
+
+        :raises KafkaError: OFFSET_OUT_OF_RANGE when `offset` lies above the high watermark.
+        """
+        wanted = self.log.high_watermark if offset == -1 else offset
+        if not 0 <= wanted <= self.log.high_watermark:
+            message = (
+                f"Records of {self.topic}-{self.index} before offset {wanted} cannot be deleted: "
+                f"the high watermark is {self.log.high_watermark}."
+            )
+            raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, message)
+        self.log.increment_log_start_offset(wanted)
+        return self.log.log_start_offset
+
+    def replicated(self, offset: int) -> "asyncio.Future[None] | None":
+        """A future for the high watermark to reach `offset`; None when it has."""
+        if self.log.high_watermark >= offset:
+            return None
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting_for_high_watermark.append((offset, future))
+        return future
+
+    def add_waiting_fetch(self, waiting: WaitingFetch) -> None:
+        """Tell `waiting` of everything that becomes readable from now on."""
+        self._waiting_fetches.add(waiting)
+
+    def remove_waiting_fetch(self, waiting: WaitingFetch) -> None:
+        """Stop telling `waiting`."""
+        self._waiting_fetches.discard(waiting)
+
+    def close(self) -> None:
+        """Let go of everyone who waits: the partition is going away from this broker."""
+        self.leader = -1
+        for waiting in tuple(self._waiting_fetches):
+            waiting.complete()
+        for _, future in self._waiting_for_high_watermark:
+            if not future.done():
+                message = f"Broker {self.broker_id} does not hold {self.topic}-{self.index} any longer."
+                future.set_exception(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, message))
+        self._waiting_for_high_watermark.clear()
+
+    def statistics(self) -> dict[str, object]:
+        """Leadership, replication and who waits, for people."""
+        return {
+            "leader": self.leader,
+            "leader_epoch": self.leader_epoch,
+            "isr": self.isr,
+            "waiting_fetches_count": len(self._waiting_fetches),
+            **self.log.statistics(),
+        }
+
+    def _advance_high_watermark(self, grown_bytes: int = UNKNOWN_GROWTH_BYTES) -> None:
+        """Raise the high watermark to what every in-sync replica has. A follower's only rises by fetching."""
+        if self.leader != self.broker_id:
+            return
+        log = self.log
+        high_watermark = log.log_end_offset
+        if len(self.isr) > 1:
+            known = self.follower_end_offsets
+            behind = [known.get(broker, 0) for broker in self.isr if broker != self.broker_id]
+            high_watermark = min(high_watermark, *behind)
+        if high_watermark <= log.high_watermark:
+            return
+        log.update_high_watermark(high_watermark)
+        if self._waiting_fetches:
+            for waiting in tuple(self._waiting_fetches):
+                waiting.readable(grown_bytes)
+        if self._waiting_for_high_watermark:
+            self._release(high_watermark)
+
+    def _release(self, high_watermark: int) -> None:
+        waiting = self._waiting_for_high_watermark
+        self._waiting_for_high_watermark = [entry for entry in waiting if entry[0] > high_watermark]
+        for offset, future in waiting:
+            if offset <= high_watermark and not future.done():
+                future.set_result(None)

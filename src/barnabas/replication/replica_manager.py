@@ -1,0 +1,172 @@
+"""All partitions of this broker: opened, changed and deleted as the cluster's image says."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from barnabas.base.ids import TopicPartition, uuid_to_text
+from barnabas.log.directories import LogDirectories
+from barnabas.log.log_config import LogConfig
+from barnabas.log.partition_log import PartitionLog
+from barnabas.metadata.configs import TOPIC_CONFIGS
+from barnabas.metadata.image import Image
+from barnabas.metadata.store import Change
+from barnabas.metadata.topics import (
+    PARTITION_STATES,
+    TOPICS,
+    Topic,
+    unknown_topic,
+    unknown_topic_id,
+)
+from barnabas.replication.partition import Partition
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+#: Topic name -> the log configuration that holds for it, given its overrides.
+LogConfigs = Callable[[str, Mapping[str, str]], LogConfig]
+
+
+class ReplicaManager:
+    """Finds partitions for requests, and follows the image: it is a listener of the metadata writer."""
+
+    def __init__(self, broker_id: int, directories: LogDirectories, log_configs: LogConfigs) -> None:
+        self._broker_id = broker_id
+        self._directories = directories
+        self._log_configs = log_configs
+        self._partitions: dict[tuple[str, int], Partition] = {}
+        self._by_id: dict[tuple[bytes, int], Partition] = {}
+        self._image = Image()
+        #: called with the ids of topics whose logs have just been given up for deletion
+        self.on_deleted: Callable[[list[bytes]], None] = lambda topic_ids: None
+
+    def partition(self, topic: str, index: int) -> Partition:
+        """The partition of a topic name.
+
+        :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, or NOT_LEADER_OR_FOLLOWER for one on other brokers.
+        """
+        found = self._partitions.get((topic, index))
+        if found is None:
+            raise self._not_here(self._image.topics.get(topic), index, unknown_topic(topic))
+        return found
+
+    def partition_by_id(self, topic_id: bytes, index: int) -> Partition:
+        """The partition of a topic id.
+
+        :raises KafkaError: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION for an index that the topic lacks, or
+            NOT_LEADER_OR_FOLLOWER for one on other brokers.
+        """
+        found = self._by_id.get((topic_id, index))
+        if found is None:
+            unknown = unknown_topic_id(uuid_to_text(topic_id))
+            raise self._not_here(self._image.topic_by_id(topic_id), index, unknown)
+        return found
+
+    def _not_here(self, topic: Topic | None, index: int, unknown: KafkaError) -> KafkaError:
+        if topic is None:
+            return unknown
+        if not 0 <= index < topic.partition_count:
+            message = f"Topic '{topic.name}' has partitions 0 to {topic.partition_count - 1}, not {index}."
+            return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+        message = f"Broker {self._broker_id} holds no replica of {topic.name}-{index}."
+        return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, message)
+
+    def __iter__(self) -> Iterator[Partition]:
+        return iter(self._partitions.values())
+
+    def load(self, image: Image) -> list[bytes]:
+        """Take over the logs found on disk, once, before anything is served.
+
+        Logs of deleted topics are given up; logs of topics that the cluster never knew are put aside, not
+        deleted. Replicas that the image wants and no disk has are created.
+
+        :returns: The ids of deleted topics of which nothing is left here.
+        """
+        self._image = image
+        for log in list(self._directories.logs.values()):
+            topic = image.topics.get(log.topic_partition.topic)
+            if topic is not None and topic.topic_id == log.topic_id:
+                continue
+            if log.topic_id is not None and log.topic_id.hex() in image.deleted_topics:
+                self._directories.delete_async(log.topic_partition)
+            else:
+                self._directories.rename_stray(log.topic_partition)
+        for topic in image.topics.values():
+            self._open_topic(topic)
+        return [topic.topic_id for topic in image.deleted_topics.values()]
+
+    def apply(self, before: Image, after: Image, changes: tuple[Change, ...]) -> None:
+        """Follow one commit: the listener of the metadata writer."""
+        self._image = after
+        deleted: list[bytes] = []
+        for change in changes:
+            noun, _, key = change.key.partition("/")
+            if noun == TOPICS.name:
+                gone = before.topics.get(key)
+                topic = after.topics.get(key)
+                if gone is not None and (topic is None or topic.topic_id != gone.topic_id):
+                    self._delete_topic(gone)
+                    deleted.append(gone.topic_id)
+                if topic is not None:
+                    self._open_topic(topic)
+            elif noun == TOPIC_CONFIGS.name:
+                self._reconfigure(key)
+            elif noun == PARTITION_STATES.name:
+                self._update_state(key)
+        if deleted:
+            self.on_deleted(deleted)
+
+    def _open_topic(self, topic: Topic) -> None:
+        """Open every replica that this broker is to hold and has not opened yet."""
+        config = None
+        for index, replicas in enumerate(topic.assignments):
+            if self._broker_id not in replicas or (topic.name, index) in self._partitions:
+                continue
+            config = config or self._log_config(topic.name)
+            log = self._log(topic, index, config)
+            partition = Partition(self._broker_id, topic, index, log, self._image.partition(topic, index))
+            self._partitions[topic.name, index] = partition
+            self._by_id[topic.topic_id, index] = partition
+
+    def _log(self, topic: Topic, index: int, config: LogConfig) -> PartitionLog:
+        log = self._directories.get(TopicPartition(topic.name, index))
+        if log is None:
+            return self._directories.create(topic.name, index, topic.topic_id, config)
+        log.config = config
+        return log
+
+    def _log_config(self, topic: str) -> LogConfig:
+        return self._log_configs(topic, self._image.topic_configs.get(topic, {}))
+
+    def _delete_topic(self, topic: Topic) -> None:
+        for index in range(topic.partition_count):
+            partition = self._partitions.pop((topic.name, index), None)
+            if partition is not None:
+                del self._by_id[topic.topic_id, index]
+                partition.close()
+                self._directories.delete_async(TopicPartition(topic.name, index))
+
+    def _reconfigure(self, topic: str) -> None:
+        config = self._log_config(topic)
+        for partition in self._of_topic(topic):
+            partition.log.config = config
+
+    def reconfigure_all(self) -> None:
+        """Take over changed broker-wide defaults in every log."""
+        for topic in self._image.topics:
+            self._reconfigure(topic)
+
+    def _of_topic(self, topic: str) -> Iterable[Partition]:
+        known = self._image.topics.get(topic)
+        indexes = range(known.partition_count) if known else ()
+        return [self._partitions[topic, index] for index in indexes if (topic, index) in self._partitions]
+
+    def _update_state(self, key: str) -> None:
+        topic_id, _, index = key.partition("/")
+        topic = self._image.topic_by_id(bytes.fromhex(topic_id))
+        partition = self._by_id.get((bytes.fromhex(topic_id), int(index)))
+        if topic is not None and partition is not None:
+            partition.update_state(self._image.partition(topic, int(index)))
+
+    def statistics(self) -> dict[str, int]:
+        """How many partitions there are, and how many this broker leads."""
+        return {
+            "partitions_count": len(self._partitions),
+            "leaders_count": sum(partition.is_leader for partition in self),
+        }

@@ -1,0 +1,203 @@
+"""A whole broker, put together from its rooms: started, serving, stopped."""
+
+import asyncio
+import random
+from pathlib import Path
+
+import barnabas.api
+from barnabas.api import registry
+from barnabas.api.context import Node
+from barnabas.api.dispatch import Dispatcher
+from barnabas.base.clock import Clock, SystemClock
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.log.directories import LogDirectories
+from barnabas.log.meta_properties import read_meta_properties
+from barnabas.metadata.brokers import Broker, Endpoint, decide_register
+from barnabas.metadata.cluster import decide_form
+from barnabas.metadata.topic_adoption import FoundLog, decide_adopt
+from barnabas.metadata.topic_deletion import decide_forget
+from barnabas.metadata.writer import MetadataWriter
+from barnabas.net.connections import Connections
+from barnabas.net.listener import NetworkListener, StartError, check_protocols
+from barnabas.replication.fetch_sessions import FetchSessionCache
+from barnabas.replication.flusher import Flusher
+from barnabas.replication.log_configs import log_config
+from barnabas.replication.producer_ids import ProducerIds
+from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.server.housekeeping import Housekeeping
+from barnabas.server.metrics import metrics_registry
+from barnabas.stores.sqlite import SqliteStore
+from barnabas.telemetry.http import MetricsServer
+from barnabas.telemetry.logs import get_logger
+from barnabas.telemetry.requests import RequestStatistics
+from barnabas.telemetry.tracing import Tracer
+
+#: The embedded store's file, in `metadata.log.dir` or the first log directory.
+STORE_FILE = "metadata.sqlite"
+
+_log = get_logger("barnabas.server")
+
+
+class BrokerServer:
+    """One broker of an embedded cluster. `start`, serve, `stop`; all on one event loop."""
+
+    def __init__(
+        self, config: BrokerConfig, *, clock: Clock | None = None, dice: random.Random | None = None
+    ) -> None:
+        check_protocols(config.listeners)
+        self._config = config
+        self._clock = clock or SystemClock()
+        self._dice = dice or random.SystemRandom()
+        self._listeners: list[NetworkListener] = []
+        self._metrics: MetricsServer | None = None
+
+    async def start(self) -> None:
+        """Open the store and the logs, then the listeners.
+
+        :raises StartError: When an address is in use or a directory is not ours to use.
+        :raises LogDirectoryError: Likewise for log directories.
+        """
+        paths = [Path(directory) for directory in self._config.log_dirs]
+        self._store = SqliteStore(_store_path(self._config, paths))
+        self._metadata = MetadataWriter(self._store)
+        await self._metadata.start()
+        cluster_id = await self._form(paths)
+        self._directories = await asyncio.to_thread(
+            LogDirectories.open,
+            paths,
+            cluster_id=cluster_id,
+            node_id=self._config.node_id,
+            clock=self._clock,
+            random=self._dice,
+        )
+        await self._load_replicas()
+        self._assemble()
+        await self._listen()
+        self._housekeeping.start()
+
+    async def _form(self, paths: list[Path]) -> str:
+        """The cluster's id: the store's, else what a log directory says, else a fresh one."""
+        metas = (read_meta_properties(path) for path in paths if path.is_dir())
+        found_id = next((meta.cluster_id for meta in metas if meta is not None), None)
+        random_id = self._dice.randbytes(16)
+        return await self._metadata.write(lambda image: decide_form(image.cluster, random_id, found_id))
+
+    async def _load_replicas(self) -> None:
+        config, directories = self._config, self._directories
+        overrides = self._metadata.image.topic_configs
+        threads_count = config.integer("num.recovery.threads.per.data.dir")
+        await asyncio.to_thread(
+            directories.load, lambda topic: log_config(config, overrides.get(topic, {})), threads_count
+        )
+        found = [
+            FoundLog(name.topic, log.topic_id, name.partition)
+            for name, log in directories.logs.items()
+            if log.topic_id is not None
+        ]
+        adopted = await self._metadata.write(lambda image: decide_adopt(image, config.node_id, found))
+        if adopted:
+            _log.warning("took over topics found on disk", topics=adopted)
+        self._replicas = ReplicaManager(
+            config.node_id, directories, lambda topic, own: log_config(config, own)
+        )
+        gone = self._replicas.load(self._metadata.image)
+        self._metadata.listen(self._replicas.apply)
+        self._replicas.on_deleted = self._forget
+        if gone:
+            await self._metadata.write(lambda image: decide_forget(image, gone))
+
+    def _forget(self, topic_ids: list[bytes]) -> None:
+        """The logs are renamed, which a crash cannot undo: the cluster need not remember the topics."""
+        self._housekeeping.spawn(self._metadata.write(lambda image: decide_forget(image, topic_ids)))
+
+    def _assemble(self) -> None:
+        config = self._config
+        self._connections = Connections(
+            self._clock,
+            frame_bytes_max=config.integer("socket.request.max.bytes"),
+            count_max=config.integer("max.connections"),
+            idle_ms_max=config.integer("connections.max.idle.ms"),
+        )
+        self._flusher = Flusher()
+        self._tracer = (
+            Tracer.opentelemetry() if config.boolean("barnabas.tracing.enable") else Tracer.disabled()
+        )
+        slots_count = config.integer("max.incremental.fetch.session.cache.slots")
+        self.node = Node(
+            broker_id=config.node_id,
+            config=config,
+            clock=self._clock,
+            dice=self._dice,
+            metadata=self._metadata,
+            replicas=self._replicas,
+            fetch_sessions=FetchSessionCache(slots_count, self._clock, self._dice),
+            flusher=self._flusher,
+            producer_ids=ProducerIds(self._metadata),
+            tracer=self._tracer,
+            apis=registry.build(barnabas.api),
+        )
+        self.statistics = RequestStatistics()
+        self.dispatcher = Dispatcher(self.node, self.statistics)
+        self._housekeeping = Housekeeping(
+            config, self._clock, self._directories, self._replicas, self._connections, self._flusher
+        )
+
+    async def _listen(self) -> None:
+        for listener in self._config.listeners:
+            opened = NetworkListener(listener, self._config, self.dispatcher, self._connections)
+            await opened.start()
+            self._listeners.append(opened)
+        endpoints = tuple(
+            Endpoint(opened.name, *opened.advertised) for opened in self._listeners if opened.advertised
+        )
+        log_dirs = tuple(directory.directory_id for directory in self._directories.directories)
+        rack = self._config.text_or_none("broker.rack")
+        broker = Broker(self._config.node_id, endpoints, rack, log_dirs)
+        await self._metadata.write(lambda image: decide_register(image.brokers, broker))
+        for opened in self._listeners:
+            await opened.accept()
+        await self._serve_metrics()
+
+    async def _serve_metrics(self) -> None:
+        address = self._config.text("barnabas.metrics.listener")
+        if not address:
+            return
+        metrics = metrics_registry(self.node, self.statistics, self._connections, self._directories)
+        self._metrics = MetricsServer(metrics, address)
+        await self._metrics.start()
+
+    @property
+    def addresses(self) -> list[tuple[str, str, int]]:
+        """(listener name, host, port) of every open listener, ports as bound."""
+        return [(opened.name, *opened.address) for opened in self._listeners]
+
+    @property
+    def metrics_port(self) -> int | None:
+        """The port of /metrics; None when it is not served."""
+        return self._metrics.port if self._metrics else None
+
+    async def stop(self) -> None:
+        """Stop serving, put everything on disk and mark it as cleanly stopped."""
+        for opened in self._listeners:
+            await opened.stop()
+        self._connections.abort_all()
+        if self._metrics is not None:
+            await self._metrics.close()
+        await self._housekeeping.stop()
+        await self._flusher.close()
+        await self._metadata.stop()
+        await asyncio.to_thread(self._directories.close)
+        await self._store.close()
+        self._tracer.close()
+
+
+def _store_path(config: BrokerConfig, paths: list[Path]) -> Path:
+    directory = Path(config.text_or_none("metadata.log.dir") or paths[0])
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        path = directory / STORE_FILE
+        path.touch()
+    except OSError as error:
+        message = f"Directory {directory} cannot be written to: {error.strerror}. Choose another with --data."
+        raise StartError(message) from error
+    return path

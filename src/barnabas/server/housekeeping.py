@@ -1,0 +1,123 @@
+"""What a broker does unasked: retention, checkpoints, flushes by time, expiries, idle connections."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+from barnabas.base.clock import Clock
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.log.directories import LogDirectories
+from barnabas.log.files import unlink_files
+from barnabas.net.connections import Connections
+from barnabas.replication.flusher import Flusher
+from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.telemetry.logs import get_logger
+from barnabas.wire.errors import KafkaError
+
+#: How often what is due by a time of its own is looked for.
+TICK_MS = 1000
+
+_log = get_logger("barnabas.housekeeping")
+
+Chore = Callable[[], Coroutine[Any, Any, None]]
+
+
+class Housekeeping:
+    """Runs each chore in its own interval until stopped; a chore that fails is logged and tried again."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        directories: LogDirectories,
+        replicas: ReplicaManager,
+        connections: Connections,
+        flusher: Flusher,
+    ) -> None:
+        self._config = config
+        self._clock = clock
+        self._directories = directories
+        self._replicas = replicas
+        self._connections = connections
+        self._flusher = flusher
+        self._tasks: set[asyncio.Task[None]] = set()
+        #: (monotonic milliseconds from which they may go, files of deleted segments)
+        self._doomed: list[tuple[int, list[Path]]] = []
+
+    def start(self) -> None:
+        """Begin with all chores."""
+        integer = self._config.integer
+        offset_checkpoint_ms = min(
+            integer("log.flush.offset.checkpoint.interval.ms"),
+            integer("log.flush.start.offset.checkpoint.interval.ms"),
+            integer("replica.high.watermark.checkpoint.interval.ms"),
+        )
+        self._repeat(self.retain, integer("log.retention.check.interval.ms"))
+        self._repeat(self.checkpoint, max(offset_checkpoint_ms, 1))
+        self._repeat(self.tick, TICK_MS)
+        self._repeat(self.expire_producers, integer("producer.id.expiration.check.interval.ms"))
+
+    def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
+        """Do something once, soon; `stop` waits for it."""
+
+        async def run() -> None:
+            await work
+
+        self._keep(run())
+
+    async def stop(self) -> None:
+        """Stop all chores."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _repeat(self, chore: Chore, interval_ms: int) -> None:
+        self._keep(self._run(chore, interval_ms / 1000))
+
+    def _keep(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, chore: Chore, interval_seconds: float) -> None:
+        while True:
+            await asyncio.sleep(interval_seconds)
+            try:
+                await chore()
+            except (OSError, KafkaError):
+                _log.exception("a chore failed and will be tried again", chore=chore.__name__)
+
+    async def retain(self) -> None:
+        """Let go of old segments; their files follow after `file.delete.delay.ms`."""
+        for partition in list(self._replicas):
+            log = partition.log
+            if not log.config.is_deleted and log.log_start_offset == log.first_segment_offset:
+                continue
+            files = log.delete_old_segments(self._clock.wall_ms())
+            if files:
+                due_ms = self._clock.monotonic_ms() + log.config.file_delete_delay_ms
+                self._doomed.append((due_ms, files))
+
+    async def checkpoint(self) -> None:
+        """Write down recovery points, log starts and high watermarks."""
+        await asyncio.to_thread(self._directories.checkpoint)
+
+    async def tick(self) -> None:
+        """Remove files that are due, flush what is due by time, close idle connections."""
+        now_ms = self._clock.monotonic_ms()
+        self._connections.close_idle()
+        due = [files for due_ms, files in self._doomed if due_ms <= now_ms]
+        if due:
+            self._doomed = [entry for entry in self._doomed if entry[0] > now_ms]
+            await asyncio.to_thread(unlink_files, [path for files in due for path in files])
+        await asyncio.to_thread(self._directories.delete_due, now_ms)
+        waits = [self._flusher.flushed(p.log) for p in self._replicas if p.log.flush_due(now_ms)]
+        if waits:
+            await asyncio.gather(*waits)
+
+    async def expire_producers(self) -> None:
+        """Forget producers that have been silent for `producer.id.expiration.ms`."""
+        expiration_ms = self._config.integer("producer.id.expiration.ms")
+        for partition in self._replicas:
+            partition.log.remove_expired_producers(self._clock.wall_ms(), expiration_ms)

@@ -1,0 +1,97 @@
+"""`barnabas serve`: from a command line to a broker that runs until it is told to stop."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.config.definition import ConfigError
+from barnabas.config.load import load_broker_config, read_properties
+from barnabas.log.log_directory import LogDirectoryError
+from barnabas.net.listener import StartError
+from barnabas.server.broker import BrokerServer
+from barnabas.telemetry.logs import configure, get_logger
+
+EXIT_STOPPED, EXIT_CANNOT_START = 0, 2
+DEFAULT_LISTEN = "127.0.0.1:9092"
+DEFAULT_DATA = Path("data")
+
+_log = get_logger("barnabas.server")
+
+
+def serve(
+    config_file: Path | None, data: Path | None, listen: str | None, overrides: Mapping[str, str]
+) -> int:
+    """Run a broker until SIGTERM or SIGINT; the process's exit code.
+
+    0 after a clean stop, 2 when it cannot start: the reason is on stderr.
+    """
+    try:
+        config = load(config_file, data, listen, overrides)
+        return run(config)
+    except (ConfigError, StartError, LogDirectoryError) as error:
+        print(f"barnabas: {error}", file=sys.stderr)
+        return EXIT_CANNOT_START
+
+
+def load(
+    config_file: Path | None, data: Path | None, listen: str | None, overrides: Mapping[str, str]
+) -> BrokerConfig:
+    """The configuration of a broker: the file, the environment, then the command line.
+
+    Where neither file nor environment say so, it listens on 127.0.0.1:9092 with its data in ./data.
+
+    :raises ConfigError: With the key, the value and what is valid.
+    """
+    file = read_properties(config_file) if config_file else {}
+    defaults = {}
+    if "listeners" not in file and "BARNABAS_LISTENERS" not in os.environ:
+        defaults["listeners"] = f"PLAINTEXT://{DEFAULT_LISTEN}"
+    if not {"log.dir", "log.dirs"} & file.keys() and "BARNABAS_LOG_DIRS" not in os.environ:
+        defaults["log.dirs"] = str(DEFAULT_DATA)
+    settings = [f"{key}={value}" for key, value in overrides.items()]
+    if data is not None:
+        settings.append(f"log.dirs={data}")
+    if listen is not None:
+        settings.append(f"listeners=PLAINTEXT://{listen}")
+    loaded = load_broker_config(file={**defaults, **file}, environment=os.environ, settings=settings)
+    configure(loaded.config.text("barnabas.log.format"), loaded.config.text("barnabas.log.level"))
+    for warning in loaded.warnings:
+        print(f"barnabas: warning: {warning}", file=sys.stderr)
+    return loaded.config
+
+
+def run(config: BrokerConfig) -> int:
+    """Serve until a signal says stop."""
+    import uvloop
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_serve(config))
+
+
+async def _serve(config: BrokerConfig) -> int:
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    server = BrokerServer(config)
+    await server.start()
+    _greet(server, config)
+    await stop.wait()
+    await server.stop()
+    return EXIT_STOPPED
+
+
+def _greet(server: BrokerServer, config: BrokerConfig) -> None:
+    _, host, port = server.addresses[0]
+    bootstrap = f"{host}:{port}"
+    print(f"Barnabas serves Kafka on {bootstrap}, data in {', '.join(config.log_dirs)}.")
+    if server.metrics_port:
+        metrics_host = config.text("barnabas.metrics.listener").rpartition(":")[0] or "127.0.0.1"
+        print(f"Metrics: http://{metrics_host}:{server.metrics_port}/metrics")
+    print("Try, in another terminal:")
+    print(f"  barnabas topics create greetings --bootstrap {bootstrap}")
+    print(f"  echo hello | barnabas produce greetings --bootstrap {bootstrap}")
+    print(f"  barnabas consume greetings --from-beginning --bootstrap {bootstrap}", flush=True)

@@ -1,0 +1,43 @@
+"""What this broker's parts tell Prometheus, gathered from their own numbers at each scrape."""
+
+from barnabas.api.context import Node
+from barnabas.log.directories import LogDirectories
+from barnabas.net.connections import Connections
+from barnabas.telemetry import names
+from barnabas.telemetry.metrics import MetricsRegistry, Values, request_metrics
+from barnabas.telemetry.names import MetricName
+from barnabas.telemetry.process import process_metrics
+from barnabas.telemetry.requests import RequestStatistics
+
+
+def metrics_registry(
+    node: Node, statistics: RequestStatistics, connections: Connections, directories: LogDirectories
+) -> MetricsRegistry:
+    """Every metric of one broker."""
+    registry = MetricsRegistry()
+    request_metrics(registry, statistics, {key: api.name for key, api in node.apis.items()})
+    process_metrics(registry)
+    registry.add_metric(
+        names.CONNECTIONS, lambda: [({"listener": k}, n) for k, n in connections.by_listener().items()]
+    )
+    sessions = node.fetch_sessions
+    registry.add_metric(names.FETCH_SESSIONS, lambda: [({}, sessions.statistics()["sessions_count"])])
+    registry.add_metric(names.PARTITIONS, lambda: [({}, node.replicas.statistics()["partitions_count"])])
+    registry.add_metric(names.PARTITION_LEADERS, lambda: [({}, node.replicas.statistics()["leaders_count"])])
+    registry.add_metric(names.FLUSHES, lambda: [({}, node.flusher.flushes_count)])
+    registry.add_metric(names.METADATA_REVISION, lambda: [({}, node.image.revision)])
+    _log_metric(registry, names.LOG_SIZE, directories, "size_bytes")
+    _log_metric(registry, names.LOG_START_OFFSET, directories, "log_start_offset")
+    _log_metric(registry, names.LOG_END_OFFSET, directories, "log_end_offset")
+    _log_metric(registry, names.HIGH_WATERMARK, directories, "high_watermark")
+    return registry
+
+
+def _log_metric(
+    registry: MetricsRegistry, metric: MetricName, directories: LogDirectories, attribute: str
+) -> None:
+    def collect() -> Values:
+        for name, log in directories.logs.items():
+            yield {"topic": name.topic, "partition": str(name.partition)}, getattr(log, attribute)
+
+    registry.add_metric(metric, collect)
