@@ -1,0 +1,39 @@
+from pathlib import Path
+
+import pytest
+
+from barnabas.log.files import offset_file, offset_of, sync_path, unlink_files, write_atomically
+
+
+def test_files_are_named_by_twenty_digits(tmp_path: Path) -> None:
+    assert offset_file(tmp_path, 42, ".log").name == "00000000000000000042.log"
+
+
+@pytest.mark.parametrize(
+    ("name", "offset"),
+    [
+        ("00000000000000000042.log", 42),
+        ("7.index.deleted", 7),
+        ("partition.metadata", None),
+        ("", None),
+        ("²", None),
+    ],
+)
+def test_a_name_tells_its_offset(name: str, offset: int | None) -> None:
+    assert offset_of(name) == offset
+
+
+@pytest.mark.parametrize("sync", [True, False])
+def test_a_file_is_replaced_as_a_whole(tmp_path: Path, sync: bool) -> None:
+    path = tmp_path / "file"
+    write_atomically(path, b"old and long", sync=sync)
+    write_atomically(path, b"new", sync=sync)
+    assert path.read_bytes() == b"new"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
+def test_syncing_and_removing_what_is_gone_is_no_error(tmp_path: Path) -> None:
+    (tmp_path / "a").touch()
+    sync_path(tmp_path / "none")
+    unlink_files([tmp_path / "a", tmp_path / "none"])
+    assert not (tmp_path / "a").exists()

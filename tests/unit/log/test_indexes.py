@@ -1,0 +1,107 @@
+import struct
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.log.offset_index import OffsetIndex
+from barnabas.log.time_index import TimeIndex
+
+
+@pytest.fixture
+def offset_index(tmp_path: Path) -> OffsetIndex:
+    return OffsetIndex(tmp_path / "i.index", 100)
+
+
+@pytest.fixture
+def time_index(tmp_path: Path) -> TimeIndex:
+    return TimeIndex(tmp_path / "i.timeindex", 100)
+
+
+def test_the_offset_index_finds_the_last_entry_at_or_before(offset_index: OffsetIndex) -> None:
+    offset_index.append(105, 1000)
+    offset_index.append(110, 2000)
+    assert offset_index.lookup(104) is None
+    assert offset_index.lookup(105) == (105, 1000)
+    assert offset_index.lookup(109) == (105, 1000)
+    assert offset_index.lookup(10_000) == (110, 2000)
+    assert offset_index.last() == (110, 2000)
+
+
+def test_the_offset_index_is_written_in_kafkas_format(offset_index: OffsetIndex) -> None:
+    offset_index.append(105, 1000)
+    offset_index.append(110, 2000)
+    assert not offset_index.exists
+    offset_index.release()
+    assert offset_index.path.read_bytes() == struct.pack(">iiii", 5, 1000, 10, 2000)
+    assert offset_index.last() == (110, 2000)
+
+
+def test_the_time_index_is_written_in_kafkas_format(time_index: TimeIndex) -> None:
+    time_index.append(5_000, 107)
+    time_index.append(5_000, 109)
+    time_index.append(4_000, 111)
+    time_index.append(6_000, 113)
+    time_index.save()
+    assert time_index.path.read_bytes() == struct.pack(">qiqi", 5_000, 7, 6_000, 13)
+
+
+def test_the_time_index_finds_the_last_entry_at_or_before(time_index: TimeIndex) -> None:
+    assert time_index.last() == (-1, 100)
+    time_index.append(5_000, 107)
+    time_index.append(6_000, 113)
+    assert time_index.lookup(4_999) == (-1, 100)
+    assert time_index.lookup(5_999) == (5_000, 107)
+    assert time_index.lookup(6_000) == (6_000, 113)
+
+
+def test_zeros_behind_the_entries_are_room_that_kafka_preallocated(
+    offset_index: OffsetIndex, time_index: TimeIndex
+) -> None:
+    offset_index.path.write_bytes(struct.pack(">iiii", 5, 256, 10, 1 << 24) + bytes(10_000))
+    time_index.path.write_bytes(struct.pack(">qi", 1 << 32, 1 << 16) + bytes(12_000))
+    assert offset_index.count == 2
+    assert offset_index.last() == (110, 1 << 24)
+    assert time_index.count == 1
+    assert time_index.last() == (1 << 32, 100 + (1 << 16))
+
+
+def test_a_file_cut_inside_an_entry_keeps_the_whole_ones(offset_index: OffsetIndex) -> None:
+    offset_index.path.write_bytes(struct.pack(">iiii", 5, 256, 10, 512)[:-1])
+    assert offset_index.last() == (105, 256)
+
+
+def test_truncation_drops_entries_from_the_offset_on(
+    offset_index: OffsetIndex, time_index: TimeIndex
+) -> None:
+    for step in range(1, 6):
+        offset_index.append(100 + step * 2, step * 50)
+        time_index.append(1000 * step, 100 + step * 2)
+    offset_index.truncate_to(106)
+    time_index.truncate_to(107)
+    assert offset_index.last() == (104, 100)
+    assert time_index.last() == (3_000, 106)
+    offset_index.truncate_to(0)
+    assert offset_index.last() is None
+
+
+def test_fullness_leaves_the_time_index_the_slot_that_closing_needs(
+    offset_index: OffsetIndex, time_index: TimeIndex
+) -> None:
+    assert not offset_index.is_full(15)
+    assert not time_index.is_full(35)
+    offset_index.append(101, 1)
+    time_index.append(1, 101)
+    assert offset_index.is_full(15)
+    assert time_index.is_full(35)
+    assert not time_index.is_full(36)
+
+
+@given(offsets=st.lists(st.integers(0, 1_000), unique=True, max_size=40), target=st.integers(-5, 1_010))
+def test_lookup_is_the_greatest_lower_bound(offsets: list[int], target: int) -> None:
+    index = OffsetIndex(Path("/nonexistent/never.index"), 0)
+    for offset in sorted(offsets):
+        index.append(offset, offset * 7)
+    expected = max((offset for offset in offsets if offset <= target), default=None)
+    assert index.lookup(target) == (None if expected is None else (expected, expected * 7))
