@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from importlib import import_module
+from threading import Thread
 from typing import TYPE_CHECKING, Protocol
 
 from barnabas.base.clock import Clock, SystemClock
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
 _MISSING = (
     "tracing needs OpenTelemetry, which is not installed: get it with `pip install 'barnabas[tracing]'`"
 )
+
+#: How long a collector that does not answer may keep the broker from stopping.
+CLOSE_TIMEOUT_S = 0.5
 
 
 class SpanSink(Protocol):
@@ -69,7 +73,7 @@ class Tracer:
             self._sink.record(name, started_ns, self.now_ns(), attributes)
 
     def close(self) -> None:
-        """Export the spans that wait, then make no more."""
+        """Export the spans that wait, for half a second at most, and make no more."""
         sink, self._sink = self._sink, None
         self.enabled = False
         if sink is not None:
@@ -87,6 +91,7 @@ class _OpenTelemetrySink:
         resource = Resource.create({"service.name": "barnabas"}).merge(OTELResourceDetector().detect())
         self._provider = TracerProvider(resource=resource, shutdown_on_exit=False)
         self._provider.add_span_processor(BatchSpanProcessor(exporter))
+        self._exporter = exporter
         self._tracer: OpenTelemetryTracer = self._provider.get_tracer("barnabas")
         self._epoch_ns = epoch_ns  #: wall time at the zero of the tracer's clock
 
@@ -99,8 +104,12 @@ class _OpenTelemetrySink:
         span.end(self._epoch_ns + ended_ns)
 
     def close(self) -> None:
-        """Export what waits and stop the exporting thread."""
-        self._provider.shutdown()
+        """Export what waits and stop the exporting thread; give up after `CLOSE_TIMEOUT_S`."""
+        shutdown = Thread(target=self._provider.shutdown, name="tracing-shutdown", daemon=True)
+        shutdown.start()
+        shutdown.join(CLOSE_TIMEOUT_S)
+        if shutdown.is_alive():
+            self._exporter.shutdown()  # ends its retries
 
 
 def _otlp_exporter() -> "SpanExporter":

@@ -1,7 +1,7 @@
 import subprocess
 import sys
 
-MODULES = ("http", "logs", "metrics", "names", "process", "requests", "tracing")
+MODULES = ("http", "logs", "metrics", "names", "process", "requests", "standard_logs", "tracing")
 SLOW = ("structlog", "prometheus_client", "opentelemetry", "rich")
 
 

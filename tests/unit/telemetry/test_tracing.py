@@ -1,7 +1,9 @@
+import threading
 import uuid
 from importlib import import_module
 
 import pytest
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from barnabas.base.clock import ManualClock
@@ -71,7 +73,7 @@ def test_attributes_may_be_called_name_and_started_ns():
     assert sink.spans == [("span", 4, 9, {"name": "n", "started_ns": 1})]
 
 
-def test_spans_say_which_service_made_them(tracer, exporter, monkeypatch):
+def test_spans_say_which_service_made_them(tracer, exporter):
     tracer.record("span", tracer.now_ns())
     assert spans_of(tracer, exporter)[0].resource.attributes["service.name"] == "barnabas"
 
@@ -108,6 +110,29 @@ def test_a_tracer_closes_its_sink_once():
     tracer.close()
     tracer.close()
     assert sink.closed == 1
+
+
+class UnreachableExporter(SpanExporter):
+    """Tries again and again until it is shut down."""
+
+    def __init__(self):
+        self.stopped = threading.Event()
+
+    def export(self, spans):
+        self.stopped.wait()
+        return SpanExportResult.FAILURE
+
+    def shutdown(self):
+        self.stopped.set()
+
+
+def test_a_collector_that_does_not_answer_does_not_keep_the_broker_from_stopping(monkeypatch):
+    monkeypatch.setattr(tracing, "CLOSE_TIMEOUT_S", 0.05)
+    exporter = UnreachableExporter()
+    tracer = Tracer.opentelemetry(exporter)
+    tracer.record("span", tracer.now_ns())
+    tracer.close()
+    assert exporter.stopped.is_set()
 
 
 def test_without_an_exporter_spans_go_out_by_otlp(monkeypatch, exporter):
