@@ -147,13 +147,12 @@ class LocalLog:
     def _create_segment(self, base_offset: int) -> Segment:
         self._unsynced_directory = True
         self._jitter_ms = self._draw_jitter()
-        preallocate_bytes = self.config.segment_bytes if self.config.preallocate else 0
         return Segment.create(
             self.directory,
             base_offset,
             self._open_files,
             now_ms=self._clock.wall_ms(),
-            preallocate_bytes=preallocate_bytes,
+            preallocate_bytes=self.config.preallocate_bytes,
         )
 
     def _draw_jitter(self) -> int:

@@ -80,6 +80,11 @@ class LogConfig:
         return None
 
     @cached_property
+    def preallocate_bytes(self) -> int:
+        """Size that the file of a new segment is given at once."""
+        return self.segment_bytes if self.preallocate else 0
+
+    @cached_property
     def inspects_records(self) -> bool:
         """Whether a batch's header is not enough to accept it."""
         return self.is_compacted or (

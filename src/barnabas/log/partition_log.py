@@ -81,6 +81,9 @@ class PartitionLog(LocalLog):
         :raises OSError: When the disk fails or the directory exists.
         """
         directory.mkdir()
+        segment = Segment.create(
+            directory, 0, open_files, now_ms=clock.wall_ms(), preallocate_bytes=config.preallocate_bytes
+        )
         log = cls(
             directory,
             topic_partition,
@@ -88,7 +91,7 @@ class PartitionLog(LocalLog):
             config=config,
             clock=clock,
             random=random,
-            segments=Segments([Segment.create(directory, 0, open_files, now_ms=clock.wall_ms())]),
+            segments=Segments([segment]),
             epochs=LeaderEpochs(directory),
             producers=RestoredProducers(ProducerStates(topic_partition), 0),
             log_start_offset=0,
@@ -141,7 +144,7 @@ class PartitionLog(LocalLog):
         epochs.truncate_from_start(start_offset)
         remove_stray_snapshots(directory, [segment.base_offset for segment in segments])
         producers = restore_producers(directory, topic_partition, segments, start_offset, end_offset)
-        files = open_files or OpenFiles()
+        files = OpenFiles() if open_files is None else open_files
         for segment in segments:
             segment.hand_over(files)
         log = cls(

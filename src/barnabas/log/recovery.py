@@ -57,7 +57,15 @@ def load_segments(
     if not found or end_offset < log_start_offset:
         discarded_bytes += sum(segment.size_bytes for segment in found)
         _remove(found)
-        found = [Segment.create(directory, log_start_offset, open_files, now_ms=now_ms)]
+        found = [
+            Segment.create(
+                directory,
+                log_start_offset,
+                open_files,
+                now_ms=now_ms,
+                preallocate_bytes=config.preallocate_bytes,
+            )
+        ]
         end_offset = log_start_offset
     return LoadedSegments(Segments(found), end_offset, discarded_bytes)
 
