@@ -8,7 +8,7 @@ bound the socket is not read any more.
 import asyncio
 from collections import deque
 from collections.abc import Coroutine, Generator
-from typing import Any
+from typing import Any, cast
 
 from barnabas.api.context import ConnectionInfo, RequestContext
 from barnabas.api.dispatch import Dispatcher, Refused
@@ -47,8 +47,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Remember the peer."""
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by its class
         host, port = (transport.get_extra_info("peername") or ("unknown", 0))[:2]
         self.info = ConnectionInfo(listener=self.listener, client_host=host, client_port=port)
         self.active_ms = self._connections.now_ms()
@@ -123,6 +122,7 @@ class Connection(asyncio.BufferedProtocol):
         if task.cancelled() or self._closing:
             return
         self._answered(context, task.result())
+        self._send()
         self._drain_queue()
 
     def _answered(self, context: RequestContext, parts: Parts) -> None:
