@@ -31,6 +31,7 @@ class Broker:
     data_dir: Path
     log_path: Path
     start_s: float = 0.0  #: process spawn to first Metadata answer
+    node_id: int = -1  #: as Metadata gave it
 
     @property
     def pid(self) -> int:
@@ -68,21 +69,22 @@ def launch(
         process = subprocess.Popen(list(command), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     broker = Broker(kind, process, bootstrap, data_dir, log_path)
     try:
-        _wait_until_it_answers(broker, started_s + START_TIMEOUT_S)
+        _wait_until_it_answers(broker, started_s)
     except BaseException:
         broker.kill()
         raise
-    broker.start_s = time.perf_counter() - started_s
     return broker
 
 
-def _wait_until_it_answers(broker: Broker, deadline_s: float) -> None:
-    while not answers_metadata(broker.bootstrap):
+def _wait_until_it_answers(broker: Broker, started_s: float) -> None:
+    while (node_id := first_broker(broker.bootstrap)) is None:
         if broker.process.poll() is not None:
             raise _did_not_start(broker, f"ended with status {broker.process.returncode}")
-        if time.perf_counter() > deadline_s:
+        if time.perf_counter() > started_s + START_TIMEOUT_S:
             raise _did_not_start(broker, f"gave no Metadata answer in {START_TIMEOUT_S:.0f} s")
         time.sleep(PROBE_INTERVAL_S)
+    broker.start_s = time.perf_counter() - started_s
+    broker.node_id = node_id
 
 
 def _did_not_start(broker: Broker, what: str) -> BrokerDidNotStart:
@@ -90,16 +92,18 @@ def _did_not_start(broker: Broker, what: str) -> BrokerDidNotStart:
     return BrokerDidNotStart(f"{broker.kind} on {broker.bootstrap} {what}; its last output:\n{tail}")
 
 
-def answers_metadata(bootstrap: str) -> bool:
-    """True when ``host:port`` answers a Metadata request and knows at least one broker."""
+def first_broker(bootstrap: str) -> int | None:
+    """The id of the first broker in a Metadata answer of ``host:port``; None while it gives none."""
     host, _, port = bootstrap.rpartition(":")
     try:
         with socket.create_connection((host, int(port)), timeout=5) as connection:
             connection.sendall(struct.pack(">i", len(_METADATA_BROKERS_ONLY)) + _METADATA_BROKERS_ONLY)
             size_bytes, _correlation_id, broker_count = struct.unpack(">iii", _read(connection, 12))
-            return bool(size_bytes >= 8 and broker_count >= 1)
+            if size_bytes < 12 or broker_count < 1:
+                return None
+            return int.from_bytes(_read(connection, 4), signed=True)
     except (OSError, EOFError):
-        return False
+        return None
 
 
 def _read(connection: socket.socket, size_bytes: int) -> bytes:

@@ -87,22 +87,32 @@ def fetch() -> Path:
     return JARS
 
 
-def java(*arguments: str | Path, log4j: str = "tools-log4j2.properties") -> list[str]:
-    """The command line of a JVM with Kafka on its class path."""
+def java(
+    *arguments: str | Path, log4j: str = "tools-log4j2.properties", classes: Path | None = None
+) -> list[str]:
+    """The command line of a JVM with Kafka on its class path, behind ``classes`` when given."""
     config = HERE / "reference" / log4j
-    return ["java", f"-Dlog4j2.configurationFile={config}", "-cp", f"{fetch()}/*", *map(str, arguments)]
+    class_path = f"{classes}:{fetch()}/*" if classes else f"{fetch()}/*"
+    return ["java", f"-Dlog4j2.configurationFile={config}", "-cp", class_path, *map(str, arguments)]
 
 
-def tool(name: str, *arguments: str | Path, check: bool = True) -> subprocess.CompletedProcess[str]:
+def tool(
+    name: str, *arguments: str | Path, check: bool = True, standard_input: str = ""
+) -> subprocess.CompletedProcess[str]:
     """Run one of Kafka's command-line tools, named as its script is; gives its output as text.
 
     Raises:
         KeyError: no such tool in TOOLS.
         subprocess.CalledProcessError: ``check`` is set and the tool failed.
+        subprocess.TimeoutExpired: the tool ran longer than TOOL_TIMEOUT_S.
     """
-    command = java(*TOOL_JVM_OPTIONS, TOOLS[name], *arguments)
     return subprocess.run(
-        command, check=check, capture_output=True, text=True, timeout=TOOL_TIMEOUT_S, stdin=subprocess.DEVNULL
+        java(*TOOL_JVM_OPTIONS, TOOLS[name], *arguments),
+        check=check,
+        capture_output=True,
+        text=True,
+        timeout=TOOL_TIMEOUT_S,
+        input=standard_input,
     )
 
 

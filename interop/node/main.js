@@ -78,13 +78,19 @@ const deleteRecords = async (admin, { topic, partition, before }) => {
   return (await offsets(admin, { topic, partition })).earliest
 }
 
+const headersOf = (pairs) => {
+  const headers = {}
+  for (const [name, value] of pairs ?? []) (headers[name] ??= []).push(value)
+  return headers
+}
+
 const produce = async ({ topic, partition, records, codec, idempotent }) => {
   const producer = kafka.producer({ idempotent })
   await producer.connect()
   try {
     const messages = records.map(({ key, value, headers, timestamp }) => ({
       key, value, partition,
-      headers: Object.fromEntries(headers ?? []),
+      headers: headersOf(headers),
       timestamp: timestamp == null ? undefined : String(timestamp),
     }))
     const [{ baseOffset }] = await producer.send({ topic, messages, compression: codecs[codec] })

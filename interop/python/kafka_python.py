@@ -103,7 +103,7 @@ def consume(topic: str, partition: int, count: int, timestamp: int | None = None
             consumer.seek_to_beginning(assigned)
         else:
             consumer.seek(assigned, consumer.offsets_for_times({assigned: timestamp})[assigned].offset)
-        read = [_record(message) for message, _ in zip(consumer, range(count), strict=False)]
+        read = [_record(message) for _, message in zip(range(count), consumer, strict=False)]
     if len(read) < count:
         raise TimedOut(f"{len(read)} of {count} records read")
     return read

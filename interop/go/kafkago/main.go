@@ -16,12 +16,14 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-var (
-	client = &kafka.Client{Addr: kafka.TCP(os.Args[1])}
-	codecs = map[string]kafka.Compression{
-		"none": 0, "gzip": kafka.Gzip, "snappy": kafka.Snappy, "lz4": kafka.Lz4, "zstd": kafka.Zstd,
-	}
-)
+var codecs = map[string]kafka.Compression{
+	"none": 0, "gzip": kafka.Gzip, "snappy": kafka.Snappy, "lz4": kafka.Lz4, "zstd": kafka.Zstd,
+}
+
+// connect gives each command a transport of its own: one keeps what it knows of the topics for seconds.
+func connect() *kafka.Client {
+	return &kafka.Client{Addr: kafka.TCP(os.Args[1]), Transport: &kafka.Transport{}}
+}
 
 func main() {
 	lines.Serve(map[string]lines.Operation{
@@ -60,7 +62,7 @@ func metadata(ctx context.Context, c lines.Command) (any, error) {
 	if c.Topic != "" {
 		request.Topics = []string{c.Topic}
 	}
-	found, err := client.Metadata(ctx, &request)
+	found, err := connect().Metadata(ctx, &request)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +92,7 @@ func createTopic(ctx context.Context, c lines.Command) (any, error) {
 	for key, value := range c.Configs {
 		topic.ConfigEntries = append(topic.ConfigEntries, kafka.ConfigEntry{ConfigName: key, ConfigValue: value})
 	}
-	response, err := client.CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{topic}})
+	response, err := connect().CreateTopics(ctx, &kafka.CreateTopicsRequest{Topics: []kafka.TopicConfig{topic}})
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +100,7 @@ func createTopic(ctx context.Context, c lines.Command) (any, error) {
 }
 
 func deleteTopic(ctx context.Context, c lines.Command) (any, error) {
-	response, err := client.DeleteTopics(ctx, &kafka.DeleteTopicsRequest{Topics: []string{c.Topic}})
+	response, err := connect().DeleteTopics(ctx, &kafka.DeleteTopicsRequest{Topics: []string{c.Topic}})
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +108,7 @@ func deleteTopic(ctx context.Context, c lines.Command) (any, error) {
 }
 
 func createPartitions(ctx context.Context, c lines.Command) (any, error) {
-	response, err := client.CreatePartitions(ctx, &kafka.CreatePartitionsRequest{
+	response, err := connect().CreatePartitions(ctx, &kafka.CreatePartitionsRequest{
 		Topics: []kafka.TopicPartitionsConfig{{Name: c.Topic, Count: int32(c.Count)}},
 	})
 	if err != nil {
@@ -124,7 +126,7 @@ func brokerConfigs(ctx context.Context, c lines.Command) (any, error) {
 }
 
 func configs(ctx context.Context, kind kafka.ResourceType, name string) (any, error) {
-	response, err := client.DescribeConfigs(ctx, &kafka.DescribeConfigsRequest{
+	response, err := connect().DescribeConfigs(ctx, &kafka.DescribeConfigsRequest{
 		Resources: []kafka.DescribeConfigRequestResource{{ResourceType: kind, ResourceName: name}},
 	})
 	if err != nil {
@@ -152,7 +154,7 @@ func offsetAt(ctx context.Context, c lines.Command) (any, error) {
 }
 
 func listed(ctx context.Context, c lines.Command, wanted ...kafka.OffsetRequest) (kafka.PartitionOffsets, error) {
-	response, err := client.ListOffsets(ctx, &kafka.ListOffsetsRequest{
+	response, err := connect().ListOffsets(ctx, &kafka.ListOffsetsRequest{
 		Topics: map[string][]kafka.OffsetRequest{c.Topic: wanted},
 	})
 	if err != nil {
@@ -165,7 +167,7 @@ func listed(ctx context.Context, c lines.Command, wanted ...kafka.OffsetRequest)
 func produce(ctx context.Context, c lines.Command) (any, error) {
 	delivered := []int64{}
 	writer := kafka.Writer{
-		Addr: kafka.TCP(os.Args[1]), Topic: c.Topic, Compression: codecs[c.Codec], RequiredAcks: kafka.RequireAll,
+		Addr: kafka.TCP(os.Args[1]), Transport: &kafka.Transport{}, Topic: c.Topic, Compression: codecs[c.Codec], RequiredAcks: kafka.RequireAll,
 		Balancer:    kafka.BalancerFunc(func(kafka.Message, ...int) int { return int(c.Partition) }),
 		BatchSize:   len(c.Records),
 		MaxAttempts: 1,

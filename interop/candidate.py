@@ -1,0 +1,32 @@
+"""Barnabas as its users start it: ``barnabas serve`` as a child process."""
+
+import contextlib
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from interop.brokers import Broker, free_ports, launch
+
+COMMAND = Path(sys.executable).with_name("barnabas")
+
+
+def start(home: Path, properties: Mapping[str, str] | None = None, port: int | None = None) -> Broker:
+    """Start Barnabas on ``home/data``; returns once it answers. Its log is in ``home/barnabas.log``."""
+    data_dir = home / "data"
+    data_dir.mkdir(parents=True, exist_ok=True)
+    bootstrap = f"127.0.0.1:{port or free_ports(1)[0]}"
+    settings = [part for key, value in (properties or {}).items() for part in ("--set", f"{key}={value}")]
+    command = [str(COMMAND), "serve", "--data", str(data_dir), "--listen", bootstrap, *settings]
+    return launch("barnabas", command, bootstrap, data_dir, home / "barnabas.log")
+
+
+@contextlib.contextmanager
+def barnabas(properties: Mapping[str, str] | None = None, port: int | None = None) -> Iterator[Broker]:
+    """One Barnabas on a free port (or ``port``) in a directory that is removed afterwards."""
+    with tempfile.TemporaryDirectory(prefix="barnabas-") as home:
+        broker = start(Path(home), properties, port)
+        try:
+            yield broker
+        finally:
+            broker.stop()

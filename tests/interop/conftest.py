@@ -1,0 +1,77 @@
+"""The broker under test (INTEROP_TARGET: barnabas, kafka or both) and the clients that speak to it."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from interop.brokers import Broker
+from interop.clients import Client, Clients
+from interop.topics import make_topic
+
+from interop import candidate, reference
+
+TARGETS: dict[str, Callable[..., AbstractContextManager[Broker]]] = {
+    "barnabas": candidate.barnabas,
+    "kafka": reference.kafka,
+}
+
+
+def targets() -> list[str]:
+    wanted = os.environ.get("INTEROP_TARGET", "barnabas")
+    chosen = list(TARGETS) if wanted == "both" else [wanted]
+    if not set(chosen) <= set(TARGETS):
+        message = f"INTEROP_TARGET is {wanted!r}; it can be barnabas, kafka or both"
+        raise pytest.UsageError(message)
+    return chosen
+
+
+@pytest.fixture(scope="session", params=targets())
+def target(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def broker(target: str) -> Iterator[Broker]:
+    with TARGETS[target]() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def every_client(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Clients]:
+    running = Clients(broker.bootstrap, tmp_path_factory.mktemp("clients"))
+    yield running
+    running.close()
+
+
+@pytest.fixture
+def client(every_client: Clients, request: pytest.FixtureRequest) -> Client:
+    return every_client[request.param]
+
+
+@pytest.fixture(scope="session")
+def helper(every_client: Clients) -> Client:
+    """The client that does for a test what the client under test cannot do."""
+    return every_client["confluent-kafka"]
+
+
+@pytest.fixture(scope="session")
+def names() -> Iterator[str]:
+    return (f"interop-{number}" for number in range(1_000_000))
+
+
+@pytest.fixture
+def absent(names: Iterator[str]) -> str:
+    """The name of a topic that does not exist."""
+    return next(names)
+
+
+@pytest.fixture
+def topic(helper: Client, names: Iterator[str]) -> str:
+    """A new topic with one partition."""
+    return make_topic(helper, next(names))
