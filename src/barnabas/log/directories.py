@@ -86,6 +86,11 @@ class LogDirectories:
         """Every directory, those offline included."""
         return self._directories
 
+    @property
+    def any_offline(self) -> bool:
+        """Whether a directory failed: a partition that `get` does not find may lie there."""
+        return any(directory.failure is not None for directory in self._directories)
+
     def get(self, topic_partition: TopicPartition) -> PartitionLog | None:
         """The log of a partition, or None when this node has none."""
         return self._logs.get(topic_partition)

@@ -1,0 +1,122 @@
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from barnabas.log.partition_log import AppendInfo, PartitionLog
+
+OpenLog = Callable[..., PartitionLog]
+Produce = Callable[..., AppendInfo]
+
+
+def test_flushing_in_a_thread_and_appending_go_together(open_log: OpenLog, produce: Produce) -> None:
+    log = open_log(segment_bytes=2_000)
+    stop = threading.Event()
+    points: list[int] = []
+
+    def flush_until_stopped() -> None:
+        while not stop.is_set():
+            points.append(log.flush())
+
+    thread = threading.Thread(target=flush_until_stopped)
+    thread.start()
+    for index in range(300):
+        produce(log, b"x" * 50, epoch=index // 50)
+        for path in log.delete_old_segments(log._clock.wall_ms()):
+            path.unlink()
+    stop.set()
+    thread.join()
+    assert points == sorted(points)
+    assert log.flush() == 300
+
+
+def test_a_snapshot_is_taken_at_every_roll_and_at_the_end(
+    open_log: OpenLog, produce: Produce, tmp_path: Path
+) -> None:
+    log = open_log()
+    produce(log, b"a")
+    log.roll()
+    produce(log, b"b", b"c")
+    log.close()
+    names = sorted(path.name for path in (tmp_path / "t-0").glob("*.snapshot"))
+    assert names == [f"{1:020d}.snapshot", f"{3:020d}.snapshot"]
+
+
+def test_snapshots_go_with_their_segments(open_log: OpenLog, produce: Produce, tmp_path: Path) -> None:
+    log = open_log()
+    for value in (b"a", b"b", b"c"):
+        produce(log, value)
+        log.roll()
+    log.increment_log_start_offset(2)
+    removed = {path.name for path in log.delete_old_segments(0)}
+    assert f"{1:020d}.snapshot.deleted" in removed
+    assert [path.name for path in sorted((tmp_path / "t-0").glob("*.snapshot"))] == [
+        f"{2:020d}.snapshot",
+        f"{3:020d}.snapshot",
+    ]
+
+
+def test_truncation_forgets_what_producers_wrote_behind_it(open_log: OpenLog, produce: Produce) -> None:
+    log = open_log()
+    options = {"producer_id": 7, "producer_epoch": 0}
+    for sequence in range(6):
+        produce(log, b"x", base_sequence=sequence, **options)
+        if sequence == 2:
+            log.roll()
+    log.truncate_to(5)
+    assert log.active_producers[0].last_sequence == 4
+    assert produce(log, b"x", base_sequence=5, **options).first_offset == 5
+    log.truncate_to(2)
+    assert log.active_producers[0].last_sequence == 1
+    log.truncate_fully_and_start_at(0)
+    assert log.active_producers == []
+
+
+def test_producers_expire_by_the_clock_that_is_passed_in(open_log: OpenLog, produce: Produce) -> None:
+    log = open_log()
+    produce(log, b"x", producer_id=7, producer_epoch=0, base_sequence=0)
+    now_ms = log._clock.wall_ms()
+    log.remove_expired_producers(now_ms + 999, 1_000)
+    assert len(log.active_producers) == 1
+    log.remove_expired_producers(now_ms + 1_000, 1_000)
+    assert log.active_producers == []
+
+
+def test_a_log_keeps_its_topic_id(open_log: OpenLog) -> None:
+    assert open_log(topic_id=bytes(range(16))).topic_id == bytes(range(16))
+    log = open_log()
+    assert log.topic_id == bytes(range(16))
+    with pytest.raises(AssertionError):
+        log.set_topic_id(bytes(16))
+
+
+def test_closing_leaves_nothing_to_recover(open_log: OpenLog, produce: Produce) -> None:
+    log = open_log(segment_bytes=300)
+    for _ in range(5):
+        produce(log, b"x" * 100)
+    log.close()
+    assert log.recovery_point == 5
+    assert len(log._open_files) == 0
+    again = open_log(clean_shutdown=True)
+    assert (again.recovery_point, again.log_end_offset) == (5, 5)
+
+
+def test_an_abandoned_log_writes_nothing(open_log: OpenLog, produce: Produce, tmp_path: Path) -> None:
+    log = open_log()
+    produce(log, b"x")
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "t-0").iterdir()}
+    log.abandon()
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "t-0").iterdir()} == before
+
+
+@pytest.mark.parametrize("method", ["roll", "close"])
+def test_indexes_are_on_disk_once_a_segment_is_done(
+    open_log: OpenLog, produce: Produce, tmp_path: Path, method: str
+) -> None:
+    log = open_log(index_interval_bytes=0)
+    for index in range(3):
+        produce(log, b"x", timestamp_ms=1_000 + index)
+    getattr(log, method)()
+    assert (tmp_path / "t-0" / f"{0:020d}.index").stat().st_size == 16
+    assert (tmp_path / "t-0" / f"{0:020d}.timeindex").stat().st_size == 24
