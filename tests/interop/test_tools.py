@@ -1,10 +1,10 @@
 """Kafka's own command-line tools against the broker."""
 
 import json
+import time
 from pathlib import Path
 
 import pytest
-
 from interop.brokers import Broker
 from interop.clients import Client
 from interop.reference import tool
@@ -32,7 +32,8 @@ class Run:
 
 
 def fill(helper: Client, topic: str, count: int = 10) -> None:
-    records = [{"key": None, "value": str(number)} for number in range(count)]
+    start_ms = (int(time.time()) - 3_600) * 1_000
+    records = [{"key": None, "value": str(number), "timestamp": start_ms + number} for number in range(count)]
     helper.do("produce", topic=topic, partition=0, records=records, codec="none", idempotent=True)
 
 
@@ -70,9 +71,9 @@ def test_kafka_topics_says_which_config_is_bad(run: Run, absent: str) -> None:
 
 def test_kafka_get_offsets_prints_every_kind_of_offset(run: Run, topic: str, helper: Client) -> None:
     fill(helper, topic)
-    for time, offset in (("earliest", 0), ("latest", 10), ("max-timestamp", 9), ("earliest-local", 0)):
-        printed = run("kafka-get-offsets", "--topic", topic, "--time", time)
-        assert printed.splitlines()[-1] == f"{topic}:0:{offset}", time
+    for kind, offset in (("earliest", 0), ("latest", 10), ("max-timestamp", 9), ("earliest-local", 0)):
+        printed = run("kafka-get-offsets", "--topic", topic, "--time", kind)
+        assert printed.splitlines()[-1] == f"{topic}:0:{offset}", kind
 
 
 def test_kafka_delete_records_moves_the_low_watermark(
@@ -93,8 +94,7 @@ def test_kafka_producer_perf_test_sends_its_records(
     printed = tool(
         "kafka-producer-perf-test",
         *["--topic", topic, "--num-records", "20000", "--record-size", "100", "--throughput", "-1"],
-        *["--command-property", f"bootstrap.servers={broker.bootstrap}"],
-        *["--command-property", f"compression.type={codec}"],
+        *["--bootstrap-server", broker.bootstrap, "--command-property", f"compression.type={codec}"],
     ).stdout
     assert "20000 records sent" in printed
     assert helper.do("offsets", topic=topic, partition=0)["latest"] == 20_000

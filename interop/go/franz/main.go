@@ -163,6 +163,7 @@ func deleteRecords(ctx context.Context, admin *kadm.Client, c lines.Command) (an
 
 func produce(ctx context.Context, c lines.Command) (any, error) {
 	options := []kgo.Opt{
+		kgo.UnknownTopicRetries(0), // or it waits half a minute for the topic to appear
 		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerBatchCompression(codecs[c.Codec]),
 	}
 	if !c.Idempotent {
