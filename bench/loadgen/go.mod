@@ -1,0 +1,3 @@
+module barnabas.bench
+
+go 1.22

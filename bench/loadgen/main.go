@@ -1,0 +1,195 @@
+// loadgen sends raw Kafka requests that are built once, so that the broker and
+// not the client is what is measured. Each command prints its result as JSON.
+//
+//	loadgen produce  -broker HOST:PORT -topic T -connections 50 -depth 16 -seconds 5
+//	loadgen latency  -broker HOST:PORT -topic T -rate 5000 -seconds 5
+//	loadgen fetch    -broker HOST:PORT -topic T -gib 2
+//	loadgen create   -broker HOST:PORT -topic PREFIX -count 200
+//	loadgen metadata -broker HOST:PORT -count 50
+package main
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+type options struct {
+	broker      string
+	topic       string
+	partitions  int
+	connections int
+	depth       int
+	seconds     float64
+	rate        int
+	gib         float64
+	count       int
+	valueBytes  int
+	acks        int
+}
+
+var commands = map[string]func(options) map[string]float64{
+	"produce": produce, "latency": latency, "fetch": fetch, "create": create, "metadata": metadata,
+}
+
+func main() {
+	command, known := commands[os.Args[1]]
+	if !known {
+		fail(fmt.Errorf("no command %q", os.Args[1]))
+	}
+	result, err := json.Marshal(command(parse(os.Args[2:])))
+	check(err)
+	fmt.Println(string(result))
+}
+
+func parse(arguments []string) options {
+	var o options
+	flags := flag.NewFlagSet("loadgen", flag.ExitOnError)
+	flags.StringVar(&o.broker, "broker", "127.0.0.1:9092", "host:port")
+	flags.StringVar(&o.topic, "topic", "load", "topic, or the prefix of the topics to create")
+	flags.IntVar(&o.partitions, "partitions", 1, "partitions of the topic")
+	flags.IntVar(&o.connections, "connections", 1, "connections at once")
+	flags.IntVar(&o.depth, "depth", 16, "requests in flight on each connection")
+	flags.Float64Var(&o.seconds, "seconds", 5, "how long to send")
+	flags.IntVar(&o.rate, "rate", 5000, "records per second")
+	flags.Float64Var(&o.gib, "gib", 1, "how much to fetch")
+	flags.IntVar(&o.count, "count", 100, "how many requests to send one after the other")
+	flags.IntVar(&o.valueBytes, "value-bytes", 100, "size of a record's value")
+	flags.IntVar(&o.acks, "acks", -1, "as in Produce")
+	check(flags.Parse(arguments))
+	return o
+}
+
+// produce keeps depth one-record requests in flight on every connection.
+func produce(o options) map[string]float64 {
+	var done atomic.Int64
+	var all sync.WaitGroup
+	start := time.Now()
+	deadline := start.Add(time.Duration(o.seconds * float64(time.Second)))
+	for index := range o.connections {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			frame := produceRequest(o.topic, int32(index%o.partitions), int16(o.acks), oneRecord(o.valueBytes))
+			done.Add(pipeline(dial(o.broker), frame, o.depth, deadline))
+		}()
+	}
+	all.Wait()
+	return map[string]float64{"requests_per_s": float64(done.Load()) / time.Since(start).Seconds()}
+}
+
+// pipeline sends until the deadline and gives the number of answers. It refills
+// half of the depth at a time, in one write, so that system calls are few.
+func pipeline(c *connection, frame []byte, depth int, deadline time.Time) int64 {
+	half := max(depth/2, 1)
+	var several []byte
+	for range half {
+		several = append(several, frame...)
+	}
+	var sent, received int64
+	for time.Now().Before(deadline) {
+		for sent-received+int64(half) <= int64(depth) {
+			c.send(several)
+			sent += int64(half)
+		}
+		for range half {
+			checkProduced(c.receive())
+			received++
+		}
+	}
+	for ; received < sent; received++ {
+		checkProduced(c.receive())
+	}
+	return received
+}
+
+// latency sends one-record requests at a fixed rate and measures each from the
+// moment it was due, so that a broker that stalls is not spared what was due meanwhile.
+func latency(o options) map[string]float64 {
+	c := dial(o.broker)
+	frame := produceRequest(o.topic, 0, int16(o.acks), oneRecord(o.valueBytes))
+	count := int(o.seconds * float64(o.rate))
+	interval := time.Second / time.Duration(o.rate)
+	start := time.Now().Add(10 * time.Millisecond)
+	go sendOnTime(c, frame, start, interval, count)
+	taken := make([]time.Duration, count)
+	for index := range taken {
+		checkProduced(c.receive())
+		taken[index] = time.Since(start.Add(time.Duration(index) * interval))
+	}
+	slices.Sort(taken)
+	return map[string]float64{"p50_us": percentile(taken, 0.50), "p99_us": percentile(taken, 0.99)}
+}
+
+// sendOnTime spins for the last stretch: a sleep alone is late by more than a request takes.
+func sendOnTime(c *connection, frame []byte, start time.Time, interval time.Duration, count int) {
+	for index := range count {
+		due := start.Add(time.Duration(index) * interval)
+		if wait := time.Until(due); wait > 100*time.Microsecond {
+			time.Sleep(wait - 100*time.Microsecond)
+		}
+		for time.Now().Before(due) {
+		}
+		c.send(frame)
+	}
+}
+
+func percentile(sorted []time.Duration, share float64) float64 {
+	return float64(sorted[int(share*float64(len(sorted)-1))].Nanoseconds()) / 1000
+}
+
+// fetch reads the topic's first partition from its beginning, again and again, without decoding records.
+func fetch(o options) map[string]float64 {
+	c := dial(o.broker)
+	wanted := int64(o.gib * (1 << 30))
+	start := time.Now()
+	var sizeBytes, offset int64
+	for sizeBytes < wanted {
+		records, highWatermark := fetched(c.call(fetchRequest(o.topic, 0, offset, 1<<20)))
+		sizeBytes += int64(len(records))
+		if offset = nextOffset(records); offset >= highWatermark {
+			offset = 0
+		}
+	}
+	gib := float64(sizeBytes) / (1 << 30)
+	return map[string]float64{"gib": gib, "gib_per_s": gib / time.Since(start).Seconds()}
+}
+
+func create(o options) map[string]float64 {
+	c := dial(o.broker)
+	start := time.Now()
+	for index := range o.count {
+		checkCreated(c.call(createTopicRequest(fmt.Sprintf("%s-%d", o.topic, index), int32(o.partitions))))
+	}
+	return map[string]float64{"creates_per_s": float64(o.count) / time.Since(start).Seconds()}
+}
+
+func metadata(o options) map[string]float64 {
+	c := dial(o.broker)
+	frame := metadataRequest()
+	taken := make([]time.Duration, o.count)
+	sizeBytes := 0
+	for index := range taken {
+		start := time.Now()
+		sizeBytes = len(c.call(frame))
+		taken[index] = time.Since(start)
+	}
+	slices.Sort(taken)
+	return map[string]float64{"median_us": percentile(taken, 0.50), "answer_bytes": float64(sizeBytes)}
+}
+
+func check(err error) {
+	if err != nil {
+		fail(err)
+	}
+}
+
+func fail(err error) {
+	fmt.Fprintln(os.Stderr, "loadgen:", err)
+	os.Exit(1)
+}
