@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from barnabas.api.context import ConnectionInfo, EncodedResponse, Node, RequestContext
+from barnabas.api.data.produce_at_once import produce_at_once
 from barnabas.api.registry import ApiSpec
 from barnabas.base.buffers import Buffer
 from barnabas.telemetry.requests import RequestStatistics
@@ -55,6 +56,16 @@ class Dispatcher:
         self.node = node
         self.statistics = statistics
         self.fault: Fault | None = None
+
+    def answer_at_once(self, frame: memoryview) -> bytes | None:
+        """The whole answer to a request that has a short way and can take it; None when it cannot."""
+        if len(frame) < 2 or frame[0] or frame[1] != PRODUCE or self.fault is not None:
+            return None
+        started_ns = self.statistics.started()
+        answer = produce_at_once(self.node, frame)
+        if answer is not None:
+            self.statistics.finished(PRODUCE, started_ns)
+        return answer
 
     def parse(self, frame: Buffer, connection: ConnectionInfo) -> tuple[RequestContext, Message]:
         """Read a request. Produce keeps views of `frame`; every other API has copies of what it needs.

@@ -21,6 +21,9 @@ from barnabas.wire.framing import BadFrame, FrameReader
 QUEUED_COUNT_MAX = 32
 QUEUED_BYTES_MAX = 1 << 20
 
+#: Answers of a turn that are joined into one buffer; larger ones go out as they are, uncopied.
+COPIED_BYTES_MAX = 16 << 10
+
 _log = get_logger("barnabas.net")
 
 Parts = list[Buffer] | None
@@ -47,7 +50,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Remember the peer."""
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by its class
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is none by its class
         host, port = (transport.get_extra_info("peername") or ("unknown", 0))[:2]
         self.info = ConnectionInfo(listener=self.listener, client_host=host, client_port=port)
         self.active_ms = self._connections.now_ms()
@@ -101,6 +104,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def _start(self, frame: memoryview) -> None:
         """Handle one request as far as it goes without waiting."""
+        answer = self._dispatcher.answer_at_once(frame)
+        if answer is not None:
+            self._out.append(answer)
+            self.info.requests_count += 1
+            return
         try:
             context, request = self._dispatcher.parse(frame, self.info)
         except Refused as refused:
@@ -157,8 +165,8 @@ class Connection(asyncio.BufferedProtocol):
         self._dispatcher.statistics.bytes_out(size_bytes)
         if self._transport.is_closing():
             return
-        if len(out) == 1:
-            self._transport.write(out[0])
+        if size_bytes <= COPIED_BYTES_MAX:
+            self._transport.write(b"".join(out))  # cheaper than handing over many small buffers
         else:
             self._transport.writelines(out)
 

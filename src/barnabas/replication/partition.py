@@ -2,6 +2,7 @@
 
 import asyncio
 
+from barnabas.log.log_config import FOREVER
 from barnabas.log.partition_log import AppendInfo, LogSlice, PartitionLog
 from barnabas.metadata.topics import PartitionState, Topic
 from barnabas.replication.waiting import WaitingFetch
@@ -73,6 +74,14 @@ class Partition:
         appended = self.log.append_as_leader(records, self.leader_epoch)
         self._advance_high_watermark(len(records))
         return appended
+
+    def answers_at_once(self, required_acks: int) -> bool:
+        """Whether an append, if it succeeds, needs to wait neither for other replicas nor for the disk."""
+        return (
+            self.leader == self.broker_id
+            and (required_acks == 1 or self.isr == (self.broker_id,))
+            and self.log.config.flush_messages == FOREVER
+        )
 
     def read(self, start_offset: int, max_bytes: int, *, committed: bool, min_one_batch: bool) -> LogSlice:
         """What a consumer may see from `start_offset` on: up to the high watermark or last stable offset."""

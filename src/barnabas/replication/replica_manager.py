@@ -58,6 +58,14 @@ class ReplicaManager:
             raise self._not_here(self._image.topic_by_id(topic_id), index, unknown)
         return found
 
+    def find(self, topic: str, index: int) -> Partition | None:
+        """The partition of a topic name, if this broker has it."""
+        return self._partitions.get((topic, index))
+
+    def find_by_id(self, topic_id: bytes, index: int) -> Partition | None:
+        """The partition of a topic id, if this broker has it."""
+        return self._by_id.get((topic_id, index))
+
     def _not_here(self, topic: Topic | None, index: int, unknown: KafkaError) -> KafkaError:
         if topic is None:
             return unknown

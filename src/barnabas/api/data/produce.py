@@ -136,10 +136,15 @@ def _append_to(
         raise KafkaError(ErrorCode.INVALID_RECORD, message)
     if not isinstance(records, memoryview):
         records = memoryview(bytearray(records))  # offsets are written into it
-    if len(records) > _ATTRIBUTES_POSITION and records[_ATTRIBUTES_POSITION] & _TRANSACTIONAL_BIT:
+    if is_transactional(records):
         message = f"{partition.topic}-{partition.index} is in no transaction of this producer."
         raise KafkaError(ErrorCode.INVALID_TXN_STATE, message)
     return partition.append_as_leader(records, acks)
+
+
+def is_transactional(records: memoryview) -> bool:
+    """Whether the first batch belongs to a transaction."""
+    return len(records) > _ATTRIBUTES_POSITION and bool(records[_ATTRIBUTES_POSITION] & _TRANSACTIONAL_BIT)
 
 
 async def _flushed(context: RequestContext, partition: Partition, answer: PartitionProduceResponse) -> None:
