@@ -1,0 +1,51 @@
+# What a person types. `make run` serves; `make check test` is what every change must pass.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ARGS ?=
+
+.PHONY: run check format test interop differential bench sim clean help
+
+help:  ## List the targets
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable .
+	@touch $@
+
+$(VENV)/.installed-test: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-check: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[check,test]'
+	@touch $@ $(VENV)/.installed $(VENV)/.installed-test
+
+run: $(VENV)/.installed  ## Serve Kafka on 127.0.0.1:9092, data in ./data (ARGS='--set key=value ...')
+	$(BIN)/barnabas serve $(ARGS)
+
+check: $(VENV)/.installed-check  ## Style, types and the layers of the rooms
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.installed-check  ## Put every file into the project's form
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+test: $(VENV)/.installed-test  ## All tests that need packages from pip alone
+	$(BIN)/pytest tests/unit tests/node $(ARGS)
+
+interop: $(VENV)/.installed-test  ## Real clients and Apache Kafka itself; installs what they need
+	interop/run $(ARGS)
+
+bench: $(VENV)/.installed-test  ## Apache Kafka and Barnabas in turns; writes docs/benchmarks.md
+	$(BIN)/python -m bench.run $(ARGS)
+
+clean:  ## Remove what was built and installed
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
