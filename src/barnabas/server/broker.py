@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import barnabas.api
@@ -50,16 +51,28 @@ class BrokerServer:
         self._dice = dice or random.SystemRandom()
         self._listeners: list[NetworkListener] = []
         self._metrics: MetricsServer | None = None
+        #: What must be undone, the latest first: filled by `start` step by step, emptied by `stop`.
+        self._undo = AsyncExitStack()
+        self._abruptly = False
 
     async def start(self) -> None:
-        """Open the store and the logs, then the listeners.
+        """Open the store and the logs, then the listeners. What fails leaves nothing open.
 
         :raises StartError: When an address is in use or a directory is not ours to use.
         :raises LogDirectoryError: Likewise for log directories.
         """
+        try:
+            await self._start()
+        except BaseException:
+            await self.kill()  # logs that may not have been recovered must not be marked as clean
+            raise
+
+    async def _start(self) -> None:
         paths = [Path(directory) for directory in self._config.log_dirs]
         self._store = SqliteStore(_store_path(self._config, paths))
+        self._undo.push_async_callback(self._store.close)
         self._metadata = MetadataWriter(self._store)
+        self._undo.push_async_callback(self._metadata.stop)
         await self._metadata.start()
         cluster_id = await self._form(paths)
         self._directories = await asyncio.to_thread(
@@ -70,8 +83,13 @@ class BrokerServer:
             clock=self._clock,
             random=self._dice,
         )
+        self._undo.push_async_callback(self._close_directories)
         await self._load_replicas()
         self._assemble()
+        self._undo.callback(self._tracer.close)
+        self._undo.push_async_callback(self._flusher.close)
+        self._undo.push_async_callback(self._housekeeping.stop)
+        self._undo.callback(self._connections.abort_all)
         await self._listen()
         self._housekeeping.start()
 
@@ -146,6 +164,7 @@ class BrokerServer:
         for listener in self._config.listeners:
             opened = NetworkListener(listener, self._config, self.dispatcher, self._connections)
             await opened.start()
+            self._undo.push_async_callback(opened.stop)
             self._listeners.append(opened)
         endpoints = tuple(
             Endpoint(opened.name, *opened.advertised) for opened in self._listeners if opened.advertised
@@ -165,6 +184,7 @@ class BrokerServer:
         metrics = metrics_registry(self.node, self.statistics, self._connections, self._directories)
         self._metrics = MetricsServer(metrics, address)
         await self._metrics.start()
+        self._undo.push_async_callback(self._metrics.close)
 
     @property
     def addresses(self) -> list[tuple[str, str, int]]:
@@ -178,17 +198,21 @@ class BrokerServer:
 
     async def stop(self) -> None:
         """Stop serving, put everything on disk and mark it as cleanly stopped."""
-        for opened in self._listeners:
-            await opened.stop()
-        self._connections.abort_all()
-        if self._metrics is not None:
-            await self._metrics.close()
-        await self._housekeeping.stop()
-        await self._flusher.close()
-        await self._metadata.stop()
-        await asyncio.to_thread(self._directories.close)
-        await self._store.close()
-        self._tracer.close()
+        await self._undo.aclose()
+
+    async def kill(self) -> None:
+        """Stop as a killed process does: nothing more is written, nothing marked as cleanly stopped."""
+        self._abruptly = True
+        await self._undo.aclose()
+
+    async def _close_directories(self) -> None:
+        if not self._abruptly:
+            await asyncio.to_thread(self._directories.close)
+            return
+        for directory in self._directories.directories:
+            for log in directory.logs.values():
+                log.abandon()
+            directory.unlock()
 
 
 def _store_path(config: BrokerConfig, paths: list[Path]) -> Path:

@@ -13,14 +13,12 @@ from barnabas.config.load import load_broker_config, read_properties
 from barnabas.log.log_directory import LogDirectoryError
 from barnabas.net.listener import StartError
 from barnabas.server.broker import BrokerServer
-from barnabas.telemetry.logs import configure, get_logger
+from barnabas.telemetry.logs import configure
+from barnabas.telemetry.standard_logs import capture_standard_logs
 
 EXIT_STOPPED, EXIT_CANNOT_START = 0, 2
 DEFAULT_LISTEN = "127.0.0.1:9092"
 DEFAULT_DATA = Path("data")
-
-_log = get_logger("barnabas.server")
-
 
 def serve(
     config_file: Path | None, data: Path | None, listen: str | None, overrides: Mapping[str, str]
@@ -59,6 +57,7 @@ def load(
         settings.append(f"listeners=PLAINTEXT://{listen}")
     loaded = load_broker_config(file={**defaults, **file}, environment=os.environ, settings=settings)
     configure(loaded.config.text("barnabas.log.format"), loaded.config.text("barnabas.log.level"))
+    capture_standard_logs()
     for warning in loaded.warnings:
         print(f"barnabas: warning: {warning}", file=sys.stderr)
     return loaded.config

@@ -2,7 +2,7 @@ import subprocess
 import sys
 
 MODULES = ("http", "logs", "metrics", "names", "process", "requests", "standard_logs", "tracing")
-SLOW = ("structlog", "prometheus_client", "opentelemetry", "rich")
+SLOW = ("prometheus_client", "opentelemetry", "rich")
 
 
 def test_slow_libraries_are_not_imported_before_they_are_needed():

@@ -43,7 +43,7 @@ def test_a_json_line_has_time_level_event_logger_and_fields(json_lines):
 def test_a_console_line_reads_from_left_to_right(capsys):
     configure("console", "info", ManualClock(NOW_MS))
     get_logger("barnabas.log").warning("disk is slow", directory="/data", took_ms=12)
-    line = f"{NOW} [warning  ] disk is slow [barnabas.log] directory=/data took_ms=12\n"
+    line = f"{NOW} [warning] disk is slow [barnabas.log] directory=/data took_ms=12\n"
     assert capsys.readouterr().err == line
 
 
