@@ -9,7 +9,7 @@ from pathlib import Path
 
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.definition import ConfigError
-from barnabas.config.load import load_broker_config, read_properties
+from barnabas.config.load import LoadedConfig, load_broker_config, read_properties
 from barnabas.log.log_directory import LogDirectoryError
 from barnabas.net.listener import StartError
 from barnabas.server.broker import BrokerServer
@@ -28,8 +28,8 @@ def serve(
     0 after a clean stop, 2 when it cannot start: the reason is on stderr.
     """
     try:
-        config = load(config_file, data, listen, overrides)
-        return run(config)
+        loaded = load(config_file, data, listen, overrides)
+        return run(loaded)
     except (ConfigError, StartError, LogDirectoryError) as error:
         print(f"barnabas: {error}", file=sys.stderr)
         return EXIT_CANNOT_START
@@ -37,7 +37,7 @@ def serve(
 
 def load(
     config_file: Path | None, data: Path | None, listen: str | None, overrides: Mapping[str, str]
-) -> BrokerConfig:
+) -> LoadedConfig:
     """The configuration of a broker: the file, the environment, then the command line.
 
     Where neither file nor environment say so, it listens on 127.0.0.1:9092 with its data in ./data.
@@ -55,18 +55,18 @@ def load(
         settings.append(f"log.dirs={data}")
     if listen is not None:
         settings.append(f"listeners=PLAINTEXT://{listen}")
-    loaded = load_broker_config(file={**defaults, **file}, environment=os.environ, settings=settings)
-    configure(loaded.config.text("barnabas.log.format"), loaded.config.text("barnabas.log.level"))
-    capture_standard_logs()
-    for warning in loaded.warnings:
-        print(f"barnabas: warning: {warning}", file=sys.stderr)
-    return loaded.config
+    return load_broker_config(file={**defaults, **file}, environment=os.environ, settings=settings)
 
 
-def run(config: BrokerConfig) -> int:
+def run(loaded: LoadedConfig) -> int:
     """Serve until a signal says stop."""
     import uvloop
 
+    config = loaded.config
+    configure(config.text("barnabas.log.format"), config.text("barnabas.log.level"))
+    capture_standard_logs()
+    for warning in loaded.warnings:
+        print(f"barnabas: warning: {warning}", file=sys.stderr)
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_serve(config))
 
