@@ -1,0 +1,69 @@
+import threading
+
+import pytest
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin_model import NewTopic
+from barnabas.client.blocking import Client, LoopThread
+from barnabas.client.errors import BrokerUnreachable
+from barnabas.client.offsets import EARLIEST, LATEST, ListedOffset
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from unit.client.fake_broker import FakeBroker
+
+PLACE = TopicPartition("t", 0)
+
+
+def test_a_round_trip_needs_no_async(threaded_broker: FakeBroker) -> None:
+    with Client(threaded_broker.bootstrap) as client:
+        client.admin.create_topics([NewTopic("t")])
+        with client.producer() as producer:
+            futures = [producer.send("t", b"%d" % number) for number in range(10)]
+            assert producer.send_and_wait("t", b"last").offset == 10
+            assert [future.result().offset for future in futures] == list(range(10))
+        with client.consumer({PLACE: EARLIEST}, stop_at_end=True) as consumer:
+            assert [record.value for record in consumer] == [
+                *(b"%d" % number for number in range(10)),
+                b"last",
+            ]
+        assert client.admin.list_offsets({PLACE: LATEST}) == {PLACE: ListedOffset(11, -1, -1)}
+
+
+def test_errors_are_raised_where_the_call_was_made(threaded_broker: FakeBroker) -> None:
+    with Client(threaded_broker.bootstrap) as client:
+        with pytest.raises(KafkaError, match="topic 'missing' does not exist"):
+            client.consumer({TopicPartition("missing", 0): EARLIEST})
+        threaded_broker.create("t")
+        threaded_broker.answer(InitProducerIdRequest, lambda _: InitProducerIdResponse(error_code=31))
+        with client.producer() as producer:
+            assert isinstance(producer.send("t", b"v").exception(5), KafkaError)
+
+
+def test_what_is_given_up_is_cancelled(threaded_broker: FakeBroker) -> None:
+    threaded_broker.create("t")
+    with Client(threaded_broker.bootstrap) as client:
+        producer = client.producer(linger_ms=60_000)
+        delivery = producer.send("t", b"v")
+        producer.close(flush=False)
+        client.admin.describe_cluster()  # the loop has turned since
+        assert delivery.cancelled()
+
+
+def test_no_thread_is_left_behind(threaded_broker: FakeBroker) -> None:
+    before = threading.active_count()
+    with Client(threaded_broker.bootstrap):
+        assert threading.active_count() == before + 1
+    with pytest.raises(BrokerUnreachable):
+        Client("127.0.0.1:1")
+    assert threading.active_count() == before
+
+
+def test_the_loop_gives_results_and_errors_of_its_work() -> None:
+    async def divide(by: int) -> int:
+        return 6 // by
+
+    loop = LoopThread()
+    assert loop.run(divide(2)) == 3
+    with pytest.raises(ZeroDivisionError):
+        loop.run(divide(0))
+    loop.stop()
