@@ -118,8 +118,9 @@ def _print_outcomes(
     if as_json:
         print_json([_outcome_json(name, outcome) for name, outcome in outcomes.items()])
     else:
-        for name in outcomes.keys() - errors.keys():
-            print(f"{name}: {verb}")
+        for name in outcomes:
+            if name not in errors:
+                print(f"{name}: {verb}")
     raise_errors(_named(name, error) for name, error in errors.items() if error.code not in content)
 
 

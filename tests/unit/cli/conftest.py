@@ -1,0 +1,32 @@
+from collections.abc import Callable, Iterator
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from barnabas.cli.main import app
+from barnabas.client.blocking import LoopThread
+from unit.client.fake_broker import FakeBroker
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def broker() -> Iterator[FakeBroker]:
+    """A fake broker on a loop of its own."""
+    loop, broker = LoopThread(), FakeBroker()
+    loop.run(broker.__aenter__())
+    yield broker
+    loop.run(broker.__aexit__())
+    loop.stop()
+
+
+@pytest.fixture
+def run(broker: FakeBroker) -> Run:
+    """Runs the command line against the fake broker; gives exit code, stdout and stderr."""
+
+    def invoke(*arguments: str) -> Result:
+        environment = {"BARNABAS_BOOTSTRAP": broker.bootstrap, "COLUMNS": "200"}
+        return CliRunner().invoke(app, arguments, env=environment)
+
+    return invoke

@@ -1,0 +1,313 @@
+"""The commands against a fake broker, as a user calls them."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.metadata import MetadataRequest
+from barnabas.wire.messages.produce import ProduceRequest
+from barnabas.wire.records.batch import read_header
+from barnabas.wire.records.compression import Compression
+from barnabas.wire.records.record import Record, encode_batch
+from unit.cli.conftest import Run
+from unit.client.fake_broker import FakeBroker
+from unit.client.test_producer import refused
+
+
+def put(broker: FakeBroker, *values: bytes, partition: int = 0) -> None:
+    for number, value in enumerate(values):
+        broker.append("t", partition, encode_batch([Record(0, 1_000 + number, b"k", value, (("h", b"1"),))]))
+
+
+def process(broker: FakeBroker, *arguments: str, **options: Any) -> "subprocess.Popen[bytes]":
+    """The command line as a process of its own."""
+    command = [sys.executable, "-c", "from barnabas.cli.main import main; main()", *arguments]
+    environment = os.environ | {"BARNABAS_BOOTSTRAP": broker.bootstrap}
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, env=environment, **(pipes | options))
+
+
+def test_topics_are_created_listed_described_grown_and_deleted(broker: FakeBroker, run: Run) -> None:
+    assert (
+        run("topics", "create", "a", "b", "-p", "2", "-c", "retention.ms=1000").output
+        == "a: created\nb: created\n"
+    )
+    assert run("topics", "list").output.split() == [
+        "topic",
+        "partitions",
+        "replicas",
+        "a",
+        "2",
+        "1",
+        "b",
+        "2",
+        "1",
+    ]
+    described = run("topics", "describe", "a").output
+    assert "retention.ms=1000" in described
+    assert "segment.bytes" not in described
+    assert described.splitlines()[-1].split() == ["1", "1", "1", "1", "0", "0"]
+    assert run("topics", "add-partitions", "a", "--total", "3").output == "a: grows to 3 partitions\n"
+    assert len(broker.topics["a"].logs) == 3
+    assert run("topics", "delete", "a", "b").output == "a: deleted\nb: deleted\n"
+    assert broker.topics == {}
+
+
+def test_programs_get_json(broker: FakeBroker, run: Run) -> None:
+    broker.create("old")
+    created = run("topics", "create", "new", "old", "--json")
+    assert created.exit_code == 1
+    new, old = json.loads(created.stdout)
+    assert (new["topic"], new["error"], new["partitions"]) == ("new", None, 1)
+    assert old["error"] == "TOPIC_ALREADY_EXISTS"
+    assert json.loads(created.stderr)["error"] == "TOPIC_ALREADY_EXISTS"
+    assert [each["topic"] for each in json.loads(run("topics", "list", "--json").stdout)] == ["new", "old"]
+    (described,) = json.loads(run("topics", "describe", "old", "--json").stdout)
+    assert described["partitions"][0]["latest"] == 0
+    assert described["configs"] == {"retention.ms": "1000"}
+    assert json.loads(run("topics", "delete", "old", "--json").stdout) == [{"topic": "old", "error": None}]
+
+
+def test_a_topic_that_is_there_or_gone_can_be_what_was_wanted(broker: FakeBroker, run: Run) -> None:
+    broker.create("t")
+    assert run("topics", "create", "t").exit_code == 1
+    assert run("topics", "create", "t", "--if-not-exists").exit_code == 0
+    assert run("topics", "delete", "gone").exit_code == 3
+    assert run("topics", "delete", "gone", "--if-exists").exit_code == 0
+
+
+def test_validating_changes_nothing(broker: FakeBroker, run: Run) -> None:
+    assert run("topics", "create", "t", "--validate-only").output == "t: could be created\n"
+    assert broker.topics == {}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("topics", "describe", "nope"), ("consume", "nope"), ("metadata", "nope"), ("consume", "t", "-p", "7")],
+)
+def test_what_is_not_there_is_exit_code_3_with_advice(
+    broker: FakeBroker, run: Run, arguments: tuple[str, ...]
+) -> None:
+    broker.create("t")
+    result = run(*arguments)
+    assert result.exit_code == 3
+    assert "error: UNKNOWN_TOPIC_OR_PARTITION: topic" in result.stderr
+    assert "try: 'barnabas topics list'" in result.stderr
+    assert result.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("topics", "list", "--bootstrap", "127.0.0.1:1"),
+        ("topics", "list", "--bootstrap", "nonsense:port"),
+        ("topics", "create", "t", "--config", "retention"),
+        ("topics", "nonsense"),
+        ("produce", "t", "--acks", "7"),
+        ("consume", "t", "--from-beginning", "--offset", "3"),
+        ("consume", "t", "--format", "%s", "--json"),
+        ("consume", "t", "--format", "%q"),
+        ("consume", "t", "--since", "never"),
+        ("serve", "--set", "nonsense"),
+    ],
+)
+def test_wrong_use_and_nobody_there_are_exit_code_2(
+    broker: FakeBroker, run: Run, arguments: tuple[str, ...]
+) -> None:
+    broker.create("t")
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert result.stderr
+
+
+def test_metadata_shows_brokers_and_topics(broker: FakeBroker, run: Run) -> None:
+    broker.create("t", 2)
+    shown = run("metadata").output
+    assert "cluster fake" in shown
+    assert f"127.0.0.1:{broker.port}" in shown
+    assert shown.splitlines()[-1].split() == ["t", "2", "1", "ok"]
+    printed = json.loads(run("metadata", "t", "--json").stdout)
+    assert printed["brokers"][0]["port"] == broker.port
+    assert len(printed["topics"][0]["partitions"]) == 2
+
+
+def test_a_file_is_produced_line_by_line(broker: FakeBroker, run: Run, tmp_path: Path) -> None:
+    broker.create("t", 3)
+    (tmp_path / "lines").write_bytes(b"k1:v1\nplain\n\nk2:a:b")
+    arguments = ("--file", str(tmp_path / "lines"), "-K", ":", "-H", "h=1", "-p", "2", "-z", "gzip", "--json")
+    result = run("produce", "t", *arguments)
+    assert json.loads(result.stdout) == {
+        "topic": "t",
+        "records": 4,
+        "partitions": [{"partition": 2, "records": 4, "first_offset": 0, "last_offset": 3}],
+    }
+    expected = [(b"k1", b"v1"), (None, b"plain"), (None, b""), (b"k2", b"a:b")]
+    assert [(record.key, record.value) for record in broker.records("t", 2)] == expected
+    assert broker.records("t", 2)[0].headers == (("h", b"1"),)
+    assert read_header(broker.topics["t"].logs[2]).compression is Compression.GZIP
+
+
+def test_a_refused_record_ends_producing_with_its_error(broker: FakeBroker, run: Run, tmp_path: Path) -> None:
+    broker.create("t")
+    broker.answer(ProduceRequest, refused(ErrorCode.MESSAGE_TOO_LARGE))
+    (tmp_path / "line").write_text("one line\n")
+    result = run("produce", "t", "--file", str(tmp_path / "line"))
+    assert result.exit_code == 1
+    assert "MESSAGE_TOO_LARGE" in result.stderr
+    assert "max.message.bytes" in result.stderr
+
+
+def test_a_missing_file_is_not_found(broker: FakeBroker, run: Run, tmp_path: Path) -> None:
+    result = run("produce", "t", "--file", str(tmp_path / "missing"))
+    assert result.exit_code == 3
+    assert "missing" in result.stderr
+
+
+def test_stdin_is_produced_as_it_comes(broker: FakeBroker) -> None:
+    broker.create("t")
+    with process(broker, "produce", "t") as command:
+        assert command.stdin is not None
+        command.stdin.write(b"first\n")
+        command.stdin.flush()
+        asyncio.run(until_records(broker, 1))
+        output, errors = command.communicate(b"second", timeout=20)
+    assert (command.returncode, output, errors) == (0, b"", b"")
+    assert [record.value for record in broker.records("t")] == [b"first", b"second"]
+
+
+async def until_records(broker: FakeBroker, count: int) -> None:
+    async with asyncio.timeout(20):
+        while len(broker.records("t")) < count:
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("--from-beginning",), "a\nb\nc\nz\n"),
+        (("--from-beginning", "-p", "0"), "a\nb\nc\n"),
+        (("-o", "2", "-p", "0"), "c\n"),
+        (("-o", "-1"), "c\nz\n"),
+        (("-o", "-99"), "a\nb\nc\nz\n"),
+        (("--since", "1002"), "c\n"),
+        (("--from-beginning", "--count", "2"), "a\nb\n"),
+        ((), ""),
+        (("-o", "0", "-p", "1", "--format", "%t/%p/%o %k=%s %h\\n"), "t/1/0 k=z h=1\n"),
+    ],
+)
+def test_records_are_printed_from_where_it_was_said(
+    broker: FakeBroker, run: Run, arguments: tuple[str, ...], expected: str
+) -> None:
+    broker.create("t", 2)
+    put(broker, b"a", b"b", b"c")
+    put(broker, b"z", partition=1)
+    result = run("consume", "t", "--exit-at-end", *arguments)
+    assert (result.exit_code, sorted(result.output)) == (0, sorted(expected))
+
+
+def test_records_are_printed_as_json_lines(broker: FakeBroker, run: Run) -> None:
+    broker.create("t")
+    put(broker, b"a", b"b")
+    lines = run("consume", "t", "--from-beginning", "-e", "--json").output.splitlines()
+    assert [json.loads(line)["offset"] for line in lines] == [0, 1]
+
+
+def test_an_offset_outside_the_log_is_said_with_its_range(broker: FakeBroker, run: Run) -> None:
+    broker.create("t")
+    put(broker, b"a")
+    result = run("consume", "t", "-o", "9", "-c", "1")
+    assert result.exit_code == 1
+    assert "has offsets 0 to 1" in result.stderr
+    assert "--from-beginning" in result.stderr
+
+
+def test_consume_ends_quietly_on_ctrl_c(broker: FakeBroker) -> None:
+    broker.create("t")
+    put(broker, b"a")
+    with process(broker, "consume", "t", "--from-beginning") as command:
+        assert command.stdout is not None
+        assert command.stdout.readline() == b"a\n"
+        command.send_signal(signal.SIGINT)
+        output, errors = command.communicate(timeout=20)
+    assert (command.returncode, output, errors) == (130, b"", b"")
+
+
+def test_consume_ends_quietly_when_nobody_reads_on(broker: FakeBroker) -> None:
+    broker.create("t")
+    put(broker, b"a")
+    with process(broker, "consume", "t", "--from-beginning") as command:
+        assert command.stdout is not None
+        assert command.stdout.readline() == b"a\n"
+        command.stdout.close()
+        put(broker, b"b")
+        assert command.wait(20) == 0
+        assert command.stderr is not None
+        assert command.stderr.read() == b""
+
+
+def test_produce_ends_quietly_on_ctrl_c_though_stdin_stays_open(broker: FakeBroker) -> None:
+    broker.create("t")
+    with process(broker, "produce", "t") as command:
+        assert command.stdin is not None
+        command.stdin.write(b"first\n")
+        command.stdin.flush()
+        asyncio.run(until_records(broker, 1))
+        command.send_signal(signal.SIGINT)
+        assert command.wait(20) == 130
+        assert command.stderr is not None
+        assert command.stderr.read() == b""
+
+
+def test_serve_hands_its_options_to_the_server(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    calls: list[dict[str, Any]] = []
+
+    def serve(**options: Any) -> int:
+        calls.append(options)
+        return 7
+
+    server = types.ModuleType("barnabas.server.main")
+    server.serve = serve  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "barnabas.server.main", server)
+    arguments = (
+        "--config",
+        "c",
+        "--data",
+        str(tmp_path),
+        "--listen",
+        "h:1",
+        "--set",
+        "a=b",
+        "--set",
+        "c=d=e",
+    )
+    assert run("serve", *arguments).exit_code == 7
+    assert calls == [
+        {"config_file": Path("c"), "data": tmp_path, "listen": "h:1", "overrides": {"a": "b", "c": "d=e"}}
+    ]
+
+
+def test_help_needs_neither_client_nor_asyncio() -> None:
+    code = "import sys, barnabas.cli.main; print(sorted({'asyncio', 'barnabas.client'} & sys.modules.keys()))"
+    assert (
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+        == "[]\n"
+    )
+
+
+def test_looking_at_topics_does_not_make_them(broker: FakeBroker, run: Run) -> None:
+    broker.auto_create = True
+    run("topics", "describe", "nope")
+    run("consume", "nope")
+    assert broker.topics == {}
+    assert not any(request.allow_auto_topic_creation for request in broker.received(MetadataRequest))

@@ -1,0 +1,75 @@
+import json
+from typing import Any
+
+import pytest
+import typer
+
+from barnabas.cli.failures import Failure, guarded, judge, report, wrong_use
+from barnabas.cli.options import key_value_pairs
+from barnabas.client.address import Address
+from barnabas.client.errors import BrokerUnreachable
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+UNREACHABLE = BrokerUnreachable(Address("h", 1), "no connection")
+
+
+@pytest.mark.parametrize(
+    ("error", "exit_code", "hint"),
+    [
+        (Failure("no"), 1, ""),
+        (wrong_use("no", "yes"), 2, "yes"),
+        (KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), 3, "barnabas topics list"),
+        (KafkaError(ErrorCode.POLICY_VIOLATION, "no"), 1, ""),
+        (KafkaError(ErrorCode.MESSAGE_TOO_LARGE), 1, "max.message.bytes"),
+        (UNREACHABLE, 2, "barnabas serve"),
+        (FileNotFoundError("x"), 3, ""),
+        (PermissionError("x"), 1, ""),
+        (ValueError("x"), 2, ""),
+    ],
+)
+def test_each_failure_has_its_exit_code_and_what_to_try(error: Exception, exit_code: int, hint: str) -> None:
+    judged = judge(error)
+    assert judged[0] == exit_code
+    assert hint in judged[2]
+
+
+def test_people_read_a_sentence_and_programs_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert report(wrong_use("bad", "good"), as_json=False) == 2
+    assert capsys.readouterr().err == "error: bad\n  try: good\n"
+    report(KafkaError(ErrorCode.INVALID_CONFIG, "bad"), as_json=True)
+    printed = json.loads(capsys.readouterr().err)
+    assert printed == {"error": "INVALID_CONFIG", "message": "INVALID_CONFIG: bad", "hint": ""}
+
+
+@pytest.mark.parametrize(
+    ("error", "exit_code"),
+    [(KeyboardInterrupt(), 130), (UNREACHABLE, 2), (KafkaError(ErrorCode.INVALID_CONFIG), 1)],
+)
+def test_a_command_that_raises_ends_with_the_exit_code(error: BaseException, exit_code: int) -> None:
+    @guarded
+    def command(**_: Any) -> None:
+        raise error
+
+    with pytest.raises(typer.Exit) as raised:
+        command(as_json=True)
+    assert raised.value.exit_code == exit_code
+
+
+def test_our_own_bugs_keep_their_traceback() -> None:
+    @guarded
+    def command() -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        command()
+
+
+def test_pairs_are_parted_at_the_first_equals_sign() -> None:
+    assert key_value_pairs(["a=b=c", "d="], "--set") == [("a", "b=c"), ("d", "")]
+    assert key_value_pairs(None, "--set") == []
+
+
+@pytest.mark.parametrize("pair", ["a", "=b", ""])
+def test_a_pair_without_key_or_equals_sign_is_refused(pair: str) -> None:
+    with pytest.raises(Failure, match=f"--set {pair}: key=value is expected"):
+        key_value_pairs([pair], "--set")

@@ -1,0 +1,60 @@
+import json
+
+import pytest
+
+from barnabas.cli.failures import Failure
+from barnabas.cli.work.formats import as_json, compile_format
+from barnabas.client.fetched import ConsumedRecord
+
+RECORD = ConsumedRecord("t", 3, 42, 1_700, b"key", b"value", (("a", b"1"), ("b", None)))
+EMPTY = ConsumedRecord("t", 0, 0, -1, None, None, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("%t %p %o %k %s %T\\n", b"t 3 42 key value 1700\n"),
+        ("%K/%S", b"3/5"),
+        ("%h", b"a=1,b=NULL"),
+        ("%R%s", b"\0\0\0\5value"),
+        ("100%% \\x41\\t\\\\", b"100% A\t\\"),
+        ("", b""),
+        ("grüße", "grüße".encode()),
+    ],
+)
+def test_a_format_is_filled_in_as_kcat_does(text: str, expected: bytes) -> None:
+    assert compile_format(text)(RECORD) == expected
+
+
+def test_null_is_printed_as_nothing_with_length_minus_one() -> None:
+    assert compile_format("[%k][%s] %K %S")(EMPTY) == b"[][] -1 -1"
+
+
+@pytest.mark.parametrize(
+    ("text", "culprit"), [("%q", "'%q'"), ("50%", "'%'"), ("\\y", r"'\\y'"), ("\\x4", r"'\\x'")]
+)
+def test_what_stands_for_nothing_is_refused(text: str, culprit: str) -> None:
+    with pytest.raises(Failure, match=f"{culprit} stands for nothing"):
+        compile_format(text)
+
+
+def test_json_has_one_line_with_every_part() -> None:
+    line = as_json(RECORD)
+    assert line.endswith(b"\n")
+    assert json.loads(line) == {
+        "topic": "t",
+        "partition": 3,
+        "offset": 42,
+        "timestamp_ms": 1_700,
+        "key": "key",
+        "value": "value",
+        "headers": [{"key": "a", "value": "1"}, {"key": "b", "value": None}],
+    }
+
+
+def test_json_tells_null_from_empty_and_keeps_bytes_that_are_no_text() -> None:
+    fields = json.loads(as_json(EMPTY._replace(key=b"", value=None)))
+    assert (fields["key"], fields["value"]) == ("", None)
+    fields = json.loads(as_json(EMPTY._replace(value=b"\xff\x00")))
+    assert fields["value_base64"] == "/wA="
+    assert "value" not in fields

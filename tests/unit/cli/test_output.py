@@ -1,0 +1,45 @@
+import pytest
+
+from barnabas.cli import output
+
+
+class Terminal:
+    """What makes a stream a terminal, around one that is none."""
+
+    def __init__(self, stream: object) -> None:
+        self._stream = stream
+
+    def isatty(self) -> bool:
+        return True
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
+
+
+def test_columns_are_as_wide_as_their_widest_cell_and_nothing_is_cut() -> None:
+    lines = output.plain_lines(("name", "n"), [("x" * 300, 1), ("y", 22)])
+    assert lines == ["name".ljust(300) + "  n", "x" * 300 + "  1", "y".ljust(300) + "  22"]
+
+
+def test_an_empty_table_is_its_header(capsys: pytest.CaptureFixture[str]) -> None:
+    output.print_table(("a", "b"), [])
+    assert capsys.readouterr().out == "a  b\n"
+
+
+def test_a_terminal_gets_a_table_in_which_markup_is_just_text(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output.sys, "stdout", Terminal(output.sys.stdout))
+    output.print_table(("name", "n"), [("[red]x", 1)])
+    printed = capsys.readouterr().out
+    assert "[red]x" in printed
+    assert "│" in printed
+
+
+def test_notices_are_for_terminals_only(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output.notice("done")
+    monkeypatch.setattr(output.sys, "stderr", Terminal(output.sys.stderr))
+    output.notice("done twice")
+    assert capsys.readouterr().err == "done twice\n"
