@@ -23,11 +23,9 @@ from barnabas.wire.messages.fetch import (
     FetchResponse,
     PartitionData,
 )
+from barnabas.wire.records.batch import iterate_headers
 
 READ_COMMITTED = 1
-
-#: Codes that concern the session as a whole, where the version can say so at the top.
-_FIRST_VERSION_WITH_TOP_LEVEL_ERROR = 7
 
 
 def refuse(request: FetchRequest, error: KafkaError) -> FetchResponse:
@@ -98,6 +96,11 @@ def _trace(context: RequestContext, started_ns: int, reads: Reads) -> None:
                 topic=find(context.node.replicas, target).topic,
                 partition=key[1],
                 fetch_offset=target.fetch_offset,
-                returned_count=len(data.records or b""),
+                returned_count=_records_count(data),
                 high_watermark=data.high_watermark,
             )
+
+
+def _records_count(data: PartitionData) -> int:
+    """Records in the whole batches of an answer, those before the fetch offset included."""
+    return sum(header.records_count for _, header in iterate_headers(memoryview(data.records or b"")))
