@@ -2,9 +2,10 @@
 // not the client is what is measured. Each command prints its result as JSON.
 //
 //	loadgen produce  -broker HOST:PORT -topic T -connections 50 -depth 16 -seconds 5
-//	loadgen latency  -broker HOST:PORT -topic T -rate 5000 -seconds 5
+//	loadgen latency  -broker HOST:PORT -topic T -connections 10 -rate 5000 -seconds 5
 //	loadgen fetch    -broker HOST:PORT -topic T -gib 2
 //	loadgen create   -broker HOST:PORT -topic PREFIX -count 200
+//	loadgen delete   -broker HOST:PORT -topic PREFIX -count 200
 //	loadgen metadata -broker HOST:PORT -count 50
 package main
 
@@ -34,7 +35,7 @@ type options struct {
 }
 
 var commands = map[string]func(options) map[string]float64{
-	"produce": produce, "latency": latency, "fetch": fetch, "create": create, "metadata": metadata,
+	"produce": produce, "latency": latency, "fetch": fetch, "create": create, "delete": remove, "metadata": metadata,
 }
 
 func main() {
@@ -51,7 +52,7 @@ func parse(arguments []string) options {
 	var o options
 	flags := flag.NewFlagSet("loadgen", flag.ExitOnError)
 	flags.StringVar(&o.broker, "broker", "127.0.0.1:9092", "host:port")
-	flags.StringVar(&o.topic, "topic", "load", "topic, or the prefix of the topics to create")
+	flags.StringVar(&o.topic, "topic", "load", "topic, or the prefix of the topics PREFIX-0, PREFIX-1, ...")
 	flags.IntVar(&o.partitions, "partitions", 1, "partitions of the topic")
 	flags.IntVar(&o.connections, "connections", 1, "connections at once")
 	flags.IntVar(&o.depth, "depth", 16, "requests in flight on each connection")
@@ -108,34 +109,45 @@ func pipeline(c *connection, frame []byte, depth int, deadline time.Time) int64 
 	return received
 }
 
-// latency sends one-record requests at a fixed rate and measures each from the
-// moment it was due, so that a broker that stalls is not spared what was due meanwhile.
+// latency sends one-record requests at a fixed rate, over the connections in turn, and measures each
+// from the moment it was due, so that a broker that stalls is not spared what was due meanwhile.
 func latency(o options) map[string]float64 {
-	c := dial(o.broker)
-	frame := produceRequest(o.topic, 0, int16(o.acks), oneRecord(o.valueBytes))
+	connections := make([]*connection, o.connections)
+	for index := range connections {
+		connections[index] = dial(o.broker)
+	}
 	count := int(o.seconds * float64(o.rate))
 	interval := time.Second / time.Duration(o.rate)
 	start := time.Now().Add(10 * time.Millisecond)
-	go sendOnTime(c, frame, start, interval, count)
+	due := func(index int) time.Time { return start.Add(time.Duration(index) * interval) }
 	taken := make([]time.Duration, count)
-	for index := range taken {
-		checkProduced(c.receive())
-		taken[index] = time.Since(start.Add(time.Duration(index) * interval))
+	var all sync.WaitGroup
+	for first, c := range connections {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			for index := first; index < count; index += len(connections) {
+				checkProduced(c.receive())
+				taken[index] = time.Since(due(index))
+			}
+		}()
 	}
+	frame := produceRequest(o.topic, 0, int16(o.acks), oneRecord(o.valueBytes))
+	for index := range count {
+		waitUntil(due(index))
+		connections[index%len(connections)].send(frame)
+	}
+	all.Wait()
 	slices.Sort(taken)
 	return map[string]float64{"p50_us": percentile(taken, 0.50), "p99_us": percentile(taken, 0.99)}
 }
 
-// sendOnTime spins for the last stretch: a sleep alone is late by more than a request takes.
-func sendOnTime(c *connection, frame []byte, start time.Time, interval time.Duration, count int) {
-	for index := range count {
-		due := start.Add(time.Duration(index) * interval)
-		if wait := time.Until(due); wait > 100*time.Microsecond {
-			time.Sleep(wait - 100*time.Microsecond)
-		}
-		for time.Now().Before(due) {
-		}
-		c.send(frame)
+// waitUntil spins for the last stretch: a sleep alone is late by more than a request takes.
+func waitUntil(due time.Time) {
+	if wait := time.Until(due); wait > 100*time.Microsecond {
+		time.Sleep(wait - 100*time.Microsecond)
+	}
+	for time.Now().Before(due) {
 	}
 }
 
@@ -167,6 +179,14 @@ func create(o options) map[string]float64 {
 		checkCreated(c.call(createTopicRequest(fmt.Sprintf("%s-%d", o.topic, index), int32(o.partitions))))
 	}
 	return map[string]float64{"creates_per_s": float64(o.count) / time.Since(start).Seconds()}
+}
+
+func remove(o options) map[string]float64 {
+	c := dial(o.broker)
+	for index := range o.count {
+		checkDeleted(c.call(deleteTopicRequest(fmt.Sprintf("%s-%d", o.topic, index))))
+	}
+	return map[string]float64{"deleted": float64(o.count)}
 }
 
 func metadata(o options) map[string]float64 {

@@ -16,6 +16,7 @@ const (
 	fetchKey, fetchVersion               = 1, 12
 	metadataKey, metadataVersion         = 3, 12
 	createTopicsKey, createTopicsVersion = 19, 7
+	deleteTopicsKey, deleteTopicsVersion = 20, 5
 )
 
 // message builds requests; every method appends one field of the flexible encoding.
@@ -245,6 +246,22 @@ func checkCreated(r response) {
 	r.text()
 	r.skip(16)
 	refuse("CreateTopics", r.int16())
+}
+
+func deleteTopicRequest(topic string) []byte {
+	m := request(deleteTopicsKey, deleteTopicsVersion)
+	m.count(1)
+	m.text(topic)
+	m.int32(60_000)
+	m.noTags()
+	return m.frame()
+}
+
+func checkDeleted(r response) {
+	r.skip(4)
+	r.length()
+	r.text()
+	refuse("DeleteTopics", r.int16())
 }
 
 // metadataRequest asks for every topic.

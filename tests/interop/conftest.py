@@ -2,8 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,20 +11,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from interop.brokers import Broker
 from interop.clients import Client, Clients
+from interop.targets import RUNNING
 from interop.topics import make_topic
-
-from interop import candidate, reference
-
-TARGETS: dict[str, Callable[..., AbstractContextManager[Broker]]] = {
-    "barnabas": candidate.barnabas,
-    "kafka": reference.kafka,
-}
 
 
 def targets() -> list[str]:
     wanted = os.environ.get("INTEROP_TARGET", "barnabas")
-    chosen = list(TARGETS) if wanted == "both" else [wanted]
-    if not set(chosen) <= set(TARGETS):
+    chosen = list(RUNNING) if wanted == "both" else [wanted]
+    if not set(chosen) <= set(RUNNING):
         message = f"INTEROP_TARGET is {wanted!r}; it can be barnabas, kafka or both"
         raise pytest.UsageError(message)
     return chosen
@@ -38,7 +31,7 @@ def target(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def broker(target: str) -> Iterator[Broker]:
-    with TARGETS[target]() as running:
+    with RUNNING[target]() as running:
         yield running
 
 

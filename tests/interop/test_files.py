@@ -2,19 +2,15 @@
 
 import random
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from interop.brokers import Broker
 from interop.clients import CODECS, Clients
 from interop.reference import tool
+from interop.targets import START
 from interop.topics import make_topic
 
-from interop import candidate, reference
-
-START: dict[str, Callable[[Path], Broker]] = {"barnabas": candidate.start, "kafka": reference.start}
 RECORD_COUNT = 6_000
 KNOWN_FILES = re.compile(
     r"\d{20}\.(log|index|timeindex|snapshot)|leader-epoch-checkpoint|partition\.metadata"

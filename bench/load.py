@@ -1,0 +1,52 @@
+"""The two load generators: raw requests (Go) and Kafka's own kafka-producer-perf-test (Java)."""
+
+import functools
+import json
+import subprocess
+from pathlib import Path
+
+from interop import reference
+
+HERE = Path(__file__).resolve().parent
+LOADGEN = HERE / ".cache" / "loadgen"
+TIMEOUT_S = 600.0
+JVM_OPTIONS = ["-Xmx512M", "-server", "-XX:+UseG1GC"]  # as Kafka's script starts its perf test
+
+
+@functools.cache
+def build() -> Path:
+    """Build the raw load generator once; gives its path."""
+    LOADGEN.parent.mkdir(exist_ok=True)
+    subprocess.run(["go", "build", "-o", LOADGEN, "."], cwd=HERE / "loadgen", check=True)
+    return LOADGEN
+
+
+class LoadFailed(Exception):
+    """The load generator ended early; the message is its own."""
+
+
+def raw(command: str, bootstrap: str, **options: str | float) -> dict[str, float]:
+    """Run the raw load generator and give what it measured; ``value_bytes`` stands for -value-bytes.
+
+    Raises:
+        LoadFailed: the broker refused a request or closed a connection.
+    """
+    flags = [part for name, value in options.items() for part in (f"-{name.replace('_', '-')}", str(value))]
+    run = [str(build()), command, "-broker", bootstrap, *flags]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    if done.returncode:
+        raise LoadFailed(done.stderr.strip())
+    measured: dict[str, float] = json.loads(done.stdout)
+    return measured
+
+
+def produce_with_java(bootstrap: str, topic: str, count: int, size_bytes: int, *properties: str) -> None:
+    """Send records as fast as the Java producer can, in batches of 64 KiB, with its defaults otherwise."""
+    command = reference.java(
+        *JVM_OPTIONS,
+        reference.TOOLS["kafka-producer-perf-test"],
+        *["--bootstrap-server", bootstrap, "--topic", topic, "--throughput", "-1"],
+        *["--num-records", str(count), "--record-size", str(size_bytes)],
+        *["--command-property", "batch.size=65536", "linger.ms=5", *properties],
+    )
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=TIMEOUT_S)

@@ -1,0 +1,195 @@
+"""The measures: each is a function of a running broker and the size of the load."""
+
+import functools
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from interop.brokers import Broker
+
+from bench import load
+from bench.process import anonymous_bytes, cpu_s
+
+MIB = 1 << 20
+SETTLE_S = 3.0
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much load a round puts on a broker."""
+
+    records: int
+    seconds: float
+    gib_fetched: float
+    topics_created: int
+    metadata_topics: int  #: of 100 partitions each
+    metadata_requests: int
+
+
+FULL = Size(2_000_000, 10.0, 4.0, 200, 100, 30)
+QUICK = Size(50_000, 1.0, 0.1, 10, 5, 5)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One line of the result: what it is, in which unit, and the ratio Barnabas / Kafka to reach."""
+
+    text: str
+    unit: str
+    target: float
+    more_is_better: bool = False
+
+    def reached(self, ratio: float) -> bool:
+        """True when ``ratio`` is at least as good as the target."""
+        return ratio >= self.target if self.more_is_better else ratio <= self.target
+
+
+Measured = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A measure and the metrics it gives, by name."""
+
+    name: str
+    run: Callable[[Broker, Size], Measured]
+    metrics: Mapping[str, Metric]
+    prepare: Callable[[Broker, Size], object] = lambda _broker, _size: None
+    fresh_broker_each_round: bool = False
+
+
+def produce_cpu(broker: Broker, size: Size, record_bytes: int, *properties: str) -> Measured:
+    """Broker CPU for each record that the Java producer sends, microseconds."""
+    count = size.records if record_bytes < 1024 else size.records // 4
+    load.raw("create", broker.bootstrap, topic="produce", count=1)
+    before_s = cpu_s(broker.pid)
+    load.produce_with_java(broker.bootstrap, "produce-0", count, record_bytes, *properties)
+    used_s = cpu_s(broker.pid) - before_s
+    load.raw("delete", broker.bootstrap, topic="produce", count=1)
+    return {"cpu": used_s / count * 1e6}
+
+
+def prepare_topic(broker: Broker, _size: Size, topic: str) -> None:
+    """A topic (its name followed by -0) whose partitions the connections share."""
+    load.raw("create", broker.bootstrap, topic=topic, count=1, partitions=8)
+    time.sleep(SETTLE_S)
+
+
+def request_rate(broker: Broker, size: Size, connections: int, depth: int) -> Measured:
+    """One-record Produce requests answered in a second, ``depth`` in flight on each connection."""
+    flags = {"connections": connections, "depth": depth, "seconds": size.seconds}
+    partitions = min(connections, 8)
+    done = load.raw("produce", broker.bootstrap, topic="requests-0", partitions=partitions, **flags)
+    return {"rate": done["requests_per_s"]}
+
+
+def latency(broker: Broker, size: Size) -> Measured:
+    """Latency of one-record Produce requests with acks=all, one each 200 us, over ten connections."""
+    flags = {"connections": 10, "rate": 5_000, "seconds": size.seconds}
+    done = load.raw("latency", broker.bootstrap, topic="latency-0", **flags)
+    return {"p50": done["p50_us"] / 1e3, "p99": done["p99_us"] / 1e3}
+
+
+def prepare_fetch(broker: Broker, size: Size) -> None:
+    """A topic of 1 KiB records, one GiB of them in full size, written by the Java producer."""
+    load.raw("create", broker.bootstrap, topic="fetch", count=1)
+    load.produce_with_java(broker.bootstrap, "fetch-0", size.records // 2, 1024)
+
+
+def fetch_cpu(broker: Broker, size: Size) -> Measured:
+    """Broker CPU for each GiB that a raw consumer fetches from the page cache, seconds."""
+    before_s = cpu_s(broker.pid)
+    done = load.raw("fetch", broker.bootstrap, topic="fetch-0", gib=size.gib_fetched)
+    return {"cpu": (cpu_s(broker.pid) - before_s) / done["gib"]}
+
+
+def cold_start(broker: Broker, _size: Size) -> Measured:
+    """From the spawn of the process to its first Metadata answer, seconds."""
+    return {"time": broker.start_s}
+
+
+def memory(broker: Broker, size: Size) -> Measured:
+    """Anonymous memory after the start, and after producing and fetching, MiB."""
+    time.sleep(SETTLE_S)
+    idle_bytes = anonymous_bytes(broker.pid)
+    prepare_fetch(broker, size)
+    load.raw("fetch", broker.bootstrap, topic="fetch-0", gib=size.gib_fetched)
+    return {"idle": idle_bytes / MIB, "loaded": anonymous_bytes(broker.pid) / MIB}
+
+
+def create_rate(broker: Broker, size: Size) -> Measured:
+    """CreateTopics requests answered in a second, one after the other."""
+    done = load.raw("create", broker.bootstrap, topic="create", count=size.topics_created)
+    load.raw("delete", broker.bootstrap, topic="create", count=size.topics_created)
+    return {"rate": done["creates_per_s"]}
+
+
+def prepare_metadata(broker: Broker, size: Size) -> None:
+    """As many topics of 100 partitions as the size says."""
+    load.raw("create", broker.bootstrap, topic="wide", count=size.metadata_topics, partitions=100)
+    time.sleep(SETTLE_S)
+
+
+def metadata_time(broker: Broker, size: Size) -> Measured:
+    """Time of a Metadata request for all topics, milliseconds."""
+    return {"time": load.raw("metadata", broker.bootstrap, count=size.metadata_requests)["median_us"] / 1e3}
+
+
+def _produce(name: str, text: str, record_bytes: int, *properties: str) -> Measure:
+    def run(broker: Broker, size: Size) -> Measured:
+        return produce_cpu(broker, size, record_bytes, *properties)
+
+    return Measure(name, run, {"cpu": Metric(f"broker CPU per record, {text}", "µs", 0.5)})
+
+
+def _requests(connections: int, depth: int) -> Measure:
+    run = functools.partial(request_rate, connections=connections, depth=depth)
+    text = f"one-record produce requests, {connections} connection{'s' if connections > 1 else ''}"
+    metrics = {"rate": Metric(f"{text}, {depth} in flight on each", "/s", 3.0, more_is_better=True)}
+    prepare = functools.partial(prepare_topic, topic="requests")
+    return Measure(f"requests-{connections}", run, metrics, prepare)
+
+
+MEASURES = (
+    _produce("produce-100b", "100 B in 64 KiB batches", 100),
+    _produce("produce-1kib", "1 KiB, acks=all", 1024, "acks=all"),
+    _produce("produce-lz4", "1 KiB, acks=all, lz4", 1024, "acks=all", "compression.type=lz4"),
+    _requests(1, 64),
+    _requests(50, 16),
+    Measure("fetch", fetch_cpu, {"cpu": Metric("broker CPU per GiB fetched", "s", 1.0)}, prepare_fetch),
+    Measure(
+        "latency",
+        latency,
+        {
+            "p50": Metric("latency p50 at 5,000 records/s", "ms", 1.0),
+            "p99": Metric("latency p99 at 5,000 records/s", "ms", 1.0),
+        },
+        functools.partial(prepare_topic, topic="latency"),
+    ),
+    Measure(
+        "start",
+        cold_start,
+        {"time": Metric("cold start to the first Metadata answer", "s", 0.3)},
+        fresh_broker_each_round=True,
+    ),
+    Measure(
+        "memory",
+        memory,
+        {
+            "idle": Metric("anonymous memory, idle", "MiB", 0.2),
+            "loaded": Metric("anonymous memory, loaded", "MiB", 0.2),
+        },
+        fresh_broker_each_round=True,
+    ),
+    Measure(
+        "create",
+        create_rate,
+        {"rate": Metric("CreateTopics one after the other", "/s", 5.0, more_is_better=True)},
+    ),
+    Measure(
+        "metadata",
+        metadata_time,
+        {"time": Metric("Metadata of 10,000 partitions", "ms", 1.0)},
+        prepare_metadata,
+    ),
+)

@@ -1,0 +1,128 @@
+"""Measure Apache Kafka and Barnabas in turns: ``python bench/run.py [--quick] [--only NAME] [--rounds N]``."""
+
+import argparse
+import contextlib
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from interop.brokers import Broker  # noqa: E402
+from interop.targets import START  # noqa: E402
+
+from bench.measures import FULL, MEASURES, QUICK, Measure, Measured, Size  # noqa: E402
+from bench.report import Result, document, machine, table  # noqa: E402
+
+DOCUMENT = ROOT / "docs" / "benchmarks.md"
+
+
+@dataclass
+class Contestant:
+    """One side of the comparison and what its rounds have given."""
+
+    label: str
+    start: Callable[[Path], Broker]
+    rounds: list[Measured] = field(default_factory=list)
+    broker: Broker | None = None
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[Broker]:
+        """A broker of this kind on an empty directory."""
+        home = Path(tempfile.mkdtemp(prefix=f"bench-{self.label}-"))
+        try:
+            broker = self.start(home)
+            try:
+                yield broker
+            finally:
+                broker.stop()
+        finally:
+            shutil.rmtree(home)
+
+
+def compare(measure: Measure, contestants: Sequence[Contestant], size: Size, rounds: int) -> list[Result]:
+    """Warm up, then let the contestants take turns; gives the results of the measure's metrics."""
+    with contextlib.ExitStack() as stack:
+        if not measure.fresh_broker_each_round:
+            for contestant in contestants:
+                contestant.broker = stack.enter_context(contestant.running())
+                measure.prepare(contestant.broker, size)
+                show(measure, contestant, "warm-up", once(measure, contestant, size))
+        for number in range(rounds):
+            for contestant in turns(contestants, number):
+                contestant.rounds.append(once(measure, contestant, size))
+                show(measure, contestant, f"round {number + 1}/{rounds}", contestant.rounds[-1])
+    kafka, barnabas = contestants
+    return [
+        Result(metric, [each[name] for each in kafka.rounds], [each[name] for each in barnabas.rounds])
+        for name, metric in measure.metrics.items()
+    ]
+
+
+def turns(contestants: Sequence[Contestant], number: int) -> Sequence[Contestant]:
+    """Who goes first alternates, so that neither always finds the machine as the other left it."""
+    return contestants if number % 2 == 0 else contestants[::-1]
+
+
+def once(measure: Measure, contestant: Contestant, size: Size) -> Measured:
+    """One round of one contestant."""
+    if contestant.broker is not None:
+        return measure.run(contestant.broker, size)
+    with contestant.running() as broker:
+        measure.prepare(broker, size)
+        return measure.run(broker, size)
+
+
+def show(measure: Measure, contestant: Contestant, what: str, measured: Measured) -> None:
+    """One line of progress."""
+    values = "  ".join(
+        f"{name} {value:,.3f} {measure.metrics[name].unit}" for name, value in measured.items()
+    )
+    print(f"{measure.name:14} {what:10} {contestant.label:12} {values}", flush=True)
+
+
+def arguments() -> argparse.Namespace:
+    names = [measure.name for measure in MEASURES]
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--quick", action="store_true", help="a smoke run: small loads, one round, no document"
+    )
+    parser.add_argument(
+        "--only", action="append", choices=names, help="this measure (repeatable), no document"
+    )
+    parser.add_argument("--rounds", type=int, help="default: 5, or 1 with --quick")
+    parser.add_argument(
+        "--against", choices=list(START), default="barnabas", help="what Kafka is compared with"
+    )
+    parser.add_argument("--output", type=Path, help=f"default: {DOCUMENT.relative_to(ROOT)} for a full run")
+    return parser.parse_args()
+
+
+def main() -> int:
+    options = arguments()
+    size = QUICK if options.quick else FULL
+    rounds = options.rounds or (1 if options.quick else 5)
+    chosen = [measure for measure in MEASURES if measure.name in (options.only or [measure.name])]
+    started_s = time.monotonic()
+    results: list[Result] = []
+    for measure in chosen:
+        contestants = [
+            Contestant("kafka", START["kafka"]),
+            Contestant(options.against, START[options.against]),
+        ]
+        results += compare(measure, contestants, size, rounds)
+    print(f"\n{table(results)}\n\n{time.monotonic() - started_s:.0f} s")
+    whole = not options.quick and not options.only and options.against == "barnabas"
+    output = options.output or (DOCUMENT if whole else None)
+    if output:
+        output.write_text(document(results, rounds, machine()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,124 @@
+"""The benchmark harness: what it reads from Linux, how it takes turns, what it prints; one quick measure for real."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from bench import load
+from bench.measures import MEASURES, QUICK, Measure, Metric
+from bench.process import anonymous_bytes, cpu_s, parse_anonymous_bytes, parse_cpu_ticks
+from bench.report import Result, document, table
+from bench.run import Contestant, compare, turns
+from interop.brokers import Broker
+from interop.targets import RUNNING
+
+SLOWER = Metric("time of a thing", "ms", 0.5)
+FASTER = Metric("things done", "/s", 3.0, more_is_better=True)
+
+
+def test_cpu_time_is_read_behind_a_name_with_parentheses() -> None:
+    stat = "42 (a (bad) name) S 1 42 42 0 -1 4194304 100 0 0 0 17 25 3 4 20 0 9 0 100 200 300"
+    assert parse_cpu_ticks(stat) == 17 + 25
+
+
+def test_cpu_time_of_a_process_grows_as_it_works() -> None:
+    before_s = cpu_s(os.getpid())
+    while cpu_s(os.getpid()) - before_s < 0.02:
+        sum(range(10_000))
+    assert cpu_s(os.getpid()) > before_s
+
+
+def test_anonymous_memory_is_read_in_bytes() -> None:
+    assert parse_anonymous_bytes("Rss:  900 kB\nAnonymous:    12 kB\nLazyFree:  0 kB\n") == 12_288
+    assert anonymous_bytes(os.getpid()) > 1 << 20
+    with pytest.raises(ValueError, match="no Anonymous line"):
+        parse_anonymous_bytes("Rss:  900 kB\n")
+
+
+def test_the_ratio_is_of_the_medians() -> None:
+    assert Result(SLOWER, kafka=[1.0, 100.0, 4.0], barnabas=[2.0, 1.0, 50.0]).ratio == 0.5
+
+
+@pytest.mark.parametrize(
+    ("metric", "ratio", "reached"),
+    [(SLOWER, 0.5, True), (SLOWER, 0.51, False), (FASTER, 3.0, True), (FASTER, 2.9, False)],
+)
+def test_a_target_is_a_bound_in_the_metrics_direction(metric: Metric, ratio: float, reached: bool) -> None:
+    assert metric.reached(ratio) is reached
+
+
+def test_the_table_shows_medians_ranges_ratio_and_target() -> None:
+    printed = table([Result(SLOWER, [4.0, 2.0, 3.0], [1.5, 1.0, 2.0])])
+    assert printed.splitlines()[-1] == (
+        "| time of a thing | ms | 3 (2-4) | 1.5 (1-2) | **0.50** | ≤ 0.5 | yes |"
+    )
+
+
+def test_the_document_says_how_many_rounds_and_where() -> None:
+    text = document([Result(FASTER, [1_000.0], [5_000.0])], 5, {"kernel": "Linux 6"})
+    assert "come 5\nrounds" in text
+    assert "- kernel: Linux 6" in text
+    assert "| things done | /s | 1,000 | 5,000 | **5.00** | ≥ 3 | yes |" in text
+
+
+def test_the_order_of_turns_alternates() -> None:
+    first, second = contestants(lambda home: pytest.fail(f"started on {home}"))
+    assert turns([first, second], 0) == [first, second]
+    assert turns([first, second], 1) == [second, first]
+
+
+def contestants(start: Callable[[Path], Broker]) -> list[Contestant]:
+    return [Contestant("kafka", start), Contestant("barnabas", start)]
+
+
+class FakeBroker:
+    """Counts what is done to it."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.is_running = True
+
+    def stop(self) -> None:
+        self.is_running = False
+
+
+@pytest.mark.parametrize(("fresh", "started"), [(False, 2), (True, 6)])
+def test_brokers_live_for_a_measure_or_for_a_round(fresh: bool, started: int) -> None:
+    brokers: list[FakeBroker] = []
+
+    def start(home: Path) -> FakeBroker:
+        brokers.append(FakeBroker(home))
+        return brokers[-1]
+
+    measure = Measure(
+        "homes",
+        lambda broker, _size: {"value": float(broker.is_running)},
+        {"value": SLOWER},
+        fresh_broker_each_round=fresh,
+    )
+    (result,) = compare(measure, contestants(start), QUICK, rounds=3)
+    assert (result.kafka, result.barnabas) == ([1.0] * 3, [1.0] * 3)
+    assert len(brokers) == started
+    assert not any(broker.is_running or broker.home.exists() for broker in brokers)
+
+
+@pytest.fixture(scope="module")
+def loaded(target: str) -> Iterator[Broker]:
+    """A broker of its own: the load would be in the way of other tests."""
+    with RUNNING[target]() as running:
+        yield running
+
+
+@pytest.mark.parametrize("name", ["requests-50", "latency", "fetch", "create", "metadata"])
+def test_a_raw_load_measures_a_broker(loaded: Broker, name: str) -> None:
+    measure = next(each for each in MEASURES if each.name == name)
+    measure.prepare(loaded, QUICK)
+    measured = measure.run(loaded, QUICK)
+    assert set(measured) == set(measure.metrics)
+    assert all(value > 0 for value in measured.values())
+
+
+def test_a_raw_load_tells_a_refusal(loaded: Broker) -> None:
+    with pytest.raises(load.LoadFailed, match="Produce answered error 3"):
+        load.raw("produce", loaded.bootstrap, topic="no-such-topic", seconds=0.1)
