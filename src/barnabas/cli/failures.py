@@ -83,7 +83,8 @@ def report(error: Exception, *, as_json: bool) -> int:
 def judge(error: Exception) -> tuple[int, str, str]:
     """Exit code, a name for the kind of error, and what to try next."""
     if isinstance(error, Failure):
-        return error.exit_code, "FAILED", error.hint
+        kind = "WRONG_USE" if error.exit_code == WRONG_USE_OR_UNREACHABLE else "FAILED"
+        return error.exit_code, kind, error.hint
     if is_kafka_error(error):
         name: str = error.code.name  # type: ignore[attr-defined]  # a KafkaError; not imported for speed
         return (NOT_FOUND if name in _NOT_FOUND_CODES else FAILED), name, _HINTS.get(name, "")
@@ -91,7 +92,9 @@ def judge(error: Exception) -> tuple[int, str, str]:
         return WRONG_USE_OR_UNREACHABLE, "UNREACHABLE", _HINT_UNREACHABLE
     if isinstance(error, FileNotFoundError):
         return NOT_FOUND, "FILE_NOT_FOUND", ""
-    return (WRONG_USE_OR_UNREACHABLE if isinstance(error, ValueError) else FAILED), type(error).__name__, ""
+    if isinstance(error, ValueError):
+        return WRONG_USE_OR_UNREACHABLE, "WRONG_USE", ""
+    return FAILED, "FAILED", ""
 
 
 def is_kafka_error(error: Exception) -> bool:
