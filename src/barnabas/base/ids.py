@@ -1,7 +1,7 @@
 """Identifiers that many rooms share: 128-bit Kafka ids and topic partitions."""
 
 import base64
-import binascii
+import re
 from typing import NamedTuple
 
 #: Kafka's "no id": sixteen zero bytes.
@@ -9,6 +9,8 @@ ZERO_UUID = bytes(16)
 
 #: The id of the metadata topic in Apache Kafka; never given to a topic (`Uuid.METADATA_TOPIC_ID`).
 METADATA_TOPIC_UUID = bytes(15) + b"\x01"
+
+_PRINTED_UUID = re.compile(r"[A-Za-z0-9_-]{22}")
 
 
 def uuid_to_text(uuid: bytes) -> str:
@@ -22,14 +24,10 @@ def uuid_from_text(text: str) -> bytes:
 
     :raises ValueError: When `text` is not a printed id.
     """
-    try:
-        uuid = base64.b64decode(text + "==", altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
-        uuid = b""
-    if len(uuid) != 16:
+    if not _PRINTED_UUID.fullmatch(text):
         message = f"'{text}' is not a Kafka id: 22 characters of URL-safe base64 are expected"
         raise ValueError(message)
-    return uuid
+    return base64.urlsafe_b64decode(text + "==")
 
 
 class TopicPartition(NamedTuple):
