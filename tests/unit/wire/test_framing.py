@@ -1,0 +1,115 @@
+import struct
+import tracemalloc
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from barnabas.wire.framing import FIRST_ALLOCATION_BYTES, BadFrame, FrameReader
+
+FRAME_BYTES_MAX = 100_000
+
+
+def framed(*bodies: bytes) -> bytes:
+    return b"".join(struct.pack(">i", len(body)) + body for body in bodies)
+
+
+def feed(reader: FrameReader, data: bytes, most_bytes: int) -> list[bytes]:
+    """Hand over `data` as a transport does: never more than the buffer takes, nor than `most_bytes`."""
+    frames = []
+    position = 0
+    while position < len(data):
+        buffer = reader.buffer()
+        assert len(buffer) > 0
+        size = min(len(buffer), most_bytes, len(data) - position)
+        buffer[:size] = data[position : position + size]
+        frames += [bytes(frame) for frame in reader.received(size)]
+        position += size
+    return frames
+
+
+def reader_with(scratch_bytes: int, frame_bytes_max: int = FRAME_BYTES_MAX) -> FrameReader:
+    return FrameReader(memoryview(bytearray(scratch_bytes)), frame_bytes_max)
+
+
+BODIES = st.lists(st.one_of(st.binary(max_size=40), st.integers(0, 700).map(lambda n: bytes([n % 251]) * n)))
+
+
+@given(bodies=BODIES, scratch_bytes=st.integers(4, 600), cuts=st.lists(st.integers(1, 500), min_size=1))
+def test_a_stream_cut_anywhere_gives_the_same_frames(
+    bodies: list[bytes], scratch_bytes: int, cuts: list[int]
+) -> None:
+    reader = reader_with(scratch_bytes)
+    stream = framed(*bodies)
+    found: list[bytes] = []
+    position = turn = 0
+    while position < len(stream):
+        size = cuts[turn % len(cuts)]
+        found += feed(reader, stream[position : position + size], size)
+        position, turn = position + size, turn + 1
+    assert found == bodies
+
+
+@pytest.mark.parametrize("most_bytes", [1, 2, 3, 4, 5, 1000])
+def test_a_size_that_arrives_byte_by_byte_is_put_together(most_bytes: int) -> None:
+    bodies = [b"", b"a", b"bc" * 70, b"", b"d" * 300]
+    assert feed(reader_with(64), framed(*bodies), most_bytes) == bodies
+
+
+def test_a_frame_far_larger_than_the_first_allocation_is_received_whole() -> None:
+    body = bytes(range(256)) * (3 * FIRST_ALLOCATION_BYTES // 256)
+    reader = reader_with(4096, 1 << 30)
+    assert feed(reader, framed(b"before", body, b"after"), 60_000) == [b"before", body, b"after"]
+
+
+def test_connections_that_share_a_scratch_do_not_mix_their_beginnings() -> None:
+    scratch = memoryview(bytearray(64))
+    one, two = FrameReader(scratch, 1000), FrameReader(scratch, 1000)
+    first, second = framed(b"1" * 30), framed(b"2" * 40)
+    found: dict[int, list[bytes]] = {1: [], 2: []}
+    for at in range(44):
+        found[1] += feed(one, first[at : at + 1], 1)
+        found[2] += feed(two, second[at : at + 1], 1)
+    assert found == {1: [b"1" * 30], 2: [b"2" * 40]}
+
+
+@pytest.mark.parametrize("size", [-1, -(2**31), FRAME_BYTES_MAX + 1, 2**31 - 1])
+def test_a_size_that_cannot_be_is_refused_with_its_value(size: int) -> None:
+    with pytest.raises(BadFrame, match=f"a frame of {size} bytes: 0 to {FRAME_BYTES_MAX} are accepted"):
+        feed(reader_with(64), struct.pack(">i", size), 64)
+
+
+@pytest.mark.parametrize("size", [0, FRAME_BYTES_MAX])
+def test_sizes_at_the_bounds_are_accepted(size: int) -> None:
+    assert feed(reader_with(64), framed(bytes(size)), 64) == [bytes(size)]
+
+
+def test_frames_before_a_bad_size_are_given_first() -> None:
+    reader = reader_with(64)
+    data = framed(b"good") + struct.pack(">i", -1)
+    reader.buffer()[: len(data)] = data
+    frames = reader.received(len(data))
+    assert bytes(next(frames)) == b"good"
+    with pytest.raises(BadFrame):
+        next(frames)
+
+
+def test_a_size_that_is_only_claimed_costs_little_memory() -> None:
+    reader = reader_with(4096, 1 << 30)
+    tracemalloc.start()
+    try:
+        feed(reader, struct.pack(">i", 1 << 30) + b"x" * 10, 4096)
+        claimed_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert claimed_bytes < 2 * FIRST_ALLOCATION_BYTES
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 6 * FIRST_ALLOCATION_BYTES))
+def test_memory_grows_with_what_has_arrived(arrived_bytes: int) -> None:
+    reader = reader_with(1 << 16, 1 << 30)
+    feed(reader, struct.pack(">i", 1 << 30) + bytes(arrived_bytes), 1 << 20)
+    assert reader._frame is not None
+    assert len(reader._frame) <= max(FIRST_ALLOCATION_BYTES, 4 * (arrived_bytes + 1))
+    assert len(reader.buffer()) > 0
