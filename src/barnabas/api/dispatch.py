@@ -107,22 +107,22 @@ class Dispatcher:
     async def answer(self, context: RequestContext, request: Message) -> list[Buffer] | None:
         """Handle a request; the buffers of its answer, size included, or None where none is wanted."""
         started_ns = self.statistics.started()
-        response = await self._handle(context, request)
-        parts = None if response is None else encode_response(context, response)
+        try:
+            response = await self._handle(context, request)
+            parts = None if response is None else encode_response(context, response)
+        except KafkaError as error:
+            self.statistics.failed(context.api.api_key)
+            parts = encode_response(context, context.api.refuse(request, error))
+        except Exception:
+            self.statistics.crashed(context.api.name, context.api_version)
+            parts = encode_response(context, context.api.refuse(request, UNEXPECTED))
         self.statistics.finished(context.api.api_key, started_ns)
         return parts
 
     async def _handle(self, context: RequestContext, request: Message) -> Message | EncodedResponse | None:
-        try:
-            if self.fault is not None and (injected := self.fault(context)):
-                return context.api.refuse(request, injected)
-            return await context.api.handle(context, request)  # type: ignore[no-any-return]
-        except KafkaError as error:
-            self.statistics.failed(context.api.api_key)
-            return context.api.refuse(request, error)
-        except Exception:
-            self.statistics.crashed(context.api.name, context.api_version)
-            return context.api.refuse(request, UNEXPECTED)
+        if self.fault is not None and (injected := self.fault(context)):
+            return context.api.refuse(request, injected)
+        return await context.api.handle(context, request)  # type: ignore[no-any-return]
 
 
 def read_header(frame: Buffer, apis: Mapping[int, ApiSpec]) -> RequestHeader:

@@ -186,11 +186,16 @@ RETRIABLE = frozenset(
 )
 
 
+#: Messages quote what a client sent, which may be longer than a string in an answer can be.
+MESSAGE_CHARACTERS_MAX = 1_000
+
+
 class KafkaError(Exception):
     """An expected failure, destined for the client. Never used for our own bugs: those assert."""
 
     def __init__(self, code: ErrorCode, message: str = "") -> None:
         assert code is not ErrorCode.NONE
+        message = message[:MESSAGE_CHARACTERS_MAX]
         super().__init__(f"{code.name}: {message}" if message else code.name)
         self.code = code
         self.message = message
