@@ -1,0 +1,149 @@
+"""Record batches as a producer might send them, sound or with a flaw."""
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from barnabas.wire.records.batch import (
+    BATCH_HEADER,
+    BATCH_HEADER_BYTES,
+    CONTROL_BIT,
+    LOG_APPEND_TIME_BIT,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    read_header,
+    seal,
+)
+from barnabas.wire.records.compression import Compression
+from barnabas.wire.records.record import Record, encode_batch
+from differential.identities import Identities
+from differential.symbols import Now
+
+HOUR_MS = 3_600_000
+
+
+def _header(**changes: Callable[[BatchHeader], int]) -> Callable[[bytearray], bytes]:
+    """A flaw in the header's fields, under a CRC that is right."""
+
+    def spoil(batch: bytearray) -> bytes:
+        header = read_header(batch)
+        wrong = header._replace(**{name: change(header) for name, change in changes.items()})
+        BATCH_HEADER.pack_into(batch, 0, *wrong)
+        if wrong.batch_length == header.batch_length:
+            seal(batch, 0)
+        return bytes(batch)
+
+    return spoil
+
+
+def _crc(batch: bytearray) -> bytes:
+    batch[-1] ^= 0xFF
+    return bytes(batch)
+
+
+def _spoiled_body(batch: bytearray) -> bytes:
+    batch[BATCH_HEADER_BYTES:] = bytes(len(batch) - BATCH_HEADER_BYTES)
+    seal(batch, 0)
+    return bytes(batch)
+
+
+def _shorter_body(batch: bytearray) -> bytes:
+    """The last record lacks its last byte; length and CRC fit what is there."""
+    shorter = batch[:-1]
+    struct.pack_into(">i", shorter, 8, len(shorter) - 12)
+    seal(shorter, 0)
+    return bytes(shorter)
+
+
+def _old_message(magic: int) -> bytes:
+    """A message of the formats before record batches (CRC left zero)."""
+    body = bytes([0, 0, 0, 0, magic, 0]) + (bytes(8) if magic else b"") + b"\xff\xff\xff\xff\x00\x00\x00\x01v"
+    return struct.pack(">qi", 0, len(body)) + body
+
+
+#: What can be wrong with a batch, by name.
+FLAWS: dict[str, Callable[[bytearray], bytes]] = {
+    "wrong crc": _crc,
+    "magic 0": lambda batch: _old_message(0),
+    "magic 1": lambda batch: _old_message(1),
+    "magic 3": _header(magic=lambda header: 3),
+    "magic -1": _header(magic=lambda header: -1),
+    "one record too many": _header(records_count=lambda header: header.records_count + 1),
+    "one record too few": _header(
+        records_count=lambda header: header.records_count - 1,
+        last_offset_delta=lambda header: header.last_offset_delta - 1,
+    ),
+    "count and delta too large": _header(
+        records_count=lambda header: header.records_count + 1,
+        last_offset_delta=lambda header: header.last_offset_delta + 1,
+    ),
+    "no records": _header(records_count=lambda header: 0, last_offset_delta=lambda header: -1),
+    "negative count": _header(records_count=lambda header: -1),
+    "delta too large": _header(last_offset_delta=lambda header: header.last_offset_delta + 1),
+    "negative delta": _header(last_offset_delta=lambda header: -1),
+    "length too large": _header(batch_length=lambda header: header.batch_length + 1),
+    "length too small": _header(batch_length=lambda header: header.batch_length - 1),
+    "length of a header": _header(batch_length=lambda header: BATCH_HEADER_BYTES - 12),
+    "length zero": _header(batch_length=lambda header: 0),
+    "length negative": _header(batch_length=lambda header: -1),
+    "base offset 5": _header(base_offset=lambda header: 5),
+    "base offset -1": _header(base_offset=lambda header: -1),
+    "leader epoch 7": _header(partition_leader_epoch=lambda header: 7),
+    "control": _header(attributes=lambda header: header.attributes | CONTROL_BIT),
+    "transactional": _header(attributes=lambda header: header.attributes | TRANSACTIONAL_BIT),
+    "append time": _header(attributes=lambda header: header.attributes | LOG_APPEND_TIME_BIT),
+    "delete horizon": _header(attributes=lambda header: header.attributes | 0x40),
+    "unused attribute": _header(attributes=lambda header: header.attributes | 0x80),
+    "codec 5": _header(attributes=lambda header: header.attributes & ~7 | 5),
+    "codec 7": _header(attributes=lambda header: header.attributes & ~7 | 7),
+    "says gzip": _header(attributes=lambda header: header.attributes & ~7 | 1),
+    "says zstd": _header(attributes=lambda header: header.attributes & ~7 | 4),
+    "wrong max timestamp": _header(max_timestamp=lambda header: header.max_timestamp + 7),
+    "no max timestamp": _header(max_timestamp=lambda header: -1),
+    "base timestamp -1": _header(base_timestamp=lambda header: -1),
+    "producer id -2": _header(producer_id=lambda header: -2),
+    "producer epoch -1": _header(producer_epoch=lambda header: -1),
+    "base sequence -1": _header(base_sequence=lambda header: -1),
+    "base sequence -2": _header(base_sequence=lambda header: -2),
+    "two batches": lambda batch: bytes(batch + batch),
+    "bytes behind": lambda batch: bytes(batch + b"\x00\x01"),
+    "half a batch behind": lambda batch: bytes(batch + batch[:40]),
+    "cut off": lambda batch: bytes(batch[:-1]),
+    "header only": lambda batch: bytes(batch[:BATCH_HEADER_BYTES]),
+    "half a header": lambda batch: bytes(batch[:30]),
+    "five bytes": lambda batch: bytes(batch[:5]),
+    "spoiled records": _spoiled_body,
+    "last record cut": _shorter_body,
+}
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One record batch; its producer id and sequence depend on the broker that gets it."""
+
+    #: (timestamp, key, value) of each record
+    records: tuple[tuple[int | Now, bytes | None, bytes | None], ...] = ((1000, b"k", b"v"),)
+    compression: Compression = Compression.NONE
+    producer: int | None = None  #: number of the producer id in this world
+    epoch: int = 0
+    sequence: int = 0  #: relative to what the producer should send next
+    flaw: str | None = None
+
+    def resolve(self, identities: Identities) -> Any:
+        records = [
+            Record(offset, stamp.resolve(identities) if isinstance(stamp, Now) else stamp, key, value)
+            for offset, (stamp, key, value) in enumerate(self.records)
+        ]
+        producer: dict[str, Any] = {}
+        if self.producer is not None:
+            key = (identities.place, self.producer)
+            sequence = max(-1, identities.next_sequences.get(key, 0) + self.sequence) & 0x7FFF_FFFF
+            identities.pending[key] = sequence + len(records)
+            producer = {
+                "producer_id": identities.producer_id(self.producer),
+                "producer_epoch": self.epoch,
+                "base_sequence": sequence,
+            }
+        batch = encode_batch(records, compression=self.compression, **producer)
+        return bytes(batch) if self.flaw is None else FLAWS[self.flaw](batch)

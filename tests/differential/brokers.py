@@ -1,0 +1,73 @@
+"""The two brokers, started with the same settings."""
+
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from barnabas import api
+from barnabas.api import registry
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.wire.schema import Versions
+from differential.sides import Side
+from differential.world import Pair
+from interop import candidate, reference
+
+SETTINGS = {
+    "node.id": "1",
+    "log.retention.ms": "-1",  # the records of the tests are from 1970
+    "max.incremental.fetch.session.cache.slots": "100000",
+    "offsets.topic.num.partitions": "1",
+    "transaction.state.log.num.partitions": "1",
+    "share.coordinator.state.topic.num.partitions": "1",
+}
+#: What the reference sets for itself and Barnabas would otherwise not have.
+SHARED = {
+    key: value
+    for key, value in reference.SERVER_PROPERTIES.items()
+    if key not in ("process.roles", "controller.listener.names", "listener.security.protocol.map")
+}
+
+
+@contextmanager
+def pair_of_brokers(home: Path) -> Iterator[Pair]:
+    """Both brokers, running in directories below `home`."""
+    with ExitStack() as stack:
+        kafka = reference.start(home / "kafka", SETTINGS)
+        stack.callback(kafka.stop)
+        barnabas = candidate.start(home / "barnabas", SHARED | SETTINGS)
+        stack.callback(barnabas.stop)
+        left, right = Side("kafka", kafka.bootstrap), Side("barnabas", barnabas.bootstrap)
+        stack.callback(left.disconnect)
+        stack.callback(right.disconnect)
+        wait_for_producer_ids(left)
+        yield Pair(left, right, served_by_both(left))
+
+
+def wait_for_producer_ids(kafka: Side) -> None:
+    """Kafka has none to give for a moment after its start."""
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+    deadline_s = time.monotonic() + 10
+    while True:
+        answer = kafka.exchange(request, InitProducerIdResponse, 4).body
+        assert isinstance(answer, InitProducerIdResponse)
+        if answer.error_code == ErrorCode.NONE:
+            return
+        assert time.monotonic() < deadline_s, answer
+        time.sleep(0.05)
+
+
+def served_by_both(kafka: Side) -> dict[int, registry.ApiSpec]:
+    """What Barnabas serves, in the versions that Kafka says it serves too."""
+    answer = kafka.exchange(ApiVersionsRequest(), ApiVersionsResponse, 0).body
+    assert isinstance(answer, ApiVersionsResponse)
+    kafkas = {each.api_key: each for each in answer.api_keys}
+    specs = {}
+    for api_key, spec in registry.build(api).items():
+        first = max(spec.versions.first, kafkas[api_key].min_version)
+        last = min(spec.versions.last, kafkas[api_key].max_version)
+        specs[api_key] = replace(spec, versions=Versions(first, last))
+    return specs

@@ -1,0 +1,223 @@
+"""Two answers field by field, without what must differ between two brokers."""
+
+import re
+import struct
+import time
+from typing import Any, NamedTuple
+
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records.batch import BATCH_HEADER_BYTES, crc_matches, iterate_headers
+from barnabas.wire.records.record import decode_batch
+from barnabas.wire.schema import Field, Message, Struct
+from differential.identities import Identities
+from differential.sides import Answer
+
+#: Times this near to now are the broker's own; the tests send none such.
+NEAR_MS = 600_000
+
+#: Texts that each broker words for itself.
+TEXTS = {"error_message", "batch_index_error_message", "documentation"}
+TIMESTAMPS = {"log_append_time_ms", "timestamp", "last_timestamp"}
+TOPIC_NAMES = {"name", "topic", "topic_name", "resource_name"}
+
+#: Arrays in whose order Kafka has no system -> the field that tells their elements apart.
+KEYED = {
+    "ApiVersionsResponse.api_keys": "api_key",
+    "ApiVersionsResponse.supported_features": "name",
+    "ApiVersionsResponse.finalized_features": "name",
+    "CreateTopicsResponse.topics": "name",
+    "CreateTopicsResponse.topics.configs": "name",
+    "DescribeConfigsResponse.results.configs": "name",
+    "DescribeProducersResponse.topics.partitions.active_producers": "producer_id",
+    "ListOffsetsResponse.topics.partitions": "partition_index",
+}
+#: Arrays that only group: Kafka answers a topic once that is named twice, and leaves out one without partitions.
+GROUPS = {
+    "ListOffsetsResponse.topics": "name",
+}
+
+
+class Difference(NamedTuple):
+    """One field in which the answers differ; `path` has no indexes, `at` has them."""
+
+    api: str
+    version: int
+    path: str
+    at: str
+    kafka: Any
+    barnabas: Any
+
+    def __str__(self) -> str:
+        return f"{self.api} v{self.version} {self.at}: Kafka {self.kafka!r}, Barnabas {self.barnabas!r}"
+
+
+def compare(
+    api: str,
+    version: int,
+    kafka: Answer,
+    barnabas: Answer,
+    kafka_names: Identities,
+    barnabas_names: Identities,
+) -> list[Difference]:
+    """Every field that differs."""
+    if kafka.outcome != barnabas.outcome:
+        return [Difference(api, version, "outcome", "outcome", _outcome(kafka), _outcome(barnabas))]
+    if kafka.body is None or barnabas.body is None:
+        return []
+    left = flatten(kafka.body, version, kafka_names)
+    right = flatten(barnabas.body, version, barnabas_names)
+    return [
+        Difference(api, version, without_indexes(at), at, left.get(at, MISSING), right.get(at, MISSING))
+        for at in sorted(left.keys() | right.keys())
+        if left.get(at, MISSING) != right.get(at, MISSING) and _is_in_both(at, left, right)
+    ]
+
+
+def _is_in_both(at: str, left: dict[str, Any], right: dict[str, Any]) -> bool:
+    """Whether the elements around a field are in both answers: one that is missing differs once, as a whole."""
+    around = [at[: match.end()] for match in re.finditer(r"\]", at)]
+    return all((each in left) == (each in right) for each in around if each != at)
+
+
+def _outcome(answer: Answer) -> str:
+    if answer.body is None:
+        return answer.outcome
+    return f"{answer.outcome}: {brief(answer.body)}"
+
+
+def brief(value: Any) -> str:
+    """A message without the fields that say nothing."""
+    if isinstance(value, list):
+        return "[" + ", ".join(map(brief, value)) + "]"
+    if not isinstance(value, Struct):
+        return repr(value)
+    plain_one = type(value)()
+    told = [
+        f"{field.name}={brief(getattr(value, field.name))}"
+        for field in value.FIELDS
+        if getattr(value, field.name) != getattr(plain_one, field.name)
+    ]
+    return f"{type(value).__name__}({', '.join(told)})"
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "(nothing)"
+
+
+MISSING = _Missing()
+
+
+def without_indexes(at: str) -> str:
+    """ "topics[0].name" -> "topics.name"."""
+    return "".join(part.partition("]")[2] if "]" in part else part for part in at.split("["))
+
+
+def flatten(body: Message, version: int, names: Identities) -> dict[str, Any]:
+    """Each leaf of a message by its path, made plain."""
+    leaves: dict[str, Any] = {}
+    _flatten(body, version, names, "", type(body).__name__, leaves)
+    return leaves
+
+
+def _flatten(
+    owner: Struct, version: int, names: Identities, at: str, path: str, leaves: dict[str, Any]
+) -> None:
+    for field in owner.FIELDS:
+        if version not in field.versions:
+            continue
+        value = getattr(owner, field.name)
+        here, field_path = f"{at}{field.name}", f"{path}.{field.name}"
+        if field.is_array and isinstance(value, list):
+            _flatten_array(field, value, version, names, here, field_path, leaves)
+        else:
+            _leaf(field, value, version, names, here, field_path, leaves)
+
+
+def _flatten_array(
+    field: Field,
+    elements: list[Any],
+    version: int,
+    names: Identities,
+    at: str,
+    path: str,
+    leaves: dict[str, Any],
+) -> None:
+    key = KEYED.get(path) or GROUPS.get(path)
+    if key is None:
+        leaves[f"{at}.count"] = len(elements)
+    for index, each in enumerate(elements):
+        label = index if key is None else plain(key, getattr(each, key), names)
+        if path not in GROUPS:
+            while f"{at}[{label}]" in leaves:
+                label = f"{label} again"
+            leaves[f"{at}[{label}]"] = "given"
+        elif not any(
+            isinstance(getattr(each, name), list) and getattr(each, name) for name in each.__slots__
+        ):
+            continue
+        _leaf(field, each, version, names, f"{at}[{label}]", path, leaves)
+
+
+def _leaf(
+    field: Field, value: Any, version: int, names: Identities, at: str, path: str, leaves: dict[str, Any]
+) -> None:
+    if isinstance(value, Struct):
+        _flatten(value, version, names, f"{at}.", path, leaves)
+    elif field.kind == "records":
+        leaves |= {f"{at}{key}": each for key, each in plain_records(bytes(value or b""), names).items()}
+    else:
+        leaves[at] = plain(field.name, value, names)
+
+
+def plain(name: str, value: Any, names: Identities) -> Any:
+    """A value as both brokers should give it."""
+    if name in TEXTS:
+        return "a text" if value else value
+    if name in TIMESTAMPS:
+        return near_now(value)
+    if name in TOPIC_NAMES:
+        return names.plain_name(value)
+    if name == "topic_id":
+        return names.plain_topic_id(value)
+    if name == "producer_id":
+        return names.plain_producer_id(value)
+    if name == "session_id":
+        return names.plain_session_id(value)
+    if name in ("port", "cluster_id", "throttle_time_ms") and value not in (None, -1):
+        return f"some {name}"
+    return ErrorCode(value).name if name == "error_code" else value
+
+
+def near_now(timestamp_ms: int) -> int | str:
+    """Times that the broker has set are as good as equal."""
+    return "now" if abs(timestamp_ms - int(time.time() * 1000)) < NEAR_MS else timestamp_ms
+
+
+def plain_records(data: bytes, names: Identities) -> dict[str, Any]:
+    """What a fetched slice holds: its whole batches and how much of the next it has."""
+    leaves: dict[str, Any] = {"": len(data) if not data else "some bytes"}
+    position = 0
+    try:
+        for number, (position, header) in enumerate(iterate_headers(data)):
+            at = f"[{number}]"
+            for name, value in header._asdict().items():
+                leaves[f"{at}.{name}"] = _plain_header_field(name, value, names)
+            leaves[f"{at}.crc"] = crc_matches(data, position, header)
+            if header.compression:  # compressors of the same format pack differently
+                del leaves[f"{at}.batch_length"]
+            leaves[f"{at}.records"] = [
+                (record.offset, near_now(record.timestamp_ms), *record[2:])
+                for record in decode_batch(data, position, header)
+            ]
+            position += header.size_bytes
+    except (KafkaError, struct.error, IndexError) as error:
+        leaves["unreadable"] = type(error).__name__
+    leaves["behind"] = len(data) - position if len(data) - position < BATCH_HEADER_BYTES else "a header"
+    return leaves
+
+
+def _plain_header_field(name: str, value: int, names: Identities) -> Any:
+    if name in ("base_timestamp", "max_timestamp"):
+        return near_now(value)
+    return names.plain_producer_id(value) if name == "producer_id" else value

@@ -1,0 +1,108 @@
+"""What one broker calls the things that both brokers have: topic ids, producer ids, fetch sessions, names."""
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from barnabas.base.ids import ZERO_UUID
+from barnabas.wire.messages.create_topics import CreateTopicsResponse
+from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
+from barnabas.wire.messages.init_producer_id import InitProducerIdResponse
+from barnabas.wire.messages.metadata import MetadataResponse
+from barnabas.wire.messages.produce import ProduceRequest, ProduceResponse
+from barnabas.wire.schema import Message
+
+#: Stands for an id that the broker cannot know.
+UNKNOWN_TOPIC_ID = bytes.fromhex("00112233445546778899aabbccddeeff")
+UNKNOWN_PRODUCER_ID = 999_999_999
+UNKNOWN_SESSION_ID = 123_456
+
+Place = tuple[str, int]  #: topic name without the world's prefix, partition index
+
+
+@dataclass
+class Identities:
+    """One broker's side of a world. Both sides learn the same things in the same order."""
+
+    prefix: str
+    topic_ids: dict[str, list[bytes]] = field(default_factory=lambda: defaultdict(list))
+    producer_ids: list[int] = field(default_factory=list)
+    #: session id -> the epoch that its next fetch should carry, in the order of their making
+    sessions: dict[int, int] = field(default_factory=dict)
+    #: where a record batch that is being resolved will go
+    place: Place = ("", 0)
+    #: the sequence that a producer should send next
+    next_sequences: dict[tuple[Place, int], int] = field(default_factory=dict)
+    #: what a produce request that is under way would make of the sequences
+    pending: dict[tuple[Place, int], int] = field(default_factory=dict)
+
+    def topic_id(self, name: str, generation: int) -> bytes:
+        known = self.topic_ids.get(name, [])
+        return known[generation] if -len(known) <= generation < len(known) else UNKNOWN_TOPIC_ID
+
+    def producer_id(self, number: int) -> int:
+        return self.producer_ids[number] if number < len(self.producer_ids) else UNKNOWN_PRODUCER_ID
+
+    def session(self, number: int) -> tuple[int, int]:
+        """Id and next epoch of the session that is `number` back from the newest."""
+        known = list(self.sessions.items())
+        return known[-1 - number] if number < len(known) else (UNKNOWN_SESSION_ID, 1)
+
+    def plain_topic_id(self, topic_id: bytes) -> str:
+        """The id as both sides would write it."""
+        if topic_id == ZERO_UUID:
+            return "none"
+        for name, known in self.topic_ids.items():
+            if topic_id in known:
+                return f"id {known.index(topic_id)} of {name}"
+        return f"unknown {topic_id.hex()}" if topic_id == UNKNOWN_TOPIC_ID else "some id"
+
+    def plain_producer_id(self, producer_id: int) -> int | str:
+        if producer_id in self.producer_ids:
+            return f"producer {self.producer_ids.index(producer_id)}"
+        return producer_id
+
+    def plain_session_id(self, session_id: int) -> int | str:
+        if session_id in self.sessions:
+            return f"session {list(self.sessions).index(session_id)}"
+        return session_id
+
+    def plain_name(self, name: str | None) -> str | None:
+        """A topic's name without the world's prefix."""
+        return None if name is None else re.sub(f"^{self.prefix}", "", name)
+
+    def learn(self, request: Message, response: Message) -> None:
+        """Remember what an answer has named."""
+        if isinstance(response, CreateTopicsResponse | MetadataResponse):
+            for topic in response.topics:
+                self._learn_topic(topic.name, topic.topic_id)
+        elif isinstance(response, InitProducerIdResponse) and response.error_code == 0:
+            if response.producer_id not in self.producer_ids:
+                self.producer_ids.append(response.producer_id)
+        elif isinstance(response, FetchResponse) and isinstance(request, FetchRequest):
+            self._learn_session(request, response)
+        elif isinstance(response, ProduceResponse) and isinstance(request, ProduceRequest):
+            self._learn_sequences(response)
+
+    def _learn_topic(self, name: str | None, topic_id: bytes) -> None:
+        if name and topic_id != ZERO_UUID:
+            known = self.topic_ids[self.plain_name(name) or ""]
+            if topic_id not in known:
+                known.append(topic_id)
+
+    def _learn_session(self, request: FetchRequest, response: FetchResponse) -> None:
+        if response.session_id and not response.error_code:
+            epoch = request.session_epoch
+            self.sessions[response.session_id] = 1 if epoch <= 0 else epoch + 1
+
+    def _learn_sequences(self, response: ProduceResponse) -> None:
+        for topic in response.responses:
+            name = self.plain_name(topic.name) or self._name_of(topic.topic_id)
+            for partition in topic.partition_responses:
+                for (place, producer), sequence in self.pending.items():
+                    if place == (name, partition.index) and not partition.error_code:
+                        self.next_sequences[place, producer] = sequence
+        self.pending.clear()
+
+    def _name_of(self, topic_id: bytes) -> str:
+        return next((name for name, known in self.topic_ids.items() if topic_id in known), "")

@@ -1,0 +1,132 @@
+"""One broker and a raw connection to it: a request goes out, an answer, the end, or nothing comes back."""
+
+import itertools
+import socket
+import struct
+from dataclasses import dataclass, field
+
+from barnabas.wire.codec import encode, reader
+from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.wire.messages.produce import ProduceRequest
+from barnabas.wire.schema import Message
+
+ANSWER_TIMEOUT_S = 20.0
+CLIENT_ID = b"differential"
+
+_HEADER = struct.Struct(">hhih")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of a request."""
+
+    outcome: str  #: "answered", "closed", "nothing" (as acks=0 wants it) or "timed out"
+    body: Message | None = None
+
+
+@dataclass
+class Side:
+    """One of the two brokers. Its connection is made anew when the broker has closed it."""
+
+    name: str
+    bootstrap: str
+    _connection: socket.socket | None = None
+    _correlation_ids: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
+
+    def exchange(self, request: Message, response: type[Message], version: int) -> Answer:
+        """Send `request` and decode what comes back.
+
+        With acks=0 nothing should: whether the connection lives on is asked by a second request.
+        """
+        correlation_id = next(self._correlation_ids)
+        wants_no_answer = isinstance(request, ProduceRequest) and request.acks == 0
+        try:
+            self.send(frame(request, version, correlation_id))
+            if wants_no_answer:
+                return self._probe()
+            return Answer("answered", parse_answer(self.receive(), response, version, correlation_id))
+        except ConnectionClosed:
+            return Answer("closed")
+        except TimeoutError:
+            self.disconnect()
+            return Answer("timed out")
+
+    def exchange_bytes(self, sent: bytes) -> bytes | str:
+        """Send bytes on a connection of their own; the frame that comes back, or what came instead."""
+        self.disconnect()
+        try:
+            self.send(sent)
+            return self.receive()
+        except ConnectionClosed:
+            return "closed"
+        except TimeoutError:
+            return "timed out"
+        finally:
+            self.disconnect()
+
+    def _probe(self) -> Answer:
+        correlation_id = next(self._correlation_ids)
+        self.send(frame(ApiVersionsRequest(), 0, correlation_id))
+        parse_answer(self.receive(), ApiVersionsResponse, 0, correlation_id)
+        return Answer("nothing")
+
+    def send(self, data: bytes) -> None:
+        if self._connection is None:
+            host, _, port = self.bootstrap.rpartition(":")
+            self._connection = socket.create_connection((host, int(port)), timeout=ANSWER_TIMEOUT_S)
+            self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            self._connection.sendall(data)
+        except ConnectionError as error:
+            self.disconnect()
+            raise ConnectionClosed from error
+
+    def receive(self) -> bytes:
+        """The next frame, without its size."""
+        (size_bytes,) = struct.unpack(">i", self._read(4))
+        return self._read(size_bytes)
+
+    def _read(self, size_bytes: int) -> bytes:
+        assert self._connection is not None
+        received = bytearray()
+        while len(received) < size_bytes:
+            try:
+                chunk = self._connection.recv(size_bytes - len(received))
+            except ConnectionError:
+                chunk = b""
+            if not chunk:
+                self.disconnect()
+                raise ConnectionClosed
+            received += chunk
+        return bytes(received)
+
+    def disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+class ConnectionClosed(Exception):
+    """The broker has closed the connection."""
+
+
+def frame(request: Message, version: int, correlation_id: int) -> bytes:
+    """Size, header and body of a request."""
+    header = _HEADER.pack(request.API_KEY, version, correlation_id, len(CLIENT_ID)) + CLIENT_ID
+    if version in request.FLEXIBLE:
+        header += b"\x00"
+    body = header + bytes(encode(request, version))
+    return struct.pack(">i", len(body)) + body
+
+
+def parse_answer(data: bytes, response: type[Message], version: int, correlation_id: int) -> Message:
+    """The answer's body; every byte of it must belong to the message."""
+    assert struct.unpack_from(">i", data)[0] == correlation_id, (response, data)
+    position = 4
+    if version in response.FLEXIBLE and response is not ApiVersionsResponse:
+        assert data[position] == 0, (response, data)
+        position += 1
+    body, end = reader(response, version)(data, position)
+    assert end == len(data), (response, version, data, end)
+    assert isinstance(body, response)
+    return body

@@ -1,0 +1,96 @@
+"""Values of a request that each broker knows by another name; they are resolved when the request is sent."""
+
+import time
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+from barnabas.wire.messages.produce import PartitionProduceData, TopicProduceData
+from barnabas.wire.schema import Struct
+from differential.identities import Identities
+
+#: One moment for the whole run, so that both brokers are sent the same times.
+RUN_MS = int(time.time() * 1000)
+
+
+@runtime_checkable
+class Symbol(Protocol):
+    """Something that one broker's identities turn into a value."""
+
+    def resolve(self, identities: Identities) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Name:
+    """A topic of this world."""
+
+    name: str
+
+    def resolve(self, identities: Identities) -> str:
+        return identities.prefix + self.name
+
+
+@dataclass(frozen=True)
+class TopicId:
+    """The id of a topic of this world: by default of its newest incarnation."""
+
+    name: str
+    generation: int = -1
+
+    def resolve(self, identities: Identities) -> bytes:
+        return identities.topic_id(self.name, self.generation)
+
+
+@dataclass(frozen=True)
+class Producer:
+    """The producer id that InitProducerId gave as the `number`th in this world."""
+
+    number: int
+
+    def resolve(self, identities: Identities) -> int:
+        return identities.producer_id(self.number)
+
+
+@dataclass(frozen=True)
+class Session:
+    """A fetch session, counted back from the newest."""
+
+    number: int = 0
+
+    def resolve(self, identities: Identities) -> int:
+        return identities.session(self.number)[0]
+
+
+@dataclass(frozen=True)
+class SessionEpoch:
+    """The epoch that the session expects, and a step beside it."""
+
+    number: int = 0
+    delta: int = 0
+
+    def resolve(self, identities: Identities) -> int:
+        return identities.session(self.number)[1] + self.delta
+
+
+@dataclass(frozen=True)
+class Now:
+    """A time relative to the start of the run."""
+
+    delta_ms: int
+
+    def resolve(self, identities: Identities) -> int:
+        return RUN_MS + self.delta_ms
+
+
+def resolve(value: Any, identities: Identities) -> Any:
+    """The same message with one broker's own values in the place of symbols."""
+    if isinstance(value, TopicProduceData):
+        given = value.name or value.topic_id
+        identities.place = (getattr(given, "name", str(given)), 0)
+    if isinstance(value, PartitionProduceData):
+        identities.place = (identities.place[0], value.index)
+    if isinstance(value, Struct):
+        fields = {field.name: resolve(getattr(value, field.name), identities) for field in value.FIELDS}
+        return type(value)(**fields)
+    if isinstance(value, list):
+        return [resolve(each, identities) for each in value]
+    return value.resolve(identities) if isinstance(value, Symbol) else value

@@ -1,0 +1,54 @@
+"""Any history of requests gets the same answers from both brokers, but for the listed differences."""
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from barnabas import api
+from barnabas.api import registry
+from differential.budget import EXAMPLES, IS_FIXED
+from differential.compare import brief
+from differential.sequences import Step, beginning, histories
+from differential.values import messages
+from differential.world import Pair, World
+
+APIS = registry.build(api)
+
+
+def budget(examples: int) -> settings:
+    """The fixed budget is always the same requests, so that it fails only for a change in the code."""
+    return settings(
+        max_examples=examples,
+        derandomize=IS_FIXED,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate, Phase.shrink],
+        suppress_health_check=list(HealthCheck),
+        print_blob=not IS_FIXED,
+    )
+
+
+def check(world: World, steps: list[Step]) -> None:
+    for request, version in steps:
+        differences = world.exchange(request, version)
+        assert not differences, "\n".join([*map(str, differences), f"request: {brief(request)}"])
+
+
+@settings(budget(EXAMPLES))
+@given(data=st.data())
+def test_any_history_is_answered_as_kafka_answers_it(pair: Pair, data: st.DataObject) -> None:
+    with pair.world() as world:
+        check(world, beginning() + data.draw(histories(list(pair.apis.values()))))
+
+
+@pytest.mark.parametrize("api_key", APIS, ids=[spec.name for spec in APIS.values()])
+@settings(budget(max(3, EXAMPLES // 10)))
+@given(data=st.data())
+def test_every_version_of_an_api_is_answered_as_kafka_answers_it(
+    pair: Pair, api_key: int, data: st.DataObject
+) -> None:
+    spec = pair.apis[api_key]
+    with pair.world() as world:
+        check(world, beginning())
+        for version in range(spec.versions.first, spec.versions.last + 1):
+            check(world, [(data.draw(messages(spec, version)), version)])

@@ -1,0 +1,179 @@
+"""What the fields of requests may hold: for each field good, bad and boundary values, drawn by hypothesis."""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from barnabas.api.registry import ApiSpec
+from barnabas.base.ids import ZERO_UUID
+from barnabas.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig
+from barnabas.wire.messages.fetch import FetchRequest
+from barnabas.wire.records.compression import Compression
+from barnabas.wire.schema import Field, Message, Struct
+from differential.batches import FLAWS, HOUR_MS, Batch
+from differential.identities import UNKNOWN_TOPIC_ID
+from differential.symbols import Name, Now, Producer, Session, SessionEpoch, TopicId
+
+INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1
+INT32_MIN, INT64_MIN = -(2**31), -(2**63)
+
+#: The topics of a world; the first ones are there from the start.
+NAMES = ("a", "b", "stamped", "compacted", "c.d", "c_d", "new")
+INVALID_NAMES = ("", ".", "..", "no spaces", "é", "x" * 250)
+TOPIC_NAMES = [Name(name) for name in NAMES for _ in range(3)] + [Name("missing"), *INVALID_NAMES]
+TOPIC_IDS = [TopicId(name) for name in NAMES] + [TopicId("a", 0), UNKNOWN_TOPIC_ID, ZERO_UUID]
+PARTITIONS = [0, 0, 0, 0, 1, 1, 2, -1, 5, INT32_MAX]
+OFFSETS = [0, 0, 1, 2, 3, 4, 5, 7, 10, -1, -2, INT64_MAX, INT64_MIN]
+EPOCHS = [-1, -1, -1, 0, 0, 1, -2, INT32_MAX]
+TIMES = [-1, -2, -3, -4, -5, -6, -7, 0, 999, 1000, 1001, 2000, 5000, INT64_MAX, Now(2 * HOUR_MS)]
+REPLICAS = [-1, -1, -1, -1, -2]
+LIMITS_BYTES = [1 << 20, 1 << 20, 1 << 20, 0, 1, 60, 100, 200, -1, INT32_MAX]
+
+#: Field name -> its values, in every message that does not say otherwise below.
+POOLS: dict[str, Sequence[Any]] = {
+    "name": TOPIC_NAMES,
+    "topic": TOPIC_NAMES,
+    "topic_name": TOPIC_NAMES,
+    "topic_names": TOPIC_NAMES,
+    "topic_id": TOPIC_IDS,
+    "partition": PARTITIONS,
+    "partitions": PARTITIONS,
+    "index": PARTITIONS,
+    "partition_index": PARTITIONS,
+    "partition_indexes": PARTITIONS,
+    "offset": OFFSETS,
+    "fetch_offset": OFFSETS,
+    "timestamp": TIMES,
+    "current_leader_epoch": EPOCHS,
+    "leader_epoch": EPOCHS,
+    "last_fetched_epoch": EPOCHS,
+    "replica_id": REPLICAS,
+    "replica_epoch": [-1],
+    "replica_directory_id": [ZERO_UUID],
+    "high_watermark": [INT64_MAX, 0, 3],
+    "log_start_offset": [-1, 0, 5],
+    "isolation_level": [0, 0, 1, 1, 2, -1],
+    "cluster_id": [None, "another"],
+    "rack_id": ["", "a-rack"],
+    "session_id": [0],  # set together with its epoch, below
+    "session_epoch": [-1],
+    "max_wait_ms": [0, 0, 1, 20, -1],
+    "min_bytes": [0, 1, 1, 50, -1],
+    "max_bytes": LIMITS_BYTES,
+    "partition_max_bytes": LIMITS_BYTES,
+    "acks": [-1, -1, -1, 1, 1, 0, 2, -2],
+    "timeout_ms": [10_000],
+    "transactional_id": [None, None, None, None, "", "tx"],
+    "client_software_name": ["client", "", "bad name", "-a", "a-", "a.b-c"],
+    "client_software_version": ["1.0", "", "1.0 beta", "x" * 300],
+    "num_partitions": [-1, 1, 1, 2, 3, 0, -2, 10_001, INT32_MAX],
+    "replication_factor": [-1, -1, 1, 1, 1, 0, -2, 2, 32_767],
+    "broker_ids": [1, 1, 1, 1, 0, -1, 2],
+    "count": [1, 2, 3, 4, 0, -1, 20_000, INT32_MAX],
+    "resource_type": [2, 2, 2, 4, 4, 0, 1, 3, 8, 16, 32, 127, -1],
+    "resource_name": [*TOPIC_NAMES, "1", "1", "2", "-1", "", "one"],
+    "configuration_keys": ["retention.ms", "cleanup.policy", "num.partitions", "no.such.key", ""],
+    "key": ["group", ""],
+    "coordinator_keys": ["group", ""],
+    "key_type": [3, 4, -1, 127],
+    "endpoint_type": [1, 1, 2, 0, 3, -1],
+    "response_partition_limit": [1, 2, 3, 1000, 0, -1, INT32_MAX],
+    "transaction_timeout_ms": [60_000, 0, -1, INT32_MAX],
+    "producer_id": [-1, -1, -1, Producer(0), 5, -2],
+    "producer_epoch": [-1, -1, -1, 0, 1, -2, 32_767],
+}
+
+CONFIGS = [
+    ("retention.ms", "1000"), ("retention.ms", "-2"), ("retention.ms", None), ("retention.ms", "soon"),
+    ("cleanup.policy", "compact"), ("cleanup.policy", "compact,delete"), ("cleanup.policy", "shred"),
+    ("cleanup.policy", ""), ("compression.type", "gzip"), ("compression.type", "uncompressed"),
+    ("compression.type", "brotli"), ("max.message.bytes", "150"), ("max.message.bytes", "-1"),
+    ("message.timestamp.type", "LogAppendTime"), ("message.timestamp.type", "logappendtime"),
+    ("message.timestamp.before.max.ms", "3600000"), ("segment.bytes", "10"), ("segment.bytes", "1048576"),
+    ("min.insync.replicas", "2"), ("min.insync.replicas", "0"), ("no.such.key", "1"), ("", ""),
+    ("unclean.leader.election.enable", "maybe"), ("follower.replication.throttled.replicas", "0:1,1:1"),
+    ("follower.replication.throttled.replicas", "x"), ("index.interval.bytes", " 100 "),
+    ("preallocate", "TRUE"), ("retention.bytes", "1.5"), ("delete.retention.ms", "9223372036854775808"),
+    ("remote.storage.enable", "true"), ("local.retention.ms", "-3"), ("flush.messages", "0"),
+]  # fmt: skip
+
+STAMPS = [1000, 1000, 1001, 2000, 5000, 999, 0, -1, -5, Now(-2 * HOUR_MS), Now(2 * HOUR_MS), INT64_MAX]
+
+
+def batches() -> SearchStrategy[Batch]:
+    """Mostly sound batches, of a producer in half of the cases."""
+    keys = st.sampled_from([b"k", b"", None])
+    values = st.sampled_from([b"v", b"", None, b"x" * 100])
+    records = st.lists(st.tuples(st.sampled_from(STAMPS), keys, values), min_size=1, max_size=3).map(tuple)
+    flaws = st.one_of(st.none(), st.none(), st.none(), st.sampled_from(sorted(FLAWS)))
+    return st.builds(
+        Batch,
+        records=records,
+        compression=st.sampled_from([Compression.NONE, Compression.NONE, *Compression]),
+        producer=st.sampled_from([None, None, 0, 0, 1, 9]),
+        epoch=st.sampled_from([0, 0, 0, 0, 1, 1, 2, -1]),
+        sequence=st.sampled_from([0, 0, 0, 0, -1, -2, -3, 1, 5, -10, INT32_MAX]),
+        flaw=flaws,
+    )
+
+
+@cache
+def messages(spec: ApiSpec, version: int) -> SearchStrategy[Message]:
+    """Requests of one API and version."""
+    built: SearchStrategy[Message] = structs(spec.request, version)
+    if spec.request is FetchRequest and version >= 7:
+        return st.builds(_in_session, built, st.sampled_from(SESSIONS))
+    return built
+
+
+#: Session and epoch go together; most fetches are full ones.
+SESSIONS: list[tuple[Any, Any]] = [
+    (0, -1), (0, -1), (0, -1), (0, 0), (0, 0), (Session(), SessionEpoch()), (Session(), SessionEpoch()),
+    (Session(1), SessionEpoch(1)), (Session(), SessionEpoch(0, 1)), (Session(), SessionEpoch(0, -1)),
+    (Session(), 0), (Session(), -1), (0, 1), (5, 1), (-1, 0), (Session(), INT32_MAX), (Session(), -2),
+]  # fmt: skip
+
+
+def _in_session(request: FetchRequest, session: tuple[Any, Any]) -> FetchRequest:
+    request.session_id, request.session_epoch = session
+    return request
+
+
+def structs(owner: type[Struct], version: int) -> SearchStrategy[Any]:
+    """Instances of a struct with the fields of a version."""
+    if owner is CreatableTopicConfig:
+        return st.sampled_from(CONFIGS).map(lambda pair: CreatableTopicConfig(*pair))
+    fields = {field.name: values(field, version) for field in owner.FIELDS if version in field.versions}
+    if owner is CreatableTopic:
+        rarely: SearchStrategy[Any] = st.booleans().flatmap(
+            lambda given: fields["assignments"] if given else st.just([])
+        )
+        fields["assignments"] = st.one_of(st.just([]), rarely)
+    return st.builds(owner, **fields)
+
+
+def values(field: Field, version: int) -> SearchStrategy[Any]:
+    """What one field may hold."""
+    single: SearchStrategy[Any]
+    if field.struct is not None:
+        single = structs(field.struct, version)
+    elif field.kind == "records":
+        single = batches()
+    elif field.kind == "bool":
+        single = st.booleans()
+    else:
+        single = st.sampled_from(POOLS[field.name])
+    drawn = st.lists(single, max_size=3) if field.is_array else single
+    if version not in field.nullable:
+        return drawn.map(_without_none(field))
+    return st.one_of(st.none(), drawn, drawn, drawn)
+
+
+def _without_none(field: Field) -> Callable[[Any], Any]:
+    def fill(value: Any) -> Any:
+        return "" if value is None and field.kind == "string" else value
+
+    return fill

@@ -1,0 +1,157 @@
+"""Both brokers, seen as one: each request goes to both, and what differs comes back."""
+
+import itertools
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from barnabas.api.registry import ApiSpec
+from barnabas.wire.messages.create_partitions import CreatePartitionsRequest
+from barnabas.wire.messages.create_topics import CreateTopicsRequest
+from barnabas.wire.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
+from barnabas.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from barnabas.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+from barnabas.wire.schema import Message
+from differential import listed, symbols
+from differential.compare import Difference, compare
+from differential.identities import Identities
+from differential.sides import Answer, Side
+
+#: Apache Kafka answers when its controller has decided; its broker follows a little later.
+SETTLE_TIMEOUT_S = 5.0
+SETTLE_INTERVAL_S = 0.002
+
+#: Topic name -> how many partitions it has.
+Topics = dict[str, int]
+
+CHANGES_TOPICS = (CreateTopicsRequest, DeleteTopicsRequest, CreatePartitionsRequest, MetadataRequest)
+
+
+@dataclass
+class Pair:
+    """Apache Kafka and Barnabas, each with a connection."""
+
+    kafka: Side
+    barnabas: Side
+    apis: dict[int, ApiSpec]
+    _numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
+
+    @contextmanager
+    def world(self) -> Iterator["World"]:
+        """Fresh topic names and ids; the topics are gone from both brokers afterwards."""
+        prefix = f"w{next(self._numbers)}-"
+        world = World(self, Identities(prefix), Identities(prefix))
+        try:
+            yield world
+        finally:
+            world.clean_up()
+
+
+@dataclass
+class World:
+    """The topics, producers and sessions of one test, as each broker knows them."""
+
+    pair: Pair
+    kafka_names: Identities
+    barnabas_names: Identities
+    touched: set[str] = field(default_factory=set)
+
+    def exchange(self, request: Message, version: int) -> list[Difference]:
+        """Send the request to both and give back where the answers, or the topics, differ.
+
+        What `listed` allows is left out.
+        """
+        return [each for each in self.compare(request, version) if listed.reason_for(each) is None]
+
+    def compare(self, request: Message, version: int) -> list[Difference]:
+        """Send the request to both; every difference, allowed or not."""
+        spec = self.pair.apis[request.API_KEY]
+        answers: list[Answer] = []
+        for side, names in self.sides():
+            sent = symbols.resolve(request, names)
+            answer = side.exchange(sent, spec.response, version)
+            if answer.body is not None:
+                names.learn(sent, answer.body)
+            answers.append(answer)
+            names.pending.clear()
+        differences = compare(
+            spec.name, version, answers[0], answers[1], self.kafka_names, self.barnabas_names
+        )
+        if isinstance(request, CHANGES_TOPICS) and self.names_in(request):
+            differences += self.settle(spec.name, version)
+        return differences
+
+    def names_in(self, request: Message) -> bool:
+        """Remember the topics that a request names; whether there are any."""
+        topics = getattr(request, "topics", None) or []
+        names = [topic.name for topic in topics] + list(getattr(request, "topic_names", []))
+        ids = [getattr(topic, "topic_id", b"") for topic in topics]
+        found = {each.name for each in names if isinstance(each, symbols.Name)}
+        found |= {each.name for each in ids if isinstance(each, symbols.TopicId)}
+        self.touched |= found
+        return bool(found)
+
+    def sides(self) -> list[tuple[Side, Identities]]:
+        return [(self.pair.kafka, self.kafka_names), (self.pair.barnabas, self.barnabas_names)]
+
+    def settle(self, api: str, version: int) -> list[Difference]:
+        """Wait until Kafka shows the topics that Barnabas has, and has them ready."""
+        wanted = self.topics(self.pair.barnabas, self.barnabas_names)
+        deadline_s = time.monotonic() + SETTLE_TIMEOUT_S
+        while (found := self._ready(wanted)) != wanted:
+            if time.monotonic() > deadline_s:
+                return [Difference(api, version, "topics afterwards", "topics afterwards", found, wanted)]
+            time.sleep(SETTLE_INTERVAL_S)
+        return []
+
+    def _ready(self, wanted: Topics) -> Topics | None:
+        found = self.topics(self.pair.kafka, self.kafka_names)
+        if found != wanted:
+            return found
+        request = ListOffsetsRequest(replica_id=-1)
+        for name in sorted(self.touched):
+            indexes = range(wanted.get(name, 1))
+            partitions = [ListOffsetsPartition(partition_index=index, timestamp=-2) for index in indexes]
+            topic = ListOffsetsTopic(name=self.kafka_names.prefix + name, partitions=partitions)
+            request.topics.append(topic)
+        answer = self.pair.kafka.exchange(request, ListOffsetsResponse, 3).body
+        assert isinstance(answer, ListOffsetsResponse)
+        for topic_answer in answer.topics:
+            there = self.kafka_names.plain_name(topic_answer.name) in wanted
+            if any((partition.error_code == 0) != there for partition in topic_answer.partitions):
+                return None
+        return found
+
+    def topics(self, side: Side, names: Identities) -> Topics:
+        """Which of the touched topics there are; their ids are learned."""
+        asked = [MetadataRequestTopic(name=names.prefix + name) for name in sorted(self.touched)]
+        request = MetadataRequest(topics=asked, allow_auto_topic_creation=False)
+        answer = side.exchange(request, MetadataResponse, 12).body
+        assert isinstance(answer, MetadataResponse)
+        names.learn(request, answer)
+        return {
+            names.plain_name(topic.name) or "": len(topic.partitions)
+            for topic in answer.topics
+            if not topic.error_code
+        }
+
+    def clean_up(self) -> None:
+        """Delete what is left on both sides."""
+        for side, names in self.sides():
+            left = [names.prefix + name for name in self.topics(side, names)]
+            request = DeleteTopicsRequest(topic_names=left, timeout_ms=10_000)
+            side.exchange(request, DeleteTopicsResponse, 5)
+        self.settle("DeleteTopics", 5)
