@@ -39,43 +39,56 @@ class Deleted:
 
 
 def decide_delete(image: Image, requested: Sequence[TopicToDelete]) -> Decision[list[Deleted]]:
-    """One answer for each topic; a topic asked for twice, by name or by id, is refused."""
-    outcomes: list[Deleted] = []
-    accepted: dict[bytes, Topic] = {}
-    seen: set[bytes] = set()
+    """One answer for each topic; one asked for twice, by name, by id or by both, is refused and stays."""
+    groups: dict[object, list[TopicToDelete]] = {}
     for asked in requested:
+        groups.setdefault(_subject(image, asked), []).append(asked)
+    outcomes: list[Deleted] = []
+    accepted: list[Topic] = []
+    for group in groups.values():
+        name = next((asked.name for asked in group if asked.name is not None), None)
+        topic_id = max(asked.topic_id for asked in group)  # any id is above that of none
         try:
-            topic = _find(image, asked)
-            if topic.topic_id in seen:
-                raise KafkaError(
-                    ErrorCode.INVALID_REQUEST, f"Topic '{topic.name}' is asked for more than once."
-                )
+            topic = _find(image, group)
         except KafkaError as error:
-            outcomes.append(Deleted(asked.name, asked.topic_id, error))
+            outcomes.append(Deleted(name, topic_id, error))
             continue
-        seen.add(topic.topic_id)
-        accepted[topic.topic_id] = topic
+        accepted.append(topic)
         outcomes.append(Deleted(topic.name, topic.topic_id))
-    changes = tuple(change for topic in accepted.values() for change in _changes(image, topic))
-    reads = {TOPICS.key(topic.name): image.topics.revision(topic.name) for topic in accepted.values()}
+    changes = tuple(change for topic in accepted for change in _changes(image, topic))
+    reads = {TOPICS.key(topic.name): image.topics.revision(topic.name) for topic in accepted}
     return Decision(outcomes, changes, reads)
 
 
-def _find(image: Image, asked: TopicToDelete) -> Topic:
-    if asked.name is None:
-        if asked.topic_id == ZERO_UUID:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "Neither a topic name nor a topic id is given.")
-        topic = image.topic_by_id(asked.topic_id)
-        if topic is None:
-            raise unknown_topic_id(uuid_to_text(asked.topic_id))
-        return topic
-    if asked.topic_id != ZERO_UUID:
-        raise KafkaError(
-            ErrorCode.INVALID_REQUEST, "Both a topic name and a topic id are given: one is enough."
-        )
-    topic = image.topics.get(asked.name)
+def _subject(image: Image, asked: TopicToDelete) -> object:
+    """What is the same for two ways to ask for one topic; a wish that means no topic is like no other."""
+    by_id = asked.topic_id != ZERO_UUID
+    if by_id == (asked.name is not None):
+        return object()
+    topic = image.topic_by_id(asked.topic_id) if by_id else image.topics.get(asked.name or "")
+    return asked if topic is None else topic.topic_id
+
+
+def _find(image: Image, group: Sequence[TopicToDelete]) -> Topic:
+    """The topic that all of `group` ask for; more than one of them is one too many."""
+    asked = group[0]
+    name, topic_id = asked.name, asked.topic_id
+    if len(group) > 1:
+        topic_name = name if name is not None else uuid_to_text(topic_id)
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Topic '{topic_name}' is asked for more than once.")
+    if name is None and topic_id == ZERO_UUID:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Neither a topic name nor a topic id is given.")
+    if name is not None and topic_id != ZERO_UUID:
+        message = "Both a topic name and a topic id are given: one is enough."
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    if name is None:
+        return _existing(image.topic_by_id(topic_id), unknown_topic_id(uuid_to_text(topic_id)))
+    return _existing(image.topics.get(name), unknown_topic(name))
+
+
+def _existing(topic: Topic | None, unknown: KafkaError) -> Topic:
     if topic is None:
-        raise unknown_topic(asked.name)
+        raise unknown
     return topic
 
 

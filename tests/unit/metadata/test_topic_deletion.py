@@ -1,0 +1,109 @@
+import pytest
+
+from barnabas.base.ids import ZERO_UUID, uuid_to_text
+from barnabas.metadata.image import Image
+from barnabas.metadata.topic_deletion import Deleted, TopicToDelete, decide_delete, decide_forget
+from barnabas.metadata.topics import DeletedTopic, PartitionState
+from barnabas.wire.errors import ErrorCode
+from support.images import cluster, new_topic, replayed, with_state, with_topics
+
+IMAGE = cluster(1, new_topic("a", 2, configs={"retention.ms": "5"}), new_topic("b"))
+A, B = IMAGE.topics["a"], IMAGE.topics["b"]
+
+
+@pytest.mark.parametrize("asked", [TopicToDelete("a"), TopicToDelete(None, A.topic_id)])
+def test_a_topic_is_deleted_by_name_or_by_id(asked: TopicToDelete) -> None:
+    decision = decide_delete(IMAGE, [asked])
+    assert decision.response == [Deleted("a", A.topic_id)]
+    assert decision.reads == {"topics/a": IMAGE.topics.revision("a")}
+    after = replayed(IMAGE, decision)
+    assert set(after.topics) == {"b"}
+    assert after.topic_by_id(A.topic_id) is None
+    assert dict(after.deleted_topics) == {A.topic_id.hex(): DeletedTopic("a", A.topic_id)}
+
+
+def test_a_deleted_topic_takes_its_configs_and_states_with_it() -> None:
+    image = with_state(IMAGE, A, 1, PartitionState(1, 4, (1,)))
+    image = with_state(image, B, 0, PartitionState(1, 2, (1,)))
+    after = replayed(image, decide_delete(image, [TopicToDelete("a")]))
+    assert dict(after.topic_configs) == {}
+    assert set(after.partition_states) == {f"{B.topic_id.hex()}/0"}
+
+
+def test_a_topic_made_anew_after_deletion_starts_afresh() -> None:
+    image = with_state(IMAGE, A, 0, PartitionState(-1, 9, ()))
+    image = replayed(image, decide_delete(image, [TopicToDelete("a")]))
+    image = with_topics(image, new_topic("a"))
+    assert image.partition(image.topics["a"], 0) == PartitionState(1, 0, (1,))
+
+
+@pytest.mark.parametrize(
+    ("asked", "code", "message"),
+    [
+        (TopicToDelete("gone"), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "'gone'"),
+        (TopicToDelete(""), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "''"),
+        (TopicToDelete(None, b"\x01" * 16), ErrorCode.UNKNOWN_TOPIC_ID, uuid_to_text(b"\x01" * 16)),
+        (TopicToDelete(None, ZERO_UUID), ErrorCode.INVALID_REQUEST, "Neither a topic name nor a topic id"),
+        (TopicToDelete("a", A.topic_id), ErrorCode.INVALID_REQUEST, "Both a topic name and a topic id"),
+    ],
+)
+def test_what_cannot_be_deleted_is_refused_for_itself(
+    asked: TopicToDelete, code: ErrorCode, message: str
+) -> None:
+    decision = decide_delete(IMAGE, [asked, TopicToDelete("b")])
+    refused, deleted = decision.response
+    assert (refused.name, refused.topic_id) == (asked.name, asked.topic_id)
+    assert refused.error is not None
+    assert refused.error.code is code
+    assert message in refused.error.message
+    assert deleted == Deleted("b", B.topic_id)
+    assert set(replayed(IMAGE, decision).topics) == {"a"}
+
+
+def test_nothing_asked_for_changes_nothing() -> None:
+    decision = decide_delete(IMAGE, [])
+    assert (decision.response, decision.changes, decision.reads) == ([], (), {})
+
+
+def test_forgotten_topics_leave_nothing_behind() -> None:
+    image = replayed(IMAGE, decide_delete(IMAGE, [TopicToDelete("a"), TopicToDelete("b")]))
+    after = replayed(image, decide_forget(image, [A.topic_id]))
+    assert set(after.deleted_topics) == {B.topic_id.hex()}
+    assert decide_forget(after, [A.topic_id]).changes == ()
+
+
+def test_deleting_everything_leaves_an_empty_cluster() -> None:
+    image = replayed(IMAGE, decide_delete(IMAGE, [TopicToDelete("a"), TopicToDelete("b")]))
+    image = replayed(image, decide_forget(image, [A.topic_id, B.topic_id]))
+    empty = cluster(1)
+    assert image == Image(revision=image.revision, cluster=image.cluster, brokers=image.brokers)
+    assert dict(image.brokers) == dict(empty.brokers)
+
+
+@pytest.mark.parametrize(
+    ("asked", "name", "topic_id"),
+    [
+        ([TopicToDelete("a"), TopicToDelete("a")], "a", ZERO_UUID),
+        ([TopicToDelete(None, A.topic_id)] * 3, None, A.topic_id),
+        ([TopicToDelete(None, A.topic_id), TopicToDelete("a")], "a", A.topic_id),
+        ([TopicToDelete("gone"), TopicToDelete("gone")], "gone", ZERO_UUID),
+    ],
+)
+def test_a_topic_asked_for_more_than_once_is_refused_once_and_stays(
+    asked: list[TopicToDelete], name: str | None, topic_id: bytes
+) -> None:
+    decision = decide_delete(IMAGE, [*asked, TopicToDelete("b")])
+    refused, deleted = decision.response
+    assert (refused.name, refused.topic_id) == (name, topic_id)
+    assert refused.error is not None
+    assert refused.error.code is ErrorCode.INVALID_REQUEST
+    assert "more than once" in refused.error.message
+    assert deleted == Deleted("b", B.topic_id)
+    assert set(replayed(IMAGE, decision).topics) == {"a"}
+
+
+def test_wishes_that_mean_no_topic_are_answered_each_for_itself() -> None:
+    neither, both = TopicToDelete(), TopicToDelete("a", A.topic_id)
+    outcomes = decide_delete(IMAGE, [neither, neither, both, both]).response
+    assert [outcome.error and outcome.error.code for outcome in outcomes] == [ErrorCode.INVALID_REQUEST] * 4
+    assert not any("more than once" in str(outcome.error) for outcome in outcomes)
