@@ -1,0 +1,45 @@
+from dataclasses import replace
+
+from barnabas.metadata.brokers import BROKERS, Broker, Endpoint, decide_register
+from barnabas.metadata.image import Image
+from barnabas.metadata.store import NEVER
+from support.images import broker, cluster, replayed
+
+
+def test_a_broker_that_comes_is_written_down() -> None:
+    joining = broker(4, rack="r1", log_dirs=(bytes(16),))
+    decision = decide_register(Image().brokers, joining)
+    assert decision.reads == {"brokers/4": NEVER}
+    image = replayed(Image(), decision)
+    assert dict(image.brokers) == {"4": joining}
+
+
+def test_a_broker_that_comes_back_unchanged_writes_nothing() -> None:
+    image = cluster(2)
+    assert decide_register(image.brokers, broker(2)).changes == ()
+
+
+def test_a_broker_that_comes_back_elsewhere_replaces_what_it_said() -> None:
+    image = cluster(2)
+    moved = replace(broker(2), endpoints=(Endpoint("PLAINTEXT", "new", 1),))
+    decision = decide_register(image.brokers, moved)
+    assert decision.reads == {"brokers/2": image.brokers.revision("2")}
+    after = replayed(image, decision)
+    assert after.brokers["2"] == moved
+    assert after.brokers["1"] == image.brokers["1"]
+
+
+def test_an_endpoint_is_found_by_its_listener() -> None:
+    two = Broker(1, (Endpoint("A", "a", 1), Endpoint("B", "b", 2)))
+    assert two.endpoint("B") == Endpoint("B", "b", 2)
+    assert two.endpoint("C") is None
+
+
+def test_a_broker_reads_back_from_the_store() -> None:
+    whole = Broker(
+        7, (Endpoint("A", "::1", 1), Endpoint("B", "b", 2)), "rack", (b"\xff" * 16, bytes(16)), True
+    )
+    for each in (whole, Broker(0, ())):
+        value = BROKERS.put("k", each).value
+        assert value is not None
+        assert BROKERS.decode(value) == each

@@ -1,0 +1,22 @@
+import pytest
+
+from barnabas.base.ids import uuid_to_text
+from barnabas.metadata.cluster import CLUSTER, KEY, decide_form
+from barnabas.metadata.image import Image
+from barnabas.metadata.store import NEVER
+from support.images import replayed
+
+RANDOM_ID = bytes(range(16))
+
+
+@pytest.mark.parametrize(
+    ("found_id", "expected"), [(None, uuid_to_text(RANDOM_ID)), ("as-kafka-wrote-it", "as-kafka-wrote-it")]
+)
+def test_a_cluster_is_formed_once(found_id: str | None, expected: str) -> None:
+    decision = decide_form(Image().cluster, RANDOM_ID, found_id)
+    assert decision.response == expected
+    assert decision.reads == {CLUSTER.key(KEY): NEVER}
+    image = replayed(Image(), decision)
+    assert image.cluster[KEY].cluster_id == expected
+    again = decide_form(image.cluster, bytes(16), "another")
+    assert (again.response, again.changes) == (expected, ())

@@ -1,0 +1,21 @@
+from barnabas.metadata.image import Image
+from barnabas.metadata.producer_ids import BLOCK_COUNT, KEY, PRODUCER_IDS, decide_allocate_block
+from barnabas.metadata.store import NEVER
+from support.images import replayed
+
+
+def test_blocks_follow_one_another_from_zero() -> None:
+    image, blocks = Image(), []
+    for _ in range(3):
+        decision = decide_allocate_block(image.producer_ids)
+        blocks.append(decision.response)
+        image = replayed(image, decision)
+    assert blocks == [range(1000), range(1000, 2000), range(2000, 3000)]
+    assert image.producer_ids[KEY] == 3 * BLOCK_COUNT
+
+
+def test_a_block_rests_on_the_last_one_so_that_nobody_else_has_taken_it() -> None:
+    first = decide_allocate_block(Image().producer_ids)
+    assert first.reads == {PRODUCER_IDS.key(KEY): NEVER}
+    image = replayed(Image(), first)
+    assert decide_allocate_block(image.producer_ids).reads == {PRODUCER_IDS.key(KEY): image.revision}

@@ -1,0 +1,234 @@
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.base.ids import METADATA_TOPIC_UUID, ZERO_UUID, uuid_to_text
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.image import Image
+from barnabas.metadata.store import NEVER
+from barnabas.metadata.topic_creation import (
+    DEFAULT,
+    PARTITIONS_PER_REQUEST_MAX,
+    Created,
+    NewTopic,
+    decide_create,
+    random_topic_id,
+    usable_brokers,
+)
+from barnabas.metadata.topics import Topic
+from barnabas.wire.errors import ErrorCode, KafkaError
+from support.images import RULES, by_hand, cluster, new_topic, replayed
+
+ONE = cluster(1)
+THREE = cluster(3)
+
+
+def create(
+    image: Image, *topics: NewTopic, validate_only: bool = False, **rules: Any
+) -> Decision[list[Created]]:
+    dice = random.Random(1)
+    return decide_create(image, topics, replace(RULES, **rules), dice, validate_only=validate_only)
+
+
+def refusal(image: Image, topic: NewTopic, **rules: Any) -> KafkaError:
+    """Why a single topic is refused."""
+    decision = create(image, topic, **rules)
+    assert decision.changes == ()
+    [outcome] = decision.response
+    assert outcome.topic is None
+    assert outcome.error is not None
+    return outcome.error
+
+
+def made(decision: Decision[list[Created]], name: str) -> Topic:
+    [outcome] = [outcome for outcome in decision.response if outcome.name == name]
+    assert outcome.error is None, outcome.error
+    assert outcome.topic is not None
+    return outcome.topic
+
+
+def test_a_topic_is_made_with_the_counts_asked_for() -> None:
+    topic = made(create(THREE, new_topic("t", 4, 2)), "t")
+    assert (topic.partition_count, topic.replication_factor) == (4, 2)
+    image = replayed(THREE, create(THREE, new_topic("t", 4, 2)))
+    assert image.topics["t"] == topic
+    assert image.topic_by_id(topic.topic_id) == topic
+
+
+def test_minus_one_stands_for_the_brokers_defaults() -> None:
+    decision = create(
+        THREE, NewTopic("t", DEFAULT, DEFAULT), partition_count_default=5, replication_factor_default=3
+    )
+    topic = made(decision, "t")
+    assert (topic.partition_count, topic.replication_factor) == (5, 3)
+
+
+def test_replicas_by_hand_are_taken_as_they_are() -> None:
+    topic = made(create(THREE, by_hand("t", [3, 1], [2, 3])), "t")
+    assert topic.assignments == ((3, 1), (2, 3))
+
+
+def test_overrides_are_stored_and_null_values_are_not() -> None:
+    decision = create(ONE, new_topic("t", configs={"retention.ms": "1", "segment.ms": None}))
+    assert decision.response[0].overrides == {"retention.ms": "1"}
+    assert dict(replayed(ONE, decision).topic_configs["t"]) == {"retention.ms": "1"}
+
+
+def test_a_topic_without_overrides_has_no_row_of_configs() -> None:
+    for configs in (None, {}, {"segment.ms": None}):
+        assert not replayed(ONE, create(ONE, new_topic("t", configs=configs))).topic_configs
+
+
+def test_the_decision_rests_on_there_being_no_such_topic() -> None:
+    assert create(ONE, new_topic("a"), new_topic("b")).reads == {"topics/a": NEVER, "topics/b": NEVER}
+
+
+COUNTS_BY_HAND = "A manual partition assignment excludes a"
+
+
+@pytest.mark.parametrize(
+    ("topic", "code", "message"),
+    [
+        (new_topic(""), "INVALID_TOPIC_EXCEPTION", "the empty string is not allowed"),
+        (new_topic("a/b"), "INVALID_TOPIC_EXCEPTION", "'a/b' has characters other than"),
+        (new_topic("x" * 250), "INVALID_TOPIC_EXCEPTION", "250 characters, at most 249"),
+        (new_topic("__cluster_metadata"), "INVALID_REQUEST", "__cluster_metadata is reserved"),
+        (new_topic("here"), "TOPIC_ALREADY_EXISTS", "Topic 'here' already exists"),
+        (new_topic("dotted_name"), "INVALID_TOPIC_EXCEPTION", "collides with topic 'dotted.name'"),
+        (new_topic("t", 0), "INVALID_PARTITIONS", "partition count is 0"),
+        (new_topic("t", -2), "INVALID_PARTITIONS", "partition count is -2"),
+        (new_topic("t", 1, 0), "INVALID_REPLICATION_FACTOR", "replication factor is 0"),
+        (new_topic("t", 1, -2), "INVALID_REPLICATION_FACTOR", "replication factor is -2"),
+        (new_topic("t", 1, 4), "INVALID_REPLICATION_FACTOR", "factor of 4 cannot be reached: 3 brokers"),
+        (new_topic("t", 10_001), "POLICY_VIOLATION", "10001 partitions are too many: at most 10000"),
+        (new_topic("t", 1, -1, assignments={0: [1]}), "INVALID_REQUEST", f"{COUNTS_BY_HAND} partition count: it is 1"),
+        (new_topic("t", -1, 1, assignments={0: [1]}), "INVALID_REQUEST", f"{COUNTS_BY_HAND} replication factor"),
+        (by_hand("t", [1], []), "INVALID_REPLICA_ASSIGNMENT", "an empty replica list"),
+        (by_hand("t", [1, 1]), "INVALID_REPLICA_ASSIGNMENT", "[1, 1] names a broker twice"),
+        (by_hand("t", [1, 8]), "INVALID_REPLICA_ASSIGNMENT", "broker 8, which is not registered"),
+        (by_hand("t", [1, 2], [3]), "INVALID_REPLICA_ASSIGNMENT", "[3] has 1 replicas where the other"),
+        (NewTopic("t", assignments={1: [1]}), "INVALID_REPLICA_ASSIGNMENT", "must be 0 to 0, not [1]"),
+        (NewTopic("t", assignments={0: [1], 2: [1]}), "INVALID_REPLICA_ASSIGNMENT", "0 to 1, not [0, 2]"),
+        (NewTopic("t", assignments={-1: [1], 0: [1]}), "INVALID_REPLICA_ASSIGNMENT", "not [-1, 0]"),
+    ],
+)  # fmt: skip
+def test_a_topic_that_cannot_be_is_refused_saying_why(topic: NewTopic, code: str, message: str) -> None:
+    image = cluster(3, new_topic("here"), new_topic("dotted.name"))
+    error = refusal(image, topic)
+    assert error.code.name == code
+    assert message in error.message
+
+
+def test_configs_are_checked_by_the_rules_given() -> None:
+    def check(name: str, overrides: Mapping[str, str | None]) -> None:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"{name}: {dict(overrides)}")
+
+    error = refusal(ONE, new_topic("t", configs={"a": "b"}), check_configs=check)
+    assert (error.code, error.message) == (ErrorCode.INVALID_CONFIG, "t: {'a': 'b'}")
+
+
+def test_a_default_replication_factor_that_cannot_be_reached_is_refused_too() -> None:
+    error = refusal(ONE, NewTopic("t"), replication_factor_default=3)
+    assert error.code is ErrorCode.INVALID_REPLICATION_FACTOR
+
+
+def test_with_no_broker_up_no_topic_is_made() -> None:
+    assert refusal(cluster(2, fenced=[1, 2]), new_topic("t")).code is ErrorCode.INVALID_REPLICATION_FACTOR
+
+
+def test_fenced_brokers_get_no_replicas() -> None:
+    image = cluster(3, fenced=[2])
+    assert usable_brokers(image) == [1, 3]
+    topic = made(create(image, new_topic("t", 6, 2)), "t")
+    assert {broker for replicas in topic.assignments for broker in replicas} == {1, 3}
+    assert refusal(image, by_hand("h", [2])).code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+
+
+def test_one_bad_topic_does_not_fail_its_neighbours() -> None:
+    decision = create(ONE, new_topic("good"), new_topic("bad", 0), new_topic("fine"))
+    assert [(o.name, o.error.code if o.error else None) for o in decision.response] == [
+        ("good", None),
+        ("bad", ErrorCode.INVALID_PARTITIONS),
+        ("fine", None),
+    ]
+    assert set(replayed(ONE, decision).topics) == {"good", "fine"}
+
+
+def test_a_name_asked_for_twice_is_refused_once_and_its_neighbours_are_made() -> None:
+    decision = create(ONE, new_topic("twice"), new_topic("once"), new_topic("twice", 3))
+    assert [outcome.name for outcome in decision.response] == ["twice", "once"]
+    error = decision.response[0].error
+    assert error is not None
+    assert error.code is ErrorCode.INVALID_REQUEST
+    assert set(replayed(ONE, decision).topics) == {"once"}
+
+
+def test_two_names_of_one_request_must_not_collide() -> None:
+    decision = create(ONE, new_topic("a.b"), new_topic("a_b"))
+    assert made(decision, "a.b")
+    error = decision.response[1].error
+    assert error is not None
+    assert error.code is ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert "'a.b'" in error.message
+
+
+def test_a_refused_topic_does_not_collide_with_what_follows() -> None:
+    assert made(create(ONE, new_topic("a.b", 0), new_topic("a_b")), "a_b")
+
+
+def test_a_request_makes_only_so_many_partitions() -> None:
+    most = PARTITIONS_PER_REQUEST_MAX
+    decision = create(ONE, new_topic("first", most - 1), new_topic("second", 2), new_topic("third", 1))
+    assert made(decision, "first").partition_count == most - 1
+    error = decision.response[1].error
+    assert error is not None
+    assert error.code is ErrorCode.POLICY_VIOLATION
+    assert made(decision, "third").partition_count == 1
+
+
+def test_validate_only_answers_the_same_and_changes_nothing() -> None:
+    asked = (new_topic("good", 2, configs={"a": "b"}), new_topic("bad", 0))
+    checked, done = create(ONE, *asked, validate_only=True), create(ONE, *asked)
+    assert (checked.changes, checked.reads) == ((), {})
+    assert done.changes
+    for one, other in zip(checked.response, done.response, strict=True):
+        assert (one.name, one.topic, one.overrides) == (other.name, other.topic, other.overrides)
+        assert (one.error is None) == (other.error is None)
+
+
+def test_no_topics_asked_for_is_no_error() -> None:
+    decision = create(ONE)
+    assert (decision.response, decision.changes) == ([], ())
+
+
+class Scripted(random.Random):
+    """Dice whose first bytes are chosen."""
+
+    def __init__(self, *firsts: bytes) -> None:
+        super().__init__(1)
+        self._firsts = list(firsts)
+
+    def randbytes(self, n: int) -> bytes:
+        return self._firsts.pop(0) if self._firsts and n == 6 else super().randbytes(n)
+
+
+@given(st.integers(0, 2**32))
+def test_topic_ids_are_never_reserved_and_never_look_like_options(seed: int) -> None:
+    topic_id = random_topic_id(random.Random(seed))
+    assert len(topic_id) == 16
+    assert topic_id not in (ZERO_UUID, METADATA_TOPIC_UUID)
+    assert not uuid_to_text(topic_id).startswith("-")
+
+
+def test_an_id_that_would_begin_with_a_dash_is_drawn_again() -> None:
+    topic_id = random_topic_id(Scripted(b"\xfb" * 6, b"\x01" * 6))
+    assert topic_id[:6] == b"\x01" * 6
+
+
+def test_the_same_dice_decide_the_same() -> None:
+    assert create(THREE, new_topic("t", 3, 2)) == create(THREE, new_topic("t", 3, 2))

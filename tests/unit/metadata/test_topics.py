@@ -1,0 +1,106 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.metadata.topics import (
+    DELETED_TOPICS,
+    NAME_LENGTH_MAX,
+    PARTITION_STATES,
+    TOPICS,
+    DeletedTopic,
+    PartitionState,
+    Topic,
+    check_name,
+    collision_key,
+    initial_state,
+    partition_key,
+    unknown_topic,
+    unknown_topic_id,
+)
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+TOPIC_ID = bytes(range(16))
+REPLICAS = st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=4, unique=True).map(tuple)
+
+
+@pytest.mark.parametrize("name", ["a", "A.b_c-9", "-", "_", "...", "x" * NAME_LENGTH_MAX])
+def test_legal_names_pass(name: str) -> None:
+    check_name(name)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("", "the empty string is not allowed"),
+        (".", "'.' is not allowed"),
+        ("..", "'..' is not allowed"),
+        ("x" * 250, "it has 250 characters, at most 249 are allowed"),
+        ("a b", "'a b' has characters other than"),
+        ("a/b", "'a/b' has characters other than"),
+        ("straße", "'straße' has characters other than"),
+        ("a\n", "has characters other than"),
+        ("a\0", "has characters other than"),
+    ],
+)
+def test_illegal_names_are_refused_saying_why(name: str, why: str) -> None:
+    with pytest.raises(KafkaError) as raised:
+        check_name(name)
+    assert raised.value.code is ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert why in raised.value.message
+
+
+@pytest.mark.parametrize("size", [250, 32_767])
+def test_a_refused_name_however_long_fits_a_message(size: int) -> None:
+    with pytest.raises(KafkaError) as raised:
+        check_name("x" * size)
+    assert len(raised.value.message) <= 1000
+
+
+def test_dots_and_underscores_collide() -> None:
+    assert collision_key("a.b_c") == collision_key("a_b.c") != collision_key("a-b-c")
+
+
+def test_a_topic_counts_its_partitions_and_replicas() -> None:
+    topic = Topic("t", TOPIC_ID, ((1, 2), (2, 3), (3, 1)))
+    assert (topic.partition_count, topic.replication_factor) == (3, 2)
+
+
+def test_a_new_partition_is_led_by_its_preferred_replica_with_all_in_sync() -> None:
+    assert initial_state((3, 1, 2)) == PartitionState(leader=3, leader_epoch=0, isr=(3, 1, 2))
+
+
+def test_a_partitions_key_goes_by_topic_id() -> None:
+    assert partition_key(TOPIC_ID, 12) == "000102030405060708090a0b0c0d0e0f/12"
+
+
+@given(st.binary(min_size=16, max_size=16), st.lists(REPLICAS, min_size=1, max_size=5).map(tuple))
+def test_a_topic_reads_back_from_the_store(topic_id: bytes, assignments: tuple[tuple[int, ...], ...]) -> None:
+    topic = Topic("t.x-1", topic_id, assignments)
+    change = TOPICS.put(topic.name, topic)
+    assert change.key == "topics/t.x-1"
+    assert change.value is not None
+    assert TOPICS.decode(change.value) == topic
+
+
+@given(st.integers(-1, 9), st.integers(0, 2**31 - 1), REPLICAS, st.integers(0, 2**31 - 1))
+def test_a_partitions_state_reads_back_from_the_store(
+    leader: int, leader_epoch: int, isr: tuple[int, ...], partition_epoch: int
+) -> None:
+    state = PartitionState(leader, leader_epoch, isr, partition_epoch)
+    value = PARTITION_STATES.put("k/0", state).value
+    assert value is not None
+    assert PARTITION_STATES.decode(value) == state
+
+
+def test_a_deleted_topic_reads_back_from_the_store() -> None:
+    deleted = DeletedTopic("t", TOPIC_ID)
+    value = DELETED_TOPICS.put(TOPIC_ID.hex(), deleted).value
+    assert value is not None
+    assert DELETED_TOPICS.decode(value) == deleted
+
+
+def test_unknown_topics_are_named() -> None:
+    assert unknown_topic("orders").code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert "'orders'" in unknown_topic("orders").message
+    assert unknown_topic_id("abc").code is ErrorCode.UNKNOWN_TOPIC_ID
+    assert "abc" in unknown_topic_id("abc").message
