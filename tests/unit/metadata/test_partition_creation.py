@@ -1,0 +1,99 @@
+import random
+
+import pytest
+
+from barnabas.metadata.brokers import decide_register
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.image import Image
+from barnabas.metadata.partition_creation import Grown, MorePartitions, decide_create_partitions
+from barnabas.metadata.topics import PartitionState
+from barnabas.wire.errors import ErrorCode
+from support.images import broker, by_hand, cluster, new_topic, replayed, with_state
+
+IMAGE = cluster(3, new_topic("t", 2, 1), by_hand("pairs", [1, 2]))
+
+
+def grow(image: Image, *more: MorePartitions, validate_only: bool = False) -> Decision[list[Grown]]:
+    return decide_create_partitions(image, more, random.Random(1), validate_only=validate_only)
+
+
+def test_new_partitions_come_behind_the_old_ones_which_stay_as_they_are() -> None:
+    decision = grow(IMAGE, MorePartitions("t", 5))
+    assert decision.response == [Grown("t")]
+    assert decision.reads == {"topics/t": IMAGE.topics.revision("t")}
+    before, after = IMAGE.topics["t"], replayed(IMAGE, decision).topics["t"]
+    assert after.assignments[:2] == before.assignments
+    assert (after.partition_count, after.topic_id) == (5, before.topic_id)
+
+
+def test_new_partitions_have_as_many_replicas_as_the_first() -> None:
+    after = replayed(IMAGE, grow(IMAGE, MorePartitions("pairs", 3))).topics["pairs"]
+    assert [len(replicas) for replicas in after.assignments] == [2, 2, 2]
+
+
+def test_replicas_by_hand_are_taken_as_they_are() -> None:
+    after = replayed(IMAGE, grow(IMAGE, MorePartitions("pairs", 3, [[3, 1], [2, 3]]))).topics["pairs"]
+    assert after.assignments == ((1, 2), (3, 1), (2, 3))
+
+
+def test_the_states_of_old_partitions_are_not_touched() -> None:
+    state = PartitionState(-1, 3, ())
+    image = with_state(IMAGE, IMAGE.topics["t"], 1, state)
+    after = replayed(image, grow(image, MorePartitions("t", 3)))
+    assert after.partition(after.topics["t"], 1) == state
+    assert after.partition(after.topics["t"], 2).leader_epoch == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "message"),
+    [
+        (MorePartitions("gone", 3), "UNKNOWN_TOPIC_OR_PARTITION", "'gone'"),
+        (MorePartitions("t", 2), "INVALID_PARTITIONS", "already has 2 partition(s)"),
+        (MorePartitions("t", 1), "INVALID_PARTITIONS", "has 2 partitions: 1 would be fewer"),
+        (MorePartitions("t", 0), "INVALID_PARTITIONS", "0 would be fewer"),
+        (MorePartitions("t", -1), "INVALID_PARTITIONS", "-1 would be fewer"),
+        (MorePartitions("t", 10_003), "INVALID_PARTITIONS", "10001 partitions are too many: at most 10000"),
+        (MorePartitions("t", 4, [[1]]), "INVALID_REPLICA_ASSIGNMENT", "2 additional partition(s), but 1"),
+        (MorePartitions("t", 3, []), "INVALID_REPLICA_ASSIGNMENT", "but 0 assignment(s) were given"),
+        (MorePartitions("t", 3, [[]]), "INVALID_REPLICA_ASSIGNMENT", "an empty replica list"),
+        (MorePartitions("t", 3, [[9]]), "INVALID_REPLICA_ASSIGNMENT", "broker 9, which is not registered"),
+        (MorePartitions("t", 3, [[1, 2]]), "INVALID_REPLICA_ASSIGNMENT", "[1, 2] has 2 replicas"),
+        (MorePartitions("pairs", 2, [[1, 1]]), "INVALID_REPLICA_ASSIGNMENT", "[1, 1] names a broker twice"),
+    ],
+)
+def test_what_cannot_grow_is_refused_for_itself(more: MorePartitions, code: str, message: str) -> None:
+    decision = grow(IMAGE, more, MorePartitions("pairs" if more.name != "pairs" else "t", 4))
+    refused, grown = decision.response
+    assert refused.name == more.name
+    assert refused.error is not None
+    assert refused.error.code.name == code
+    assert message in refused.error.message
+    assert grown.error is None
+    assert len(decision.changes) == 1
+
+
+def test_a_topic_asked_for_twice_is_refused_once() -> None:
+    decision = grow(IMAGE, MorePartitions("t", 3), MorePartitions("pairs", 2), MorePartitions("t", 4))
+    assert [outcome.name for outcome in decision.response] == ["t", "pairs"]
+    error = decision.response[0].error
+    assert error is not None
+    assert error.code is ErrorCode.INVALID_REQUEST
+    assert set(decision.reads) == {"topics/pairs"}
+
+
+def test_replicas_that_the_brokers_up_cannot_hold_are_refused() -> None:
+    image = cluster(2, by_hand("pairs", [1, 2]))
+    image = replayed(image, decide_register(image.brokers, broker(2, fenced=True)))
+    [outcome] = grow(image, MorePartitions("pairs", 2)).response
+    assert outcome.error is not None
+    assert outcome.error.code is ErrorCode.INVALID_REPLICATION_FACTOR
+
+
+def test_validate_only_answers_the_same_and_changes_nothing() -> None:
+    asked = (MorePartitions("t", 3), MorePartitions("pairs", 1))
+    decision = grow(IMAGE, *asked, validate_only=True)
+    assert (decision.changes, decision.reads) == ((), {})
+    assert [outcome.error and outcome.error.code for outcome in decision.response] == [
+        None,
+        ErrorCode.INVALID_PARTITIONS,
+    ]

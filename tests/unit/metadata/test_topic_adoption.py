@@ -1,0 +1,43 @@
+from barnabas.metadata.image import Image
+from barnabas.metadata.store import NEVER
+from barnabas.metadata.topic_adoption import FoundLog, decide_adopt
+from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
+from barnabas.metadata.topics import Topic
+from support.images import cluster, new_topic, replayed
+
+A, B = b"a" * 16, b"b" * 16
+
+
+def test_logs_become_topics_on_this_broker_alone() -> None:
+    found = [FoundLog("t", A, 1), FoundLog("u", B, 0), FoundLog("t", A, 0)]
+    decision = decide_adopt(cluster(1), 7, found)
+    assert decision.response == ["t", "u"]
+    assert decision.reads == {"topics/t": NEVER, "topics/u": NEVER}
+    after = replayed(cluster(1), decision)
+    assert dict(after.topics) == {"t": Topic("t", A, ((7,), (7,))), "u": Topic("u", B, ((7,),))}
+
+
+def test_a_topic_with_a_gap_among_its_partitions_is_left_alone() -> None:
+    found = [FoundLog("gap", A, 0), FoundLog("gap", A, 2), FoundLog("late", B, 1)]
+    assert decide_adopt(cluster(1), 1, found).response == []
+
+
+def test_a_topic_whose_logs_disagree_on_its_id_is_left_alone() -> None:
+    assert decide_adopt(cluster(1), 1, [FoundLog("t", A, 0), FoundLog("t", B, 0)]).changes == ()
+
+
+def test_internal_topics_of_another_cluster_are_left_alone() -> None:
+    found = [FoundLog("__consumer_offsets", A, 0), FoundLog("__transaction_state", B, 0)]
+    assert decide_adopt(cluster(1), 1, found).response == []
+
+
+def test_nothing_is_adopted_once_the_cluster_has_or_had_topics() -> None:
+    has = cluster(1, new_topic("mine"))
+    had = replayed(has, decide_delete(has, [TopicToDelete("mine")]))
+    for image in (has, had):
+        assert decide_adopt(image, 1, [FoundLog("t", A, 0)]).response == []
+
+
+def test_an_empty_disk_changes_nothing() -> None:
+    decision = decide_adopt(Image(), 1, [])
+    assert (decision.response, decision.changes) == ([], ())
