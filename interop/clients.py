@@ -48,6 +48,7 @@ class Kind:
     cannot: frozenset[str] = frozenset()  #: operations that the library has no call for
     tells_the_brokers_message: bool = True
     creates_topics_by_producing: bool = True
+    creates_topics_by_describing: bool = False
     tells_empty_from_null: bool = True
 
     def can(self, *operations: str) -> bool:
@@ -156,6 +157,7 @@ KINDS = {
             },
             cannot=_ADMINISTRATION,
             tells_the_brokers_message=False,
+            creates_topics_by_describing=True,
         ),
         Kind(
             "confluent-kafka",
@@ -169,9 +171,10 @@ KINDS = {
                 "UNKNOWN_TOPIC_OR_PART",
                 "OFFSET_OUT_OF_RANGE",
             ),
+            creates_topics_by_describing=True,
         ),
         Kind("kafka-python", _python("kafka_python"), _PYTHON_ERRORS),
-        Kind("aiokafka", _python("aiokafka_client"), _PYTHON_ERRORS),
+        Kind("aiokafka", _python("aiokafka_client"), _PYTHON_ERRORS, creates_topics_by_describing=True),
         Kind(
             "java",
             _java,

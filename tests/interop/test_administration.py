@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 from interop.brokers import Broker
-from interop.clients import Client, ClientError, kinds_that
+from interop.clients import KINDS, Client, ClientError, kinds_that
 from interop.topics import eventually, make_topic
 
 
@@ -117,6 +117,23 @@ def test_records_beyond_the_end_cannot_be_deleted(client: Client, topic: str) ->
     refused(client, "offset out of range", "delete_records", topic=topic, partition=0, before=1)
 
 
-@pytest.mark.parametrize("client", kinds_that("metadata"), indirect=True)
+@pytest.mark.parametrize(
+    "client", [kind.name for kind in KINDS.values() if not kind.creates_topics_by_describing], indirect=True
+)
 def test_an_unknown_topic_is_told_as_unknown(client: Client, absent: str) -> None:
     refused(client, "unknown topic", "metadata", topic=absent)
+
+
+@pytest.mark.parametrize(
+    "client", [kind.name for kind in KINDS.values() if kind.creates_topics_by_describing], indirect=True
+)
+def test_a_client_that_asks_for_it_creates_the_topic_it_describes(client: Client, absent: str) -> None:
+    def described() -> object:
+        try:
+            return client.do("metadata", topic=absent)["topics"]
+        except ClientError as error:
+            return error.name
+
+    # a broker may say once that the topic is unknown, while it creates it
+    assert described() in ({absent: [0]}, client.kind.errors["unknown topic"])
+    eventually(lambda: described() == {absent: [0]})
