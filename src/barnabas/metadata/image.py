@@ -14,6 +14,7 @@ from barnabas.metadata.store import Commit, Item
 from barnabas.metadata.topics import (
     DELETED_TOPICS,
     PARTITION_STATES,
+    TAKEN_NAMES,
     TOPICS,
     DeletedTopic,
     PartitionState,
@@ -33,6 +34,7 @@ NOUNS = MappingProxyType(
             PRODUCER_IDS,
             DELETED_TOPICS,
             PARTITION_STATES,
+            TAKEN_NAMES,
             TOPICS,
         )
     }
@@ -47,6 +49,7 @@ class Image:
     cluster: Table[Cluster] = field(default_factory=Table)
     brokers: Table[Broker] = field(default_factory=Table)
     topics: Table[Topic] = field(default_factory=Table)
+    taken_names: Table[str] = field(default_factory=Table)
     partition_states: Table[PartitionState] = field(default_factory=Table)
     deleted_topics: Table[DeletedTopic] = field(default_factory=Table)
     topic_configs: Table[Mapping[str, str]] = field(default_factory=Table)

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import Image
-from barnabas.metadata.topics import INTERNAL_TOPICS, TOPICS, Topic
+from barnabas.metadata.store import Change
+from barnabas.metadata.topics import INTERNAL_TOPICS, Topic, topic_put
 
 
 class FoundLog(NamedTuple):
@@ -35,7 +36,10 @@ def decide_adopt(image: Image, broker_id: int, found: Iterable[FoundLog]) -> Dec
         for (name, topic_id), indexes in sorted(partitions.items())
         if indexes == set(range(len(indexes))) and names.count(name) == 1 and name not in INTERNAL_TOPICS
     ]
-    changes = tuple(TOPICS.put(topic.name, topic) for topic in topics)
-    return Decision(
-        [topic.name for topic in topics], changes, {TOPICS.key(topic.name): 0 for topic in topics}
-    )
+    changes: list[Change] = []
+    reads: dict[str, int] = {}
+    for topic in topics:
+        puts, absent = topic_put(topic)
+        changes += puts
+        reads.update(absent)
+    return Decision([topic.name for topic in topics], tuple(changes), reads)

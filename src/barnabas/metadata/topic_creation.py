@@ -11,7 +11,7 @@ from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import Image
 from barnabas.metadata.placement import Assignments, check_replicas, spread
 from barnabas.metadata.store import Change
-from barnabas.metadata.topics import METADATA_TOPIC, TOPICS, Topic, check_name, collision_key
+from barnabas.metadata.topics import METADATA_TOPIC, Topic, check_name, collision_key, topic_put
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 #: As Apache Kafka bounds one request (`ReplicationControlManager.MAX_PARTITIONS_PER_BATCH`).
@@ -77,7 +77,8 @@ def decide_create(
             continue
         overrides = {key: value for key, value in (new.configs or {}).items() if value is not None}
         outcomes[new.name] = Created(new.name, topic, overrides)
-        taken[collision_key(new.name)] = new.name
+        if (key := collision_key(new.name)) is not None:
+            taken[key] = new.name
         partitions_left -= topic.partition_count
     if validate_only:
         return Decision(list(outcomes.values()))
@@ -90,8 +91,9 @@ def _decision(outcomes: Mapping[str, Created]) -> Decision[list[Created]]:
     for name, outcome in outcomes.items():
         if outcome.topic is None:
             continue
-        changes.append(TOPICS.put(name, outcome.topic))
-        reads[TOPICS.key(name)] = 0
+        puts, absent = topic_put(outcome.topic)
+        changes += puts
+        reads.update(absent)
         if outcome.overrides:
             changes.append(TOPIC_CONFIGS.put(name, outcome.overrides))
     return Decision(list(outcomes.values()), tuple(changes), reads)
@@ -126,17 +128,11 @@ def _new_topic(
 def _check_free(image: Image, name: str, taken: Mapping[str, str]) -> None:
     if name in image.topics:
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-    other = taken.get(collision_key(name)) or _colliding(image, name)
+    key = collision_key(name) or ""
+    other = taken.get(key) or image.taken_names.get(key)
     if other is not None:
         message = f"Topic '{name}' collides with topic '{other}': '.' and '_' count as the same character."
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
-
-
-def _colliding(image: Image, name: str) -> str | None:
-    if "." not in name and "_" not in name:
-        return None  # only a name with one of the two can be another's twin
-    wanted = collision_key(name)
-    return next((other for other in image.topics if collision_key(other) == wanted), None)
 
 
 def _by_hand(new: NewTopic, broker_ids: Sequence[int]) -> Assignments:

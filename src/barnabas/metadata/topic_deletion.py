@@ -11,9 +11,11 @@ from barnabas.metadata.store import Change
 from barnabas.metadata.topics import (
     DELETED_TOPICS,
     PARTITION_STATES,
+    TAKEN_NAMES,
     TOPICS,
     DeletedTopic,
     Topic,
+    collision_key,
     partition_key,
     unknown_topic,
     unknown_topic_id,
@@ -97,6 +99,8 @@ def _changes(image: Image, topic: Topic) -> list[Change]:
         TOPICS.remove(topic.name),
         DELETED_TOPICS.put(topic.topic_id.hex(), DeletedTopic(topic.name, topic.topic_id)),
     ]
+    if image.taken_names.get(taken := collision_key(topic.name) or "") == topic.name:
+        changes.append(TAKEN_NAMES.remove(taken))
     if topic.name in image.topic_configs:
         changes.append(TOPIC_CONFIGS.remove(topic.name))
     keys = (partition_key(topic.topic_id, index) for index in range(topic.partition_count))

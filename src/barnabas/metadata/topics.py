@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from barnabas.metadata.noun import Noun
+from barnabas.metadata.store import NEVER, Change
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 NAME_LENGTH_MAX = 249  # so that "<name>-<partition>" fits a directory name
@@ -90,6 +91,8 @@ def _state_from_plain(plain: Any) -> PartitionState:
 
 TOPICS: Noun[Topic] = Noun("topics", _topic_to_plain, _topic_from_plain)
 PARTITION_STATES: Noun[PartitionState] = Noun("partition_states", _state_to_plain, _state_from_plain)
+#: collision key -> the topic that has it; only for names that another one can collide with
+TAKEN_NAMES: Noun[str] = Noun("taken_names", str, str)
 DELETED_TOPICS: Noun[DeletedTopic] = Noun(
     "deleted_topics",
     lambda topic: [topic.name, topic.topic_id.hex()],
@@ -115,9 +118,22 @@ def check_name(name: str) -> None:
     raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"The topic name is invalid: {why}")
 
 
-def collision_key(name: str) -> str:
-    """What two names must not share: metric names cannot tell '.' from '_', so Kafka refuses such pairs."""
-    return name.replace(".", "_")
+def collision_key(name: str) -> str | None:
+    """What two names must not share: metric names cannot tell '.' from '_', so Kafka refuses such pairs.
+
+    None for a name with neither, which collides with no other.
+    """
+    key = name.replace(".", "_")
+    return key if "_" in key else None
+
+
+def topic_put(topic: Topic) -> tuple[tuple[Change, ...], dict[str, int]]:
+    """The changes that make a topic, and the keys that must not be there for it."""
+    changes = [TOPICS.put(topic.name, topic)]
+    taken = collision_key(topic.name)
+    if taken is not None:
+        changes.append(TAKEN_NAMES.put(taken, topic.name))
+    return tuple(changes), {change.key: NEVER for change in changes}
 
 
 def unknown_topic(name: str) -> KafkaError:

@@ -19,7 +19,7 @@ from barnabas.metadata.producer_ids import decide_allocate_block
 from barnabas.metadata.store import Change, Commit
 from barnabas.metadata.topic_creation import decide_create
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete, decide_forget
-from barnabas.metadata.topics import PARTITION_STATES, TOPICS, PartitionState, partition_key
+from barnabas.metadata.topics import PARTITION_STATES, TOPICS, PartitionState, collision_key, partition_key
 from support.images import RULES, broker, cluster, new_topic, with_state, with_topics
 from support.memory_store import MemoryStore
 
@@ -76,6 +76,9 @@ def check(image: Image) -> None:
     """What holds of every image."""
     assert {topic.topic_id: name for name, topic in image.topics.items()} == dict(image.topic_names)
     assert set(image.topic_configs) <= set(image.topics)
+    keys = {collision_key(name): name for name in image.topics}
+    keys.pop(None, None)
+    assert dict(image.taken_names) == keys
     for name, topic in image.topics.items():
         assert topic.name == name
         assert topic.topic_id.hex() not in image.deleted_topics

@@ -60,6 +60,12 @@ def test_what_cannot_be_deleted_is_refused_for_itself(
     assert set(replayed(IMAGE, decision).topics) == {"a"}
 
 
+def test_the_twin_of_a_deleted_topic_may_be_made() -> None:
+    image = cluster(1, new_topic("a.b"))
+    image = replayed(image, decide_delete(image, [TopicToDelete("a.b")]))
+    assert set(with_topics(image, new_topic("a_b")).topics) == {"a_b"}
+
+
 def test_nothing_asked_for_changes_nothing() -> None:
     decision = decide_delete(IMAGE, [])
     assert (decision.response, decision.changes, decision.reads) == ([], (), {})

@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from barnabas.metadata.store import NEVER
 from barnabas.metadata.topics import (
     DELETED_TOPICS,
     NAME_LENGTH_MAX,
@@ -14,6 +15,7 @@ from barnabas.metadata.topics import (
     collision_key,
     initial_state,
     partition_key,
+    topic_put,
     unknown_topic,
     unknown_topic_id,
 )
@@ -57,7 +59,18 @@ def test_a_refused_name_however_long_fits_a_message(size: int) -> None:
 
 
 def test_dots_and_underscores_collide() -> None:
-    assert collision_key("a.b_c") == collision_key("a_b.c") != collision_key("a-b-c")
+    assert collision_key("a.b_c") == collision_key("a_b.c") != collision_key("a.b.d")
+
+
+def test_a_name_with_neither_collides_with_no_other() -> None:
+    assert collision_key("a-b-c") is None
+
+
+@pytest.mark.parametrize(("name", "keys"), [("a", ["topics/a"]), ("a.b", ["topics/a.b", "taken_names/a_b"])])
+def test_a_topic_is_made_where_neither_it_nor_its_twin_is(name: str, keys: list[str]) -> None:
+    changes, absent = topic_put(Topic(name, TOPIC_ID, ((1,),)))
+    assert [change.key for change in changes] == keys
+    assert absent == dict.fromkeys(keys, NEVER)
 
 
 def test_a_topic_counts_its_partitions_and_replicas() -> None:
