@@ -1,0 +1,301 @@
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from barnabas.metadata.brokers import decide_register
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.image import Image
+from barnabas.metadata.producer_ids import KEY, decide_allocate_block
+from barnabas.metadata.store import Change, Conflict
+from barnabas.metadata.topic_creation import Created, decide_create
+from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
+from barnabas.metadata.writer import MetadataWriter
+from barnabas.wire.errors import ErrorCode
+from support.images import RULES, broker, new_topic
+from support.loop import on_loop, turns
+from support.memory_store import MemoryStore
+
+
+@asynccontextmanager
+async def writers(store: MemoryStore, count: int = 1) -> AsyncIterator[list[MetadataWriter]]:
+    """Writers on one store, with broker 1 registered."""
+    made = [MetadataWriter(store) for _ in range(count)]
+    for writer in made:
+        await writer.start()
+    await made[0].write(lambda image: decide_register(image.brokers, broker(1)))
+    for writer in made:
+        await writer.reached(store.revision)
+    try:
+        yield made
+    finally:
+        for writer in made:
+            await writer.stop()
+
+
+def creating(*names: str, seed: int = 0) -> Callable[[Image], Decision[list[Created]]]:
+    dice = random.Random(seed)
+    return lambda image: decide_create(
+        image, [new_topic(name) for name in names], RULES, dice, validate_only=False
+    )
+
+
+async def create(writer: MetadataWriter, *names: str, seed: int = 0) -> list[ErrorCode]:
+    outcomes = await writer.write(creating(*names, seed=seed))
+    return [outcome.error.code if outcome.error else ErrorCode.NONE for outcome in outcomes]
+
+
+@on_loop
+async def test_a_write_returns_once_the_writers_own_image_has_it() -> None:
+    async with writers(MemoryStore()) as [writer]:
+        assert await create(writer, "a") == [ErrorCode.NONE]
+        assert "a" in writer.image.topics
+
+
+@on_loop
+async def test_of_two_writers_that_create_one_topic_exactly_one_wins() -> None:
+    store = MemoryStore()
+    async with writers(store, 2) as [one, two]:
+        codes = await asyncio.gather(
+            create(one, "a", seed=1), create(two, "a", seed=2), create(one, "a", seed=3)
+        )
+        assert sorted(code for [code] in codes) == [
+            ErrorCode.NONE,
+            ErrorCode.TOPIC_ALREADY_EXISTS,
+            ErrorCode.TOPIC_ALREADY_EXISTS,
+        ]
+        await asyncio.gather(one.reached(store.revision), two.reached(store.revision))
+        assert one.image == two.image
+        assert store.revision == 2
+        assert one.conflicts_count + two.conflicts_count == 2
+
+
+@on_loop
+async def test_of_two_names_that_collide_exactly_one_wins() -> None:
+    async with writers(MemoryStore(), 2) as [one, two]:
+        codes = await asyncio.gather(create(one, "a.b"), create(two, "a_b"))
+        assert sorted(code for [code] in codes) == [ErrorCode.NONE, ErrorCode.INVALID_TOPIC_EXCEPTION]
+
+
+@on_loop
+async def test_neighbours_of_a_name_that_was_lost_are_made_all_the_same() -> None:
+    async with writers(MemoryStore(), 2) as [one, two]:
+        first, second = await asyncio.gather(create(one, "a", "b"), create(two, "c", "b"))
+        assert first == [ErrorCode.NONE, ErrorCode.NONE]
+        assert second == [ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS]
+        assert set(two.image.topics) == {"a", "b", "c"}
+
+
+@on_loop
+async def test_a_topic_deleted_and_made_by_two_writers_is_never_in_between() -> None:
+    async with writers(MemoryStore(), 2) as [one, two]:
+        await create(one, "a", seed=1)
+        await two.reached(one.image.revision)
+        deleted, made = await asyncio.gather(
+            one.write(lambda image: decide_delete(image, [TopicToDelete("a")])), create(two, "a", seed=2)
+        )
+        assert deleted[0].error is None
+        assert made == [ErrorCode.TOPIC_ALREADY_EXISTS]
+        assert dict(one.image.topics) == {}
+
+
+@on_loop
+async def test_producer_ids_are_never_given_twice() -> None:
+    async with writers(MemoryStore(), 3) as several:
+        blocks = await asyncio.gather(
+            *(writer.write(lambda image: decide_allocate_block(image.producer_ids)) for writer in several * 4)
+        )
+        assert sorted(block.start for block in blocks) == list(range(0, 12_000, 1000))
+        assert several[0].image.producer_ids[KEY] == 12_000
+
+
+@on_loop
+async def test_a_conflict_is_decided_again_on_the_image_that_caused_it() -> None:
+    seen: list[int] = []
+
+    def decide(image: Image) -> Decision[range]:
+        seen.append(image.revision)
+        return decide_allocate_block(image.producer_ids)
+
+    async with writers(MemoryStore(), 2) as [one, two]:
+        await asyncio.gather(
+            two.write(lambda image: decide_allocate_block(image.producer_ids)), one.write(decide)
+        )
+        assert seen == [1, 2]
+        assert one.statistics() == {
+            "revision": 3,
+            "commits_count": 2,
+            "conflicts_count": 1,
+            "waiters_count": 0,
+        }
+
+
+@on_loop
+async def test_a_decision_without_changes_is_answered_without_a_commit() -> None:
+    store = MemoryStore()
+    async with writers(store) as [writer]:
+        revision = store.revision
+        assert await writer.write(lambda image: Decision("as you were")) == "as you were"
+        assert store.revision == revision
+
+
+@on_loop
+async def test_what_a_decision_raises_reaches_the_caller_and_nothing_is_written() -> None:
+    def decide(image: Image) -> Decision[None]:
+        raise LookupError("nothing fits")
+
+    store = MemoryStore()
+    async with writers(store) as [writer]:
+        revision = store.revision
+        with pytest.raises(LookupError):
+            await writer.write(decide)
+        assert store.revision == revision
+        assert await create(writer, "a") == [ErrorCode.NONE]
+
+
+@on_loop
+async def test_a_cancelled_writer_still_gets_its_commit_replayed() -> None:
+    store = MemoryStore(latency_turns=3)
+    async with writers(store) as [writer]:
+        writing = asyncio.create_task(create(writer, "a"))
+        while store.revision < 2:
+            await turns(1)
+        writing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await writing
+        await writer.reached(store.revision)
+        assert "a" in writer.image.topics
+        assert await create(writer, "b") == [ErrorCode.NONE]
+
+
+@on_loop
+async def test_listeners_see_every_change_in_order_before_the_write_returns() -> None:
+    told: list[tuple[str, int, int, list[str]]] = []
+
+    def listener(name: str) -> Callable[[Image, Image, tuple[Change, ...]], None]:
+        return lambda before, after, changes: told.append(
+            (name, before.revision, after.revision, [change.key for change in changes])
+        )
+
+    async with writers(MemoryStore()) as [writer]:
+        writer.listen(listener("first"))
+        writer.listen(listener("second"))
+        await create(writer, "a")
+        told.append(("written", 0, 0, []))
+        await create(writer, "b")
+    assert told == [
+        ("first", 1, 2, ["topics/a"]),
+        ("second", 1, 2, ["topics/a"]),
+        ("written", 0, 0, []),
+        ("first", 2, 3, ["topics/b"]),
+        ("second", 2, 3, ["topics/b"]),
+    ]
+
+
+@on_loop
+async def test_a_listener_finds_the_writers_image_to_be_the_new_one() -> None:
+    found: list[bool] = []
+    async with writers(MemoryStore()) as [writer]:
+        writer.listen(lambda before, after, changes: found.append(writer.image is after))
+        await create(writer, "a")
+    assert found == [True]
+
+
+@on_loop
+async def test_a_writer_starts_from_what_the_store_holds() -> None:
+    store = MemoryStore()
+    async with writers(store) as [writer]:
+        await create(writer, "a")
+    async with writers(store) as [later]:
+        assert later.image.revision == 2
+        assert await create(later, "a") == [ErrorCode.TOPIC_ALREADY_EXISTS]
+
+
+@on_loop
+async def test_commits_of_other_writers_are_followed() -> None:
+    async with writers(MemoryStore(), 2) as [one, two]:
+        await create(one, "a")
+        await two.reached(one.image.revision)
+        assert two.image == one.image
+
+
+@on_loop
+async def test_those_who_wait_for_a_later_revision_go_on_waiting() -> None:
+    async with writers(MemoryStore()) as [writer]:
+        far = asyncio.create_task(writer.reached(3))
+        await create(writer, "a")
+        await turns()
+        assert not far.done()
+        assert writer.statistics()["waiters_count"] == 1
+        await create(writer, "b")
+        await far
+
+
+@on_loop
+async def test_a_stopped_writer_keeps_its_image_and_follows_no_more() -> None:
+    store = MemoryStore()
+    async with writers(store, 2) as [one, two]:
+        await two.stop()
+        await create(one, "a")
+        await turns()
+        assert "a" not in two.image.topics
+        await two.stop()
+
+
+@on_loop
+async def test_a_failing_store_fails_the_write() -> None:
+    class Broken(MemoryStore):
+        async def commit(self, reads: object, changes: object) -> int:
+            raise OSError("the disk is full")
+
+    writer = MetadataWriter(Broken())
+    await writer.start()
+    with pytest.raises(OSError, match="the disk is full"):
+        await writer.write(lambda image: decide_allocate_block(image.producer_ids))
+    await writer.stop()
+
+
+def test_a_conflict_says_where_the_store_is() -> None:
+    assert Conflict(7).revision == 7
+    assert "revision 7" in str(Conflict(7))
+
+
+NAMES = st.sampled_from(["a", "b", "c.d", "c_d"])
+STEPS = st.lists(st.tuples(st.integers(0, 2), st.booleans(), NAMES, st.integers(0, 12)), max_size=12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(steps=STEPS, latency_turns=st.integers(0, 4))
+def test_any_interleaving_of_writers_is_as_if_they_had_come_one_after_another(
+    steps: list[tuple[int, bool, str, int]], latency_turns: int
+) -> None:
+    @on_loop
+    async def scenario() -> None:
+        store = MemoryStore(latency_turns)
+        async with writers(store, 3) as several:
+            balance: dict[str, int] = {"a": 0, "b": 0, "c.d": 0, "c_d": 0}
+
+            async def step(at: int, creates: bool, name: str, delay_turns: int) -> None:
+                await turns(delay_turns)
+                if creates:
+                    [code] = await create(several[at], name, seed=delay_turns)
+                    balance[name] += code is ErrorCode.NONE
+                else:
+                    [outcome] = await several[at].write(
+                        lambda image: decide_delete(image, [TopicToDelete(name)])
+                    )
+                    balance[name] -= outcome.error is None
+
+            await asyncio.gather(*(step(*each) for each in steps))
+            for writer in several:
+                await writer.reached(store.revision)
+                assert writer.image == several[0].image
+            assert {name for name, count in balance.items() if count} == set(several[0].image.topics)
+            assert set(balance.values()) <= {0, 1}
+            assert not {"c.d", "c_d"} <= set(several[0].image.topics)
+
+    scenario()
