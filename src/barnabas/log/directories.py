@@ -27,6 +27,9 @@ from barnabas.log.open_files import OPEN_SEGMENTS_MAX, OpenFiles
 from barnabas.log.partition_log import PartitionLog
 from barnabas.wire.errors import ErrorCode, KafkaError
 
+#: Flushing waits for the disk, which serves several at once.
+_SYNC_THREADS_COUNT = 8
+
 ConfigFor = Callable[[str], LogConfig]
 
 
@@ -248,8 +251,12 @@ class LogDirectories:
                 directory.unlock()
 
     def _close_directory(self, directory: LogDirectory) -> None:
-        for log in directory.logs.values():
-            log.close()
+        logs = directory.logs.values()
+        for log in logs:
+            log.close_files()
+        with ThreadPoolExecutor(_SYNC_THREADS_COUNT) as pool:
+            for _ in pool.map(PartitionLog.sync_closed, logs):
+                pass
         directory.checkpoint()
         directory.write_clean_shutdown_marker()
 

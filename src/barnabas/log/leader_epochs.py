@@ -4,6 +4,7 @@ from bisect import bisect_left, bisect_right
 from pathlib import Path
 
 from barnabas.log.checkpoints import read_checkpoint, write_checkpoint
+from barnabas.log.files import sync_path
 
 LEADER_EPOCH_FILE = "leader-epoch-checkpoint"
 UNDEFINED_EPOCH = -1
@@ -96,7 +97,8 @@ class LeaderEpochs:
         """Put the file on the disk. Blocks; may run in a thread."""
         if self._unsynced:
             self._unsynced = False
-            write_checkpoint(self._path, list(self._entries), sync=True)
+            sync_path(self._path)
+            sync_path(self._path.parent)
 
 
 def _epoch(entry: tuple[int, int]) -> int:

@@ -71,7 +71,9 @@ class LocalLog:
         self._producers, self._snapshot_offset = producers
         self._open_files = open_files
         self._flushed_ms = clock.monotonic_ms()
+        #: Files were created or renamed since the directory was last flushed.
         self._unsynced_directory = True
+        self._unsynced_close = False
         self._jitter_ms = self._draw_jitter()
 
     # Failing
@@ -160,10 +162,12 @@ class LocalLog:
         jitter_ms = min(self.config.segment_jitter_ms, self.config.segment_ms)
         return self._random.randrange(jitter_ms) if jitter_ms else 0
 
-    def _take_snapshot(self, offset: int) -> None:
-        if offset > self._snapshot_offset:
-            write_snapshot(self.directory, offset, self._producers.entries)
-            self._snapshot_offset = offset
+    def _take_snapshot(self, offset: int) -> bool:
+        if offset <= self._snapshot_offset:
+            return False
+        write_snapshot(self.directory, offset, self._producers.entries)
+        self._snapshot_offset = offset
+        return True
 
     # Flushing
 
@@ -187,11 +191,8 @@ class LocalLog:
         end_offset = self.log_end_offset
         self._flushed_ms = self._clock.monotonic_ms()
         if end_offset > self.recovery_point:
-            *rolled, active = self._segments.since(self.recovery_point)
-            for segment in rolled:
-                self._sync_rolled(segment)
-            sync_path(active.path)
-            sync_path(offset_file(self.directory, active.base_offset, SNAPSHOT_SUFFIX))
+            for segment in self._segments.since(self.recovery_point):
+                self._sync_segment(segment)
         if self._unsynced_directory:
             self._unsynced_directory = False
             sync_path(self.directory)
@@ -201,7 +202,7 @@ class LocalLog:
             self.recovery_point = end_offset
         return self.recovery_point
 
-    def _sync_rolled(self, segment: Segment) -> None:
+    def _sync_segment(self, segment: Segment) -> None:
         sync_path(segment.path)
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, SNAPSHOT_SUFFIX):
             sync_path(offset_file(self.directory, segment.base_offset, suffix))
@@ -301,14 +302,30 @@ class LocalLog:
 
         :raises OSError: When the disk fails.
         """
-        self._take_snapshot(self.log_end_offset)
-        for segment in self._segments:
-            segment.close()
-        self._unsynced_directory = True
+        self.close_files()
+        self.sync_closed()
+
+    def close_files(self) -> None:
+        """The first half of `close`: write what is in memory and close the files.
+
+        :raises OSError: When the disk fails.
+        """
+        self._unsynced_close = self._take_snapshot(self.log_end_offset)
+        *rolled, active = self._segments
+        for segment in rolled:
+            segment.close_counted()
+        active.close()
+
+    def sync_closed(self) -> None:
+        """The second half of `close`: put it all on the disk. Blocks; may run in a thread.
+
+        :raises OSError: When the disk fails.
+        """
+        self._unsynced_directory |= self._unsynced_close
         self.flush()
-        for segment in self._segments.since(self.recovery_point):
-            self._sync_rolled(segment)
-        sync_path(offset_file(self.directory, self.log_end_offset, SNAPSHOT_SUFFIX))
+        if self._unsynced_close:
+            self._sync_segment(self._segments.active)
+            sync_path(offset_file(self.directory, self.log_end_offset, SNAPSHOT_SUFFIX))
 
     def abandon(self) -> None:
         """Close the files without writing anything more, before the directory is deleted."""

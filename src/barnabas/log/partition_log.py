@@ -163,6 +163,7 @@ class PartitionLog(LocalLog):
         )
         log.recovery_point = end_offset if clean_shutdown else min(recovery_point, end_offset)
         log.update_high_watermark(high_watermark)
+        log._unsynced_directory = not clean_shutdown
         if topic_id is not None and log.topic_id is None:
             log.set_topic_id(topic_id)
         return log

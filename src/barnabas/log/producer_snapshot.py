@@ -1,5 +1,6 @@
 """`.snapshot`: the producers of a partition at an offset (Kafka's ProducerSnapshot message, version 1)."""
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from struct import Struct
@@ -70,7 +71,7 @@ def _unpack(row: tuple[int, ...]) -> ProducerEntry:
 
 def snapshot_offsets(directory: Path) -> list[int]:
     """The offsets of all snapshots in a directory, ascending."""
-    offsets = (offset_of(path.name) for path in directory.glob(f"*{SNAPSHOT_SUFFIX}"))
+    offsets = (offset_of(name) for name in os.listdir(directory) if name.endswith(SNAPSHOT_SUFFIX))
     return sorted(offset for offset in offsets if offset is not None)
 
 

@@ -1,5 +1,6 @@
 """Opening the files of a log: leftovers, checking after a crash, where the log begins and ends. Blocks."""
 
+import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,9 +47,11 @@ def load_segments(
     now_ms: int,
 ) -> LoadedSegments:
     """Open a partition's segments; after an unclean stop check everything from `recovery_point` on."""
-    _finish_interrupted_work(directory)
+    names = _finish_interrupted_work(directory, os.listdir(directory))
+    _remove_orphaned_indexes(directory, names)
     open_files = OpenFiles()
-    found = [_open_segment(path, open_files, now_ms) for path in sorted(directory.glob(f"*{LOG_SUFFIX}"))]
+    logs = sorted(name for name in names if name.endswith(LOG_SUFFIX))
+    found = [_open_segment(directory / name, open_files, now_ms) for name in logs]
     discarded_bytes = 0
     if not clean_shutdown:
         discarded_bytes = _recover(found, config, epochs, recovery_point)
@@ -77,20 +80,27 @@ def _open_segment(path: Path, open_files: OpenFiles, now_ms: int) -> Segment:
     return Segment(path.parent, base_offset, open_files, size_bytes=size_bytes, created_ms=now_ms)
 
 
-def _finish_interrupted_work(directory: Path) -> None:
-    """Remove what was to be deleted, finish swaps of compacted segments, drop indexes without a log."""
-    unlink_files(list(directory.glob(f"*{DELETED_SUFFIX}")))
-    cleaned = list(directory.glob(f"*{CLEANED_SUFFIX}"))
-    first_cleaned = min((offset_of(path.name) or 0 for path in cleaned), default=None)
-    swaps = list(directory.glob(f"*{SWAP_SUFFIX}"))
-    if first_cleaned is not None:
+def _finish_interrupted_work(directory: Path, names: list[str]) -> list[str]:
+    """Remove what was to be deleted, finish swaps of compacted segments; gives back the names left."""
+    if not any(name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX)) for name in names):
+        return names
+    unlink_files([directory / name for name in names if name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX))])
+    cleaned = [offset_of(name) or 0 for name in names if name.endswith(CLEANED_SUFFIX)]
+    swaps = [name for name in names if name.endswith(SWAP_SUFFIX)]
+    if cleaned:
         # A split that did not finish: its output is thrown away, its input is still there.
-        unlink_files(cleaned + [path for path in swaps if (offset_of(path.name) or 0) >= first_cleaned])
+        unlink_files([directory / name for name in swaps if (offset_of(name) or 0) >= min(cleaned)])
     _finish_swaps(directory)
-    for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
-        unlink_files(
-            [path for path in directory.glob(f"*{suffix}") if not path.with_suffix(LOG_SUFFIX).exists()]
-        )
+    return os.listdir(directory)
+
+
+def _remove_orphaned_indexes(directory: Path, names: list[str]) -> None:
+    """Drop indexes whose segment is gone."""
+    bases = {name.partition(".")[0] for name in names if name.endswith(LOG_SUFFIX)}
+    indexes = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+    unlink_files(
+        [directory / name for name in names if name.endswith(indexes) and name.partition(".")[0] not in bases]
+    )
 
 
 def _finish_swaps(directory: Path) -> None:

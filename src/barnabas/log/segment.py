@@ -230,15 +230,19 @@ class Segment:
             os.close(self._fd)
             self._fd = -1
 
+    def close_counted(self) -> None:
+        """`close_files`, and no longer counted among the open ones."""
+        if self._fd >= 0:
+            self._open_files.closed(self)
+        self.close_files()
+
     def close(self) -> None:
         """Write the indexes at their exact size, cut off what was preallocated, close the files."""
         self.time_index.append(*self.max_timestamp)
         if self.path.stat().st_size != self.size_bytes:
             os.ftruncate(self._descriptor(), self.size_bytes)
         self._positions.clear()
-        if self._fd >= 0:
-            self._open_files.closed(self)
-        self.close_files()
+        self.close_counted()
 
     def abandon(self) -> None:
         """Close the files, writing nothing."""

@@ -21,12 +21,14 @@ def test_flushing_in_a_thread_and_appending_go_together(open_log: OpenLog, produ
 
     thread = threading.Thread(target=flush_until_stopped)
     thread.start()
-    for index in range(300):
-        produce(log, b"x" * 50, epoch=index // 50)
-        for path in log.delete_old_segments(log._clock.wall_ms()):
-            path.unlink()
-    stop.set()
-    thread.join()
+    try:
+        for index in range(300):
+            produce(log, b"x" * 50, epoch=index // 50)
+            for path in log.delete_old_segments(log._clock.wall_ms()):
+                path.unlink()
+    finally:
+        stop.set()
+        thread.join()
     assert points == sorted(points)
     assert log.flush() == 300
 
