@@ -1,0 +1,177 @@
+"""What any store must do for cluster state: each store's tests inherit this and say how to open one."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+import pytest
+
+from barnabas.metadata.store import NEVER, Change, Commit, Conflict, Item, Store
+from support.loop import on_loop
+
+
+async def take(commits: AsyncIterator[Commit], count: int) -> list[Commit]:
+    return [await asyncio.wait_for(anext(commits), 10) for _ in range(count)]
+
+
+class StoreContract:
+    """Inherit, and give `opened`; opening the same place again finds what was committed."""
+
+    def opened(self, place: Path) -> AbstractAsyncContextManager[Store]:
+        raise NotImplementedError
+
+    @on_loop
+    async def test_a_new_store_is_empty_at_revision_zero(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            assert await store.load() == (0, [])
+
+    @on_loop
+    async def test_what_is_committed_is_loaded_with_the_revision_that_wrote_it(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            await store.load()
+            assert await store.commit({}, (Change("b", b"1"), Change("a", b"\0\xff"))) == 1
+            assert await store.commit({}, (Change("b", b"2"),)) == 2
+            assert await store.load() == (2, [Item("a", b"\0\xff", 1), Item("b", b"2", 2)])
+
+    @on_loop
+    async def test_a_removed_key_is_gone_and_may_come_back(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            await store.commit({}, (Change("a", b"1"), Change("b", b"1")))
+            await store.commit({}, (Change("a", None), Change("never", None)))
+            assert (await store.load())[1] == [Item("b", b"1", 1)]
+            await store.commit({"a": NEVER}, (Change("a", b"3"),))
+            assert (await store.load())[1] == [Item("a", b"3", 3), Item("b", b"1", 1)]
+
+    @on_loop
+    async def test_the_last_change_of_a_key_within_a_commit_counts(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            await store.commit({}, (Change("a", b"1"), Change("a", b"2")))
+            assert (await store.load())[1] == [Item("a", b"2", 1)]
+
+    @pytest.mark.parametrize(
+        ("reads", "conflicts"),
+        [
+            ({}, False),
+            ({"a": 1}, False),
+            ({"a": 1, "b": 2, "none": NEVER}, False),
+            ({"a": NEVER}, True),
+            ({"a": 2}, True),
+            ({"b": 1}, True),
+            ({"none": 1}, True),
+            ({"removed": 1}, True),
+            ({"removed": NEVER}, False),
+            ({"a": 1, "b": 1}, True),
+        ],
+    )
+    def test_a_commit_holds_only_if_nothing_that_it_rests_on_has_moved(
+        self, tmp_path: Path, reads: dict[str, int], conflicts: bool
+    ) -> None:
+        @on_loop
+        async def scenario() -> None:
+            async with self.opened(tmp_path) as store:
+                await store.commit({}, (Change("a", b"1"), Change("removed", b"1")))
+                await store.commit({}, (Change("b", b"1"), Change("removed", None)))
+                if not conflicts:
+                    assert await store.commit(reads, (Change("c", b"3"),)) == 3
+                    return
+                with pytest.raises(Conflict) as raised:
+                    await store.commit(reads, (Change("c", b"3"), Change("a", None)))
+                assert raised.value.revision == 2
+                assert await store.load() == (2, [Item("a", b"1", 1), Item("b", b"1", 2)])
+
+        scenario()
+
+    @on_loop
+    async def test_a_store_goes_on_after_a_conflict(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            with pytest.raises(Conflict):
+                await store.commit({"a": 5}, (Change("a", b"1"),))
+            assert await store.commit({"a": NEVER}, (Change("a", b"1"),)) == 1
+
+    @on_loop
+    async def test_of_many_commits_on_one_key_at_a_time_one_wins_each_round(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+
+            async def count_up() -> None:
+                while True:
+                    _, items = await store.load()
+                    seen, number = (items[0].revision, int(items[0].value)) if items else (NEVER, 0)
+                    try:
+                        await store.commit({"n": seen}, (Change("n", b"%d" % (number + 1)),))
+                    except Conflict:
+                        continue
+                    return
+
+            await asyncio.gather(*(count_up() for _ in range(20)))
+            assert await store.load() == (20, [Item("n", b"20", 20)])
+
+    @on_loop
+    async def test_a_watch_gives_every_later_commit_in_order(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            await store.commit({}, (Change("before", b"x"),))
+            commits = store.watch(1)
+            count = 50
+            revisions = await asyncio.gather(
+                *(store.commit({}, (Change(f"k{at}", b"v"), Change("gone", None))) for at in range(count))
+            )
+            assert sorted(revisions) == list(range(2, count + 2))
+            seen = await take(commits, count)
+            assert [commit.revision for commit in seen] == list(range(2, count + 2))
+            by_revision = {revision: f"k{at}" for at, revision in enumerate(revisions)}
+            for commit in seen:
+                assert commit.changes == (Change(by_revision[commit.revision], b"v"), Change("gone", None))
+            await commits.aclose()  # type: ignore[attr-defined]
+
+    @on_loop
+    async def test_every_watcher_sees_every_commit_and_none_that_failed(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            one, two = store.watch(0), store.watch(0)
+            await store.commit({}, (Change("a", b"1"),))
+            with pytest.raises(Conflict):
+                await store.commit({"a": NEVER}, (Change("a", b"2"),))
+            await store.commit({}, (Change("a", b"3"),))
+            expected = [Commit(1, (Change("a", b"1"),)), Commit(2, (Change("a", b"3"),))]
+            assert await take(one, 2) == expected
+            assert await take(two, 2) == expected
+            await one.aclose()  # type: ignore[attr-defined]
+            await two.aclose()  # type: ignore[attr-defined]
+
+    @on_loop
+    async def test_a_watch_leaves_out_what_its_reader_has_loaded(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            commits = store.watch(2)
+            for at in range(3):
+                await store.commit({}, (Change("a", b"%d" % at),))
+            assert [commit.revision for commit in await take(commits, 1)] == [3]
+            await commits.aclose()  # type: ignore[attr-defined]
+
+    @on_loop
+    async def test_a_commit_whose_asker_was_cancelled_is_whole_or_not_there(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            await store.load()
+            commits = store.watch(0)
+            asking = asyncio.create_task(store.commit({}, (Change("a", b"1"), Change("b", b"1"))))
+            await asyncio.sleep(0)
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+            last = await store.commit({}, (Change("c", b"1"),))
+            revision, items = await store.load()
+            assert revision == last
+            assert [item.key for item in items] in (["c"], ["a", "b", "c"])
+            seen = await take(commits, last)
+            assert {change.key for commit in seen for change in commit.changes} == {
+                item.key for item in items
+            }
+            await commits.aclose()  # type: ignore[attr-defined]
+
+    @on_loop
+    async def test_what_was_committed_is_there_when_the_store_is_opened_again(self, tmp_path: Path) -> None:
+        async with self.opened(tmp_path) as store:
+            for at in range(10):
+                await store.commit({}, (Change(f"k{at % 3}", b"%d" % at), Change("k1", None)))
+            expected = await store.load()
+        async with self.opened(tmp_path) as store:
+            assert await store.load() == expected
+            assert await store.commit({}, (Change("next", b""),)) == 11

@@ -1,0 +1,18 @@
+"""The store of the other tests keeps the same contract as the real ones."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from barnabas.metadata.store import Store
+from support.memory_store import MemoryStore
+from unit.stores.store_contract import StoreContract
+
+
+class TestMemoryStore(StoreContract):
+    def setup_method(self) -> None:
+        self.places: dict[Path, MemoryStore] = {}
+
+    @asynccontextmanager
+    async def opened(self, place: Path) -> AsyncIterator[Store]:
+        yield self.places.setdefault(place, MemoryStore())

@@ -1,0 +1,98 @@
+import asyncio
+import sqlite3
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from barnabas.metadata.store import Change, Item, Store
+from barnabas.stores.sqlite import SqliteStore
+from support.loop import on_loop
+from unit.stores.store_contract import StoreContract
+
+
+class TestSqliteStore(StoreContract):
+    @asynccontextmanager
+    async def opened(self, place: Path) -> AsyncIterator[Store]:
+        store = SqliteStore(place / "metadata.sqlite")
+        try:
+            yield store
+        finally:
+            await store.close()
+
+
+@asynccontextmanager
+async def opened(path: Path) -> AsyncIterator[SqliteStore]:
+    store = SqliteStore(path)
+    yield store
+    await store.close()
+
+
+@on_loop
+async def test_every_commit_is_forced_to_the_disk(tmp_path: Path) -> None:
+    async with opened(tmp_path / "s") as store:
+        await store.load()
+        assert store._database is not None
+        for pragma, expected in (("journal_mode", "wal"), ("synchronous", 2)):
+            assert store._database.execute(f"PRAGMA {pragma}").fetchone() == (expected,)
+
+
+@on_loop
+async def test_what_was_committed_is_there_though_nobody_closed_the_store(tmp_path: Path) -> None:
+    left = SqliteStore(tmp_path / "s")
+    await left.commit({}, (Change("a", b"1"),))
+    async with opened(tmp_path / "s") as store:
+        assert await store.load() == (1, [Item("a", b"1", 1)])
+    await left.close()
+
+
+@on_loop
+async def test_what_fails_half_way_leaves_nothing_and_the_store_goes_on(tmp_path: Path) -> None:
+    async with opened(tmp_path / "s") as store:
+        unfit = Change("b", object())  # type: ignore[arg-type]
+        with pytest.raises(sqlite3.Error):
+            await store.commit({}, (Change("a", b"1"), unfit))
+        assert await store.load() == (0, [])
+        assert await store.commit({}, (Change("a", b"1"),)) == 1
+
+
+@on_loop
+async def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "s").write_bytes(b"not a database, and long enough to be told from one" * 50)
+    async with opened(tmp_path / "s") as store:
+        with pytest.raises(sqlite3.DatabaseError, match="not a database"):
+            await store.load()
+
+
+@on_loop
+async def test_a_closed_store_leaves_no_thread(tmp_path: Path) -> None:
+    before = threading.active_count()
+    async with opened(tmp_path / "s") as store:
+        await store.load()
+        assert threading.active_count() == before + 1
+    assert threading.active_count() == before
+
+
+@on_loop
+async def test_the_loop_runs_on_while_a_commit_is_forced_to_the_disk(tmp_path: Path) -> None:
+    async with opened(tmp_path / "s") as store:
+        await store.load()
+        writing = asyncio.create_task(store.commit({}, (Change("a", b"1" * 1_000_000),)))
+        turns_count = 0
+        while not writing.done():
+            turns_count += 1
+            await asyncio.sleep(0)
+        assert turns_count > 1
+        assert await writing == 1
+
+
+@on_loop
+async def test_a_watcher_that_goes_is_forgotten(tmp_path: Path) -> None:
+    async with opened(tmp_path / "s") as store:
+        commits = store.watch(0)
+        await store.commit({}, (Change("a", b"1"),))
+        await anext(commits)
+        await commits.aclose()  # type: ignore[attr-defined]
+        assert store._watchers == []
