@@ -99,12 +99,12 @@ func pipeline(c *connection, frame []byte, depth int, deadline time.Time) int64 
 			sent += int64(half)
 		}
 		for range half {
-			checkProduced(c.receive())
+			c.checkProduced()
 			received++
 		}
 	}
 	for ; received < sent; received++ {
-		checkProduced(c.receive())
+		c.checkProduced()
 	}
 	return received
 }
@@ -127,7 +127,7 @@ func latency(o options) map[string]float64 {
 		go func() {
 			defer all.Done()
 			for index := first; index < count; index += len(connections) {
-				checkProduced(c.receive())
+				c.checkProduced()
 				taken[index] = time.Since(due(index))
 			}
 		}()

@@ -78,15 +78,16 @@ func (r *response) text() { r.skip(r.length()) }
 
 // connection is one socket and what is buffered of its answers.
 type connection struct {
-	socket net.Conn
-	reader *bufio.Reader
-	frame  []byte
+	socket     net.Conn
+	reader     *bufio.Reader
+	frame      []byte
+	lastOffset int64
 }
 
 func dial(address string) *connection {
 	socket, err := net.DialTimeout("tcp", address, 5*time.Second)
 	check(err)
-	return &connection{socket: socket, reader: bufio.NewReaderSize(socket, 1<<20)}
+	return &connection{socket: socket, reader: bufio.NewReaderSize(socket, 1<<20), lastOffset: -1}
 }
 
 func (c *connection) send(frame []byte) {
@@ -130,12 +131,23 @@ func produceRequest(topic string, partition int32, acks int16, batch []byte) []b
 	return m.frame()
 }
 
-func checkProduced(r response) {
+// checkProduced fails unless the record was appended behind the last one of this connection.
+func (c *connection) checkProduced() {
+	offset := produced(c.receive())
+	if offset <= c.lastOffset {
+		fail(fmt.Errorf("Produce told offset %d after %d", offset, c.lastOffset))
+	}
+	c.lastOffset = offset
+}
+
+// produced gives the base offset that a Produce answer tells for its only partition.
+func produced(r response) int64 {
 	r.length()
 	r.text()
 	r.length()
 	r.skip(4)
 	refuse("Produce", r.int16())
+	return int64(binary.BigEndian.Uint64(r))
 }
 
 // oneRecord is a RecordBatch version 2 with one record: no key, no headers.
