@@ -51,7 +51,7 @@ NETWORK_KEYS: tuple[ConfigKey, ...] = (
               "Connections that one address may hold."),
     ConfigKey("max.connections.per.ip.overrides", STRING, "", None, CLUSTER_WIDE, NO_EFFECT,
               "Other bounds for certain hosts, as host:count entries."),
-    ConfigKey("max.connections", INT, INT_MAX, AT_LEAST_0, CLUSTER_WIDE, NO_EFFECT,
+    ConfigKey("max.connections", INT, INT_MAX, AT_LEAST_0, CLUSTER_WIDE, HONOURED,
               "Connections that the broker holds at most."),
     ConfigKey("max.connection.creation.rate", INT, INT_MAX, AT_LEAST_0, CLUSTER_WIDE, NO_EFFECT,
               "Connections that the broker accepts per second at most."),

@@ -74,7 +74,7 @@ NODE_KEYS: tuple[ConfigKey, ...] = (
               "How long a broker tries to register at its start before it gives up."),
     ConfigKey("server.max.startup.time.ms", LONG, LONG_MAX, AT_LEAST_0, READ_ONLY, NO_EFFECT,
               "A broker that has not started after so long gives up.", internal=True),
-    ConfigKey("metadata.log.dir", STRING, None, None, READ_ONLY, NO_EFFECT,
+    ConfigKey("metadata.log.dir", STRING, None, None, READ_ONLY, HONOURED,
               "Where KRaft keeps its metadata log."),
     ConfigKey("metadata.log.max.record.bytes.between.snapshots", LONG, 20_971_520,
               AT_LEAST_1, READ_ONLY, NO_EFFECT,

@@ -54,6 +54,7 @@ class Connection(asyncio.BufferedProtocol):
         host, port = (transport.get_extra_info("peername") or ("unknown", 0))[:2]
         self.info = ConnectionInfo(listener=self.listener, client_host=host, client_port=port)
         self.active_ms = self._connections.now_ms()
+        self._connections.size_buffers(self._transport.get_extra_info("socket"))
         if not self._connections.add(self):
             self.close(f"more than {self._connections.count_max} connections")
 

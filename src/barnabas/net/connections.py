@@ -1,12 +1,25 @@
 """All connections of a broker: how many there may be, and which have been idle for too long."""
 
 from collections import Counter
+from socket import SO_RCVBUF, SO_SNDBUF, SOL_SOCKET
 from typing import Protocol
 
 from barnabas.base.clock import Clock
 
 #: What one read takes from a socket at most. One buffer serves all connections: one thread reads at a time.
 SCRATCH_BYTES = 256 << 10
+
+
+#: A kernel buffer size that is left as it is.
+SYSTEM_DEFAULT = -1
+
+
+class Sized(Protocol):
+    """A socket whose buffers can be set."""
+
+    def setsockopt(self, level: int, option: int, value: int, /) -> None:
+        """Set one option."""
+        ...
 
 
 class Closable(Protocol):
@@ -36,17 +49,35 @@ class Closable(Protocol):
 class Connections:
     """The open connections, and what they share."""
 
-    def __init__(self, clock: Clock, *, frame_bytes_max: int, count_max: int, idle_ms_max: int) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        frame_bytes_max: int,
+        count_max: int,
+        idle_ms_max: int,
+        send_buffer_bytes: int = SYSTEM_DEFAULT,
+        receive_buffer_bytes: int = SYSTEM_DEFAULT,
+    ) -> None:
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
         self.now_ms = clock.monotonic_ms
         self.frame_bytes_max = frame_bytes_max
         self.count_max = count_max
         self.accepted_count = 0
         self._idle_ms_max = idle_ms_max
+        self._buffers_bytes = {SO_SNDBUF: send_buffer_bytes, SO_RCVBUF: receive_buffer_bytes}
         self._open: set[Closable] = set()
 
     def __len__(self) -> int:
         return len(self._open)
+
+    def size_buffers(self, socket: Sized | None) -> None:
+        """Give a socket the kernel buffers that are configured; -1 leaves the system's own."""
+        if socket is None:
+            return
+        for option, size_bytes in self._buffers_bytes.items():
+            if size_bytes != SYSTEM_DEFAULT:
+                socket.setsockopt(SOL_SOCKET, option, size_bytes)
 
     def add(self, connection: Closable) -> bool:
         """Take a connection in; False when there are too many already."""

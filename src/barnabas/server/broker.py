@@ -135,6 +135,8 @@ class BrokerServer:
             frame_bytes_max=config.integer("socket.request.max.bytes"),
             count_max=config.integer("max.connections"),
             idle_ms_max=config.integer("connections.max.idle.ms"),
+            send_buffer_bytes=config.integer("socket.send.buffer.bytes"),
+            receive_buffer_bytes=config.integer("socket.receive.buffer.bytes"),
         )
         self._flusher = Flusher()
         self._tracer = (

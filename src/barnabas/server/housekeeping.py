@@ -53,7 +53,8 @@ class Housekeeping:
             integer("log.flush.start.offset.checkpoint.interval.ms"),
             integer("replica.high.watermark.checkpoint.interval.ms"),
         )
-        self._repeat(self.retain, integer("log.retention.check.interval.ms"))
+        retention_ms = integer("log.retention.check.interval.ms")
+        self._repeat(self.retain, retention_ms, integer("log.initial.task.delay.ms"))
         self._repeat(self.checkpoint, max(offset_checkpoint_ms, 1))
         self._repeat(self.tick, TICK_MS)
         self._repeat(self.expire_producers, integer("producer.id.expiration.check.interval.ms"))
@@ -72,21 +73,23 @@ class Housekeeping:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _repeat(self, chore: Chore, interval_ms: int) -> None:
-        self._keep(self._run(chore, interval_ms / 1000))
+    def _repeat(self, chore: Chore, interval_ms: int, first_ms: int | None = None) -> None:
+        first_ms = interval_ms if first_ms is None else first_ms
+        self._keep(self._run(chore, interval_ms / 1000, first_ms / 1000))
 
     def _keep(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _run(self, chore: Chore, interval_seconds: float) -> None:
+    async def _run(self, chore: Chore, interval_seconds: float, first_seconds: float) -> None:
+        await asyncio.sleep(first_seconds)
         while True:
-            await asyncio.sleep(interval_seconds)
             try:
                 await chore()
             except (OSError, KafkaError):
                 _log.exception("a chore failed and will be tried again", chore=chore.__name__)
+            await asyncio.sleep(interval_seconds)
 
     async def retain(self) -> None:
         """Let go of old segments; their files follow after `file.delete.delay.ms`."""

@@ -20,6 +20,7 @@ EXIT_STOPPED, EXIT_CANNOT_START = 0, 2
 DEFAULT_LISTEN = "127.0.0.1:9092"
 DEFAULT_DATA = Path("data")
 
+
 def serve(
     config_file: Path | None, data: Path | None, listen: str | None, overrides: Mapping[str, str]
 ) -> int:
