@@ -7,8 +7,11 @@ from typing import TypeVar
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import Image
 from barnabas.metadata.store import Change, Commit, Conflict, Store
+from barnabas.telemetry.logs import get_logger
 
 ResponseT = TypeVar("ResponseT")
+
+_log = get_logger("barnabas.metadata")
 
 #: Called after each replay with the image before, the image after and the changes that lie between.
 Listener = Callable[[Image, Image, tuple[Change, ...]], None]
@@ -26,6 +29,7 @@ class MetadataWriter:
         self._listeners: list[Listener] = []
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
         self._following: asyncio.Task[None] | None = None
+        self._failure: Exception | None = None  #: why the image will never move again
         self.image = Image()
         self.conflicts_count = 0
         self.commits_count = 0
@@ -68,8 +72,13 @@ class MetadataWriter:
             return decision.response
 
     async def reached(self, revision: int) -> None:
-        """Wait until this node's image is at `revision` or later."""
+        """Wait until this node's image is at `revision` or later.
+
+        :raises Exception: What ended the watch, or what a listener met: the image then stands still.
+        """
         if self.image.revision < revision:
+            if self._failure is not None:
+                raise self._failure
             future = asyncio.get_running_loop().create_future()
             self._waiters.append((revision, future))
             await future
@@ -84,8 +93,16 @@ class MetadataWriter:
         }
 
     async def _follow(self, commits: AsyncIterator[Commit]) -> None:
-        async for commit in commits:
-            self._advance(commit)
+        try:
+            async for commit in commits:
+                self._advance(commit)
+        except Exception as error:  # whoever waits must hear of it, whatever it is
+            _log.exception("the metadata watch has failed: cluster state stands still from here")
+            self._failure = error
+            for _, future in self._waiters:
+                if not future.done():
+                    future.set_exception(error)
+            self._waiters.clear()
 
     def _advance(self, commit: Commit) -> None:
         before, after = self.image, self.image.replay(commit)

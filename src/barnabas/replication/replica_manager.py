@@ -17,10 +17,13 @@ from barnabas.metadata.topics import (
     unknown_topic_id,
 )
 from barnabas.replication.partition import Partition
+from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 #: Topic name -> the log configuration that holds for it, given its overrides.
 LogConfigs = Callable[[str, Mapping[str, str]], LogConfig]
+
+_log = get_logger("barnabas.replication")
 
 
 class ReplicaManager:
@@ -32,6 +35,7 @@ class ReplicaManager:
         self._log_configs = log_configs
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._by_id: dict[tuple[bytes, int], Partition] = {}
+        self._offline: set[tuple[bytes, int]] = set()  #: replicas of ours that no disk gives
         self._image = Image()
         #: called with the ids of topics whose logs have just been given up for deletion
         self.on_deleted: Callable[[list[bytes]], None] = lambda topic_ids: None
@@ -39,7 +43,8 @@ class ReplicaManager:
     def partition(self, topic: str, index: int) -> Partition:
         """The partition of a topic name.
 
-        :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, or NOT_LEADER_OR_FOLLOWER for one on other brokers.
+        :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER for one on other brokers,
+            KAFKA_STORAGE_ERROR for one on a failed disk.
         """
         found = self._partitions.get((topic, index))
         if found is None:
@@ -50,7 +55,7 @@ class ReplicaManager:
         """The partition of a topic id.
 
         :raises KafkaError: UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION for an index that the topic lacks, or
-            NOT_LEADER_OR_FOLLOWER for one on other brokers.
+            NOT_LEADER_OR_FOLLOWER for one on other brokers; KAFKA_STORAGE_ERROR for one on a failed disk.
         """
         found = self._by_id.get((topic_id, index))
         if found is None:
@@ -72,6 +77,9 @@ class ReplicaManager:
         if not 0 <= index < topic.partition_count:
             message = f"Topic '{topic.name}' has partitions 0 to {topic.partition_count - 1}, not {index}."
             return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+        if (topic.topic_id, index) in self._offline:
+            message = f"The disk of {topic.name}-{index} has failed."
+            return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
         message = f"Broker {self._broker_id} holds no replica of {topic.name}-{index}."
         return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, message)
 
@@ -82,7 +90,8 @@ class ReplicaManager:
         """Take over the logs found on disk, once, before anything is served.
 
         Logs of deleted topics are given up; logs of topics that the cluster never knew are put aside, not
-        deleted. Replicas that the image wants and no disk has are created.
+        deleted. Replicas that the image wants and no disk has are created, unless a disk that failed may have
+        them.
 
         :returns: The ids of deleted topics of which nothing is left here.
         """
@@ -96,6 +105,8 @@ class ReplicaManager:
             else:
                 self._directories.rename_stray(log.topic_partition)
         for topic in image.topics.values():
+            if self._directories.any_offline:
+                self._offline.update(self._missing(topic))
             self._open_topic(topic)
         return [topic.topic_id for topic in image.deleted_topics.values()]
 
@@ -126,24 +137,43 @@ class ReplicaManager:
         for index, replicas in enumerate(topic.assignments):
             if self._broker_id not in replicas or (topic.name, index) in self._partitions:
                 continue
+            if (topic.topic_id, index) in self._offline:
+                continue
             config = config or self._log_config(topic.name)
-            log = self._log(topic, index, config)
+            log = self._open_log(topic, index, config)
+            if log is None:
+                continue
             partition = Partition(self._broker_id, topic, index, log, self._image.partition(topic, index))
             self._partitions[topic.name, index] = partition
             self._by_id[topic.topic_id, index] = partition
 
-    def _log(self, topic: Topic, index: int, config: LogConfig) -> PartitionLog:
+    def _missing(self, topic: Topic) -> Iterator[tuple[bytes, int]]:
+        for index, replicas in enumerate(topic.assignments):
+            if (
+                self._broker_id in replicas
+                and self._directories.get(TopicPartition(topic.name, index)) is None
+            ):
+                yield topic.topic_id, index
+
+    def _open_log(self, topic: Topic, index: int, config: LogConfig) -> PartitionLog | None:
+        """A replica's log, made if need be; None when the disk fails: the cluster has decided, so it is offline."""
         log = self._directories.get(TopicPartition(topic.name, index))
-        if log is None:
+        if log is not None:
+            log.config = config
+            return log
+        try:
             return self._directories.create(topic.name, index, topic.topic_id, config)
-        log.config = config
-        return log
+        except KafkaError as error:
+            _log.error("a replica cannot be created", topic=topic.name, partition=index, why=error.message)
+            self._offline.add((topic.topic_id, index))
+            return None
 
     def _log_config(self, topic: str) -> LogConfig:
         return self._log_configs(topic, self._image.topic_configs.get(topic, {}))
 
     def _delete_topic(self, topic: Topic) -> None:
         for index in range(topic.partition_count):
+            self._offline.discard((topic.topic_id, index))
             partition = self._partitions.pop((topic.name, index), None)
             if partition is not None:
                 del self._by_id[topic.topic_id, index]

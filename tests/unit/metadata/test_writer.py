@@ -299,3 +299,17 @@ def test_any_interleaving_of_writers_is_as_if_they_had_come_one_after_another(
             assert not {"c.d", "c_d"} <= set(several[0].image.topics)
 
     scenario()
+
+
+@on_loop
+async def test_when_a_listener_fails_everyone_who_waits_hears_of_it_and_nobody_hangs() -> None:
+    def listener(before: Image, after: Image, changes: tuple[Change, ...]) -> None:
+        raise LookupError("a fault of ours")
+
+    async with writers(MemoryStore()) as [writer]:
+        writer.listen(listener)
+        results = await asyncio.gather(create(writer, "a"), create(writer, "b"), return_exceptions=True)
+        assert [str(result) for result in results] == ["a fault of ours"] * 2
+        with pytest.raises(LookupError):
+            await writer.reached(writer.image.revision + 1)
+        await writer.reached(writer.image.revision)

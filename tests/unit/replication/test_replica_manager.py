@@ -1,0 +1,329 @@
+import random
+import re
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.base.clock import ManualClock
+from barnabas.base.ids import TopicPartition
+from barnabas.log.directories import LogDirectories
+from barnabas.log.log_config import LogConfig
+from barnabas.metadata.configs import TOPIC_CONFIGS
+from barnabas.metadata.image import Image
+from barnabas.metadata.partition_creation import MorePartitions, decide_create_partitions
+from barnabas.metadata.producer_ids import PRODUCER_IDS
+from barnabas.metadata.store import Change, Commit
+from barnabas.metadata.topic_creation import NewTopic, decide_create
+from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete, decide_forget
+from barnabas.metadata.topics import PARTITION_STATES, TOPICS, PartitionState, Topic, partition_key
+from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.wire.errors import ErrorCode, KafkaError
+from support.batches import batch
+from support.images import RULES, by_hand, cluster, new_topic, replayed
+
+
+class Broker:
+    """Broker 1: its disks, its replicas, and the image that they follow."""
+
+    def __init__(self, paths: list[Path]) -> None:
+        self.paths = paths
+        self.max_message_bytes = 1000
+        self.deleted: list[bytes] = []
+
+    def start(self, image: Image) -> list[bytes]:
+        self.directories = LogDirectories.open(
+            self.paths, cluster_id="c", node_id=1, clock=ManualClock(), random=random.Random(0)
+        )
+        self.directories.load(lambda topic: LogConfig())
+        self.replicas = ReplicaManager(1, self.directories, self._config)
+        self.replicas.on_deleted = self.deleted.extend
+        self.image = image
+        return self.replicas.load(image)
+
+    def restart(self) -> list[bytes]:
+        self.directories.close()
+        return self.start(self.image)
+
+    def _config(self, topic: str, overrides: Mapping[str, str]) -> LogConfig:
+        retention_ms = int(overrides.get("retention.ms", 5000))
+        return LogConfig(retention_ms=retention_ms, max_message_bytes=self.max_message_bytes)
+
+    def commit(self, *changes: Change) -> None:
+        before = self.image
+        self.image = before.replay(Commit(before.revision + 1, changes))
+        self.replicas.apply(before, self.image, changes)
+
+    def create(self, *topics: NewTopic) -> None:
+        dice = random.Random(self.image.revision)
+        self.commit(*decide_create(self.image, topics, RULES, dice, validate_only=False).changes)
+
+    def delete(self, *names: str) -> None:
+        self.commit(*decide_delete(self.image, [TopicToDelete(name) for name in names]).changes)
+
+    def topic(self, name: str) -> Topic:
+        return self.image.topics[name]
+
+    @property
+    def held(self) -> set[str]:
+        """The partitions that are open."""
+        return {f"{partition.topic}-{partition.index}" for partition in self.replicas}
+
+    @property
+    def on_disk(self) -> set[str]:
+        """The directories of partitions, without what makes a renamed one unique."""
+        found = [path.name for root in self.paths for path in root.iterdir() if path.is_dir()]
+        return {re.sub(r"\.[0-9a-f]{32}", "", name) for name in found}
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Broker]:
+    made = Broker([tmp_path / "one"])
+    yield made
+    made.directories.close()
+
+
+@pytest.fixture
+def two_disks(tmp_path: Path) -> Iterator[Broker]:
+    made = Broker([tmp_path / "one", tmp_path / "two"])
+    yield made
+    made.directories.close()
+
+
+def code_of(find: Callable[[], object]) -> ErrorCode:
+    with pytest.raises(KafkaError) as raised:
+        find()
+    assert raised.value.message
+    return raised.value.code
+
+
+def test_replicas_that_the_cluster_wants_are_opened_at_the_start(broker: Broker) -> None:
+    broker.start(cluster(3, by_hand("t", [1, 2], [3, 2], [2, 1])))
+    assert broker.held == broker.on_disk == {"t-0", "t-2"}
+    assert broker.replicas.statistics() == {"partitions_count": 2, "leaders_count": 1}
+
+
+def test_a_created_topic_is_opened(broker: Broker) -> None:
+    broker.start(cluster(1))
+    broker.create(new_topic("t", 2))
+    found = broker.replicas.partition("t", 1)
+    assert found is broker.replicas.partition_by_id(broker.topic("t").topic_id, 1)
+    assert found is broker.replicas.find("t", 1)
+    assert found is broker.replicas.find_by_id(broker.topic("t").topic_id, 1)
+    assert found.log.topic_id == broker.topic("t").topic_id
+    assert found.is_leader
+
+
+def test_partitions_that_are_added_are_opened_and_the_old_ones_stay_open(broker: Broker) -> None:
+    broker.start(cluster(1))
+    broker.create(new_topic("t"))
+    first = broker.replicas.partition("t", 0)
+    more = [MorePartitions("t", 3)]
+    broker.commit(
+        *decide_create_partitions(broker.image, more, random.Random(0), validate_only=False).changes
+    )
+    assert broker.held == {"t-0", "t-1", "t-2"}
+    assert broker.replicas.partition("t", 0) is first
+
+
+def test_what_is_not_here_is_told_apart(broker: Broker) -> None:
+    broker.start(cluster(2, by_hand("t", [1], [2])))
+    topic_id = broker.topic("t").topic_id
+    by_name, by_id = broker.replicas.partition, broker.replicas.partition_by_id
+    assert code_of(lambda: by_name("gone", 0)) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert code_of(lambda: by_name("t", 2)) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert code_of(lambda: by_name("t", -1)) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert code_of(lambda: by_name("t", 1)) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert code_of(lambda: by_id(bytes(16), 0)) is ErrorCode.UNKNOWN_TOPIC_ID
+    assert code_of(lambda: by_id(topic_id, 2)) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert code_of(lambda: by_id(topic_id, 1)) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert broker.replicas.find("t", 1) is None
+    assert broker.replicas.find_by_id(topic_id, 1) is None
+
+
+def test_a_deleted_topic_is_closed_renamed_and_told_of(broker: Broker) -> None:
+    broker.start(cluster(1))
+    broker.create(new_topic("t", 2), new_topic("stays"))
+    topic, partition = broker.topic("t"), broker.replicas.partition("t", 0)
+    broker.delete("t")
+    assert broker.held == {"stays-0"}
+    assert broker.on_disk == {"t-0-delete", "t-1-delete", "stays-0"}
+    assert broker.deleted == [topic.topic_id]
+    assert code_of(lambda: broker.replicas.partition("t", 0)) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert code_of(lambda: broker.replicas.partition_by_id(topic.topic_id, 0)) is ErrorCode.UNKNOWN_TOPIC_ID
+    assert code_of(partition.check_leader) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_topic_made_anew_starts_with_nothing_of_the_old_one(broker: Broker) -> None:
+    broker.start(cluster(1))
+    broker.create(new_topic("t"))
+    old = broker.replicas.partition("t", 0)
+    old.append_as_leader(batch(b"a"), 1)
+    broker.delete("t")
+    broker.create(new_topic("t"))
+    new = broker.replicas.partition("t", 0)
+    assert (new.log.log_end_offset, new.topic_id) == (0, broker.topic("t").topic_id)
+    assert new.topic_id != old.topic_id
+    assert broker.on_disk == {"t-0", "t-0-delete"}
+
+
+def test_a_topic_replaced_by_one_change_is_deleted_and_made(broker: Broker) -> None:
+    broker.start(cluster(1))
+    broker.create(new_topic("t", 2))
+    old = broker.topic("t")
+    broker.commit(TOPICS.put("t", Topic("t", b"n" * 16, ((1,),))))
+    assert broker.deleted == [old.topic_id]
+    assert broker.held == {"t-0"}
+    assert broker.replicas.partition("t", 0).topic_id == b"n" * 16
+
+
+def test_changed_configs_reach_the_logs_of_their_topic_alone(broker: Broker) -> None:
+    broker.start(cluster(1))
+    broker.create(new_topic("t", 2, configs={"retention.ms": "7"}), new_topic("other"))
+
+    def retentions() -> list[int]:
+        at = (("t", 0), ("t", 1), ("other", 0))
+        return [broker.replicas.partition(*each).log.config.retention_ms for each in at]
+
+    assert retentions() == [7, 7, 5000]
+    broker.commit(TOPIC_CONFIGS.put("t", {"retention.ms": "9"}))
+    assert retentions() == [9, 9, 5000]
+    broker.commit(TOPIC_CONFIGS.remove("t"))
+    assert retentions() == [5000, 5000, 5000]
+
+
+def test_changed_defaults_of_the_broker_reach_every_log(broker: Broker) -> None:
+    broker.start(cluster(1))
+    broker.create(new_topic("t", 2, configs={"retention.ms": "7"}))
+    broker.max_message_bytes = 77
+    broker.replicas.reconfigure_all()
+    for index in range(2):
+        config = broker.replicas.partition("t", index).log.config
+        assert (config.max_message_bytes, config.retention_ms) == (77, 7)
+
+
+def test_a_log_found_on_disk_gets_its_topics_configs(broker: Broker) -> None:
+    broker.start(cluster(1))
+    broker.create(new_topic("t", configs={"retention.ms": "7"}))
+    broker.restart()
+    assert broker.replicas.partition("t", 0).log.config.retention_ms == 7
+
+
+def test_a_changed_state_reaches_its_partition(broker: Broker) -> None:
+    broker.start(cluster(2, by_hand("t", [1, 2], [1, 2])))
+    key = partition_key(broker.topic("t").topic_id, 1)
+    broker.commit(PARTITION_STATES.put(key, PartitionState(2, 4, (2,))))
+    changed, other = (broker.replicas.partition("t", index) for index in (1, 0))
+    assert (changed.leader, changed.leader_epoch, changed.isr) == (2, 4, (2,))
+    assert other.is_leader
+    assert broker.replicas.statistics()["leaders_count"] == 1
+
+
+def test_states_of_partitions_elsewhere_are_passed_over(broker: Broker) -> None:
+    broker.start(cluster(2, by_hand("t", [2])))
+    key = partition_key(broker.topic("t").topic_id, 0)
+    broker.commit(PARTITION_STATES.put(key, PartitionState(2, 4, (2,))))
+    broker.commit(PARTITION_STATES.remove(partition_key(b"?" * 16, 0)))
+    assert broker.held == set()
+
+
+def test_a_log_survives_a_restart_with_its_records(broker: Broker) -> None:
+    broker.start(cluster(1))
+    broker.create(new_topic("t"))
+    broker.replicas.partition("t", 0).append_as_leader(batch(b"a", b"b"), 1)
+    assert broker.restart() == []
+    assert broker.replicas.partition("t", 0).log.high_watermark == 2
+
+
+def test_logs_of_topics_that_the_cluster_never_knew_are_put_aside(broker: Broker) -> None:
+    broker.start(cluster(1))
+    broker.create(new_topic("t"))
+    broker.image = cluster(1)
+    broker.restart()
+    assert broker.held == set()
+    assert broker.on_disk == {"t-0-stray"}
+
+
+def test_logs_of_another_topic_of_the_same_name_are_put_aside(broker: Broker) -> None:
+    broker.start(cluster(1))
+    broker.create(new_topic("t"))
+    broker.replicas.partition("t", 0).append_as_leader(batch(b"a"), 1)
+    broker.image = broker.image.replay(
+        Commit(broker.image.revision + 1, (TOPICS.put("t", Topic("t", b"n" * 16, ((1,),))),))
+    )
+    broker.restart()
+    assert broker.on_disk == {"t-0", "t-0-stray"}
+    assert broker.replicas.partition("t", 0).log.log_end_offset == 0
+
+
+def test_a_deletion_that_a_crash_cut_short_is_finished_at_the_next_start(broker: Broker) -> None:
+    broker.start(cluster(1))
+    broker.create(new_topic("t", 2))
+    topic_id = broker.topic("t").topic_id
+    broker.image = replayed(broker.image, decide_delete(broker.image, [TopicToDelete("t")]))
+    assert broker.restart() == [topic_id]
+    assert broker.on_disk == {"t-0-delete", "t-1-delete"}
+    forget = decide_forget(broker.image, [topic_id])
+    broker.commit(*forget.changes)
+    assert broker.restart() == []
+
+
+def fail_disks(monkeypatch: pytest.MonkeyPatch) -> None:
+    def mkdir(path: Path, *arguments: Any, **keywords: Any) -> None:
+        raise OSError(5, "Input/output error", str(path))
+
+    monkeypatch.setattr(Path, "mkdir", mkdir)
+
+
+def test_a_topic_whose_disk_fails_while_it_is_made_is_offline_and_the_rest_goes_on(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.start(cluster(1))
+    broker.create(new_topic("before"))
+    with monkeypatch.context() as patched:
+        fail_disks(patched)
+        broker.create(new_topic("t"))
+    topic_id = broker.topic("t").topic_id
+    assert code_of(lambda: broker.replicas.partition("t", 0)) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert code_of(lambda: broker.replicas.partition_by_id(topic_id, 0)) is ErrorCode.KAFKA_STORAGE_ERROR
+    broker.delete("t")
+    assert code_of(lambda: broker.replicas.partition("t", 0)) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_replicas_on_a_disk_that_failed_are_not_made_anew_on_another(two_disks: Broker) -> None:
+    two_disks.start(cluster(1))
+    two_disks.create(new_topic("t", 2))
+    [lost] = [path for path in two_disks.paths if (path / "t-1").exists()]
+    two_disks.directories.close()
+    (lost / "t-1" / "partition.metadata").write_text("damaged")
+    two_disks.start(two_disks.image)
+    assert two_disks.held == {"t-0"}
+    assert code_of(lambda: two_disks.replicas.partition("t", 1)) is ErrorCode.KAFKA_STORAGE_ERROR
+    two_disks.create(new_topic("new"))
+    assert two_disks.held == {"t-0", "new-0"}
+
+
+def test_new_replicas_go_where_there_are_fewest(two_disks: Broker) -> None:
+    two_disks.start(cluster(1))
+    two_disks.create(new_topic("t", 4))
+    homes = [two_disks.directories.directory_of(TopicPartition("t", index)) for index in range(4)]
+    assert [home is not None and home.path.name for home in homes] == ["one", "two", "one", "two"]
+
+
+def test_a_broker_that_restarts_with_an_empty_disk_makes_its_replicas_again(broker: Broker) -> None:
+    broker.start(cluster(1))
+    broker.create(new_topic("t"))
+    broker.directories.close()
+    shutil.rmtree(broker.paths[0])
+    broker.start(broker.image)
+    assert broker.held == {"t-0"}
+
+
+def test_commits_on_other_nouns_change_nothing_here(broker: Broker) -> None:
+    broker.start(cluster(1))
+    broker.create(new_topic("t"))
+    before = broker.replicas.partition("t", 0)
+    broker.commit(PRODUCER_IDS.put("next", 1000))
+    assert broker.replicas.partition("t", 0) is before
