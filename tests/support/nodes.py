@@ -1,0 +1,159 @@
+"""One broker without sockets: the rooms below `net`, put together on a directory and a store in memory."""
+
+import random
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import barnabas.api
+from barnabas.api import registry
+from barnabas.api.context import ConnectionInfo, Node
+from barnabas.api.dispatch import Dispatcher
+from barnabas.base.clock import ManualClock
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.log.directories import LogDirectories
+from barnabas.metadata.brokers import decide_register
+from barnabas.metadata.cluster import decide_form
+from barnabas.metadata.topic_creation import NewTopic, decide_create
+from barnabas.metadata.writer import MetadataWriter
+from barnabas.replication.fetch_sessions import FetchSessionCache
+from barnabas.replication.flusher import Flusher
+from barnabas.replication.log_configs import log_config
+from barnabas.replication.partition import Partition
+from barnabas.replication.producer_ids import ProducerIds
+from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.telemetry.requests import RequestStatistics
+from barnabas.telemetry.tracing import Tracer
+from barnabas.wire.codec import decode, encode
+from barnabas.wire.schema import Message
+from support.images import LISTENER, RULES, broker
+from support.memory_store import MemoryStore
+
+MessageT = TypeVar("MessageT", bound=Message)
+
+APIS = registry.build(barnabas.api)
+
+
+@dataclass
+class RunningNode:
+    """A node, and what tests do with it."""
+
+    node: Node
+    dispatcher: Dispatcher
+    clock: ManualClock
+    store: MemoryStore
+    directories: LogDirectories
+    connection: ConnectionInfo
+
+    async def create(self, *topics: NewTopic) -> None:
+        """Create topics, whatever the broker's configuration says."""
+        dice = self.node.dice
+        outcomes = await self.node.metadata.write(
+            lambda image: decide_create(image, topics, RULES, dice, validate_only=False)
+        )
+        assert not [outcome.error for outcome in outcomes if outcome.error]
+
+    def partition(self, topic: str, index: int = 0) -> Partition:
+        return self.node.replicas.partition(topic, index)
+
+    def topic_id(self, topic: str) -> bytes:
+        return self.node.image.topics[topic].topic_id
+
+    async def send(self, frame: bytes) -> bytes | None:
+        """The whole answer to a request's frame, size included, as the connection would write it."""
+        buffer = memoryview(bytearray(frame))
+        at_once = self.dispatcher.answer_at_once(buffer)
+        if at_once is not None:
+            return at_once
+        return await self.send_the_long_way(frame)
+
+    async def send_the_long_way(self, frame: bytes) -> bytes | None:
+        context, request = self.dispatcher.parse(memoryview(bytearray(frame)), self.connection)
+        parts = await self.dispatcher.answer(context, request)
+        return None if parts is None else b"".join(parts)
+
+    async def ask(self, request: Message, version: int | None = None) -> Any:
+        """The response message to a request, at our highest version or at `version`."""
+        spec = APIS[request.API_KEY]
+        at = spec.versions.last if version is None else version
+        answer = await self.send(frame_of(request, at))
+        return None if answer is None else response_of(spec.response, at, answer)
+
+
+def frame_of(
+    request: Message, version: int, correlation_id: int = 7, client_id: str | None = "test"
+) -> bytes:
+    """A request as it stands in its frame: header v1, or v2 where the version is flexible, and body."""
+    out = bytearray()
+    out += request.API_KEY.to_bytes(2, "big") + version.to_bytes(2, "big") + correlation_id.to_bytes(4, "big")
+    text = None if client_id is None else client_id.encode()
+    out += b"\xff\xff" if text is None else len(text).to_bytes(2, "big") + text
+    if version in request.FLEXIBLE:
+        out.append(0)
+    return bytes(encode(request, version, out))
+
+
+def response_of(response: type[MessageT], version: int, answer: bytes, correlation_id: int = 7) -> MessageT:
+    """The message in an answer, whose size and header are checked."""
+    assert int.from_bytes(answer[:4], "big") == len(answer) - 4
+    assert int.from_bytes(answer[4:8], "big") == correlation_id
+    position = 8
+    if version in response.FLEXIBLE and response.API_KEY != 18:
+        assert answer[8] == 0
+        position = 9
+    message = decode(response, version, answer, position)
+    assert encode(message, version, bytearray(answer[:position])) == answer, "bytes are left over"
+    return message
+
+
+def config_of(directory: Path, **overrides: str) -> BrokerConfig:
+    """A broker's configuration; keys have underscores for their dots."""
+    settings: Mapping[str, str] = {key.replace("_", "."): value for key, value in overrides.items()}
+    defaults = {"node.id": "1", "log.dirs": str(directory), "listeners": f"{LISTENER}://127.0.0.1:0"}
+    return BrokerConfig({**defaults, **settings})
+
+
+@asynccontextmanager
+async def running_node(
+    directory: Path, store: MemoryStore | None = None, *, seed: int = 0, **overrides: str
+) -> AsyncIterator[RunningNode]:
+    """A node on `directory`, registered as broker 1, until the block ends."""
+    config = config_of(directory, **overrides)
+    clock, dice = ManualClock(), random.Random(seed)
+    store = store or MemoryStore()
+    metadata = MetadataWriter(store)
+    await metadata.start()
+    cluster_id = await metadata.write(lambda image: decide_form(image.cluster, dice.randbytes(16), None))
+    await metadata.write(lambda image: decide_register(image.brokers, broker(1)))
+    directories = LogDirectories.open([directory], cluster_id=cluster_id, node_id=1, clock=clock, random=dice)
+    overrides_of = metadata.image.topic_configs
+    directories.load(lambda topic: log_config(config, overrides_of.get(topic, {})))
+    replicas = ReplicaManager(1, directories, lambda topic, own: log_config(config, own))
+    replicas.load(metadata.image)
+    metadata.listen(replicas.apply)
+    flusher = Flusher()
+    node = Node(
+        broker_id=1,
+        config=config,
+        clock=clock,
+        dice=dice,
+        metadata=metadata,
+        replicas=replicas,
+        fetch_sessions=FetchSessionCache(
+            config.integer("max.incremental.fetch.session.cache.slots"), clock, dice
+        ),
+        flusher=flusher,
+        producer_ids=ProducerIds(metadata),
+        tracer=Tracer.disabled(),
+        apis=APIS,
+    )
+    dispatcher = Dispatcher(node, RequestStatistics())
+    connection = ConnectionInfo(LISTENER, "client", 1234)
+    try:
+        yield RunningNode(node, dispatcher, clock, store, directories, connection)
+    finally:
+        await flusher.close()
+        await metadata.stop()
+        directories.close()

@@ -1,0 +1,35 @@
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.base.clock import ManualClock
+from barnabas.base.ids import TopicPartition
+from barnabas.log.log_config import LogConfig
+from barnabas.log.open_files import OpenFiles
+from barnabas.log.partition_log import PartitionLog
+from barnabas.metadata.topics import PartitionState, Topic, initial_state
+from barnabas.replication.partition import Partition
+
+
+@pytest.fixture
+def make_partition(tmp_path: Path) -> Callable[..., Partition]:
+    """Makes t-0 on broker 1; keywords are fields of LogConfig."""
+
+    def made(
+        replicas: tuple[int, ...] = (1,), state: PartitionState | None = None, **config: Any
+    ) -> Partition:
+        log = PartitionLog.open(
+            tmp_path / "t-0",
+            TopicPartition("t", 0),
+            config=LogConfig(**config),
+            clock=ManualClock(),
+            random=random.Random(0),
+            open_files=OpenFiles(4),
+        )
+        topic = Topic("t", b"t" * 16, (replicas,))
+        return Partition(1, topic, 0, log, state or initial_state(replicas))
+
+    return made

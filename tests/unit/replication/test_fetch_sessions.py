@@ -1,0 +1,279 @@
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from barnabas.base.clock import ManualClock
+from barnabas.replication.fetch_sessions import (
+    EVICTION_AGE_MS,
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    FetchContext,
+    FetchSessionCache,
+    FetchTarget,
+)
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.fetch import (
+    EpochEndOffset,
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    ForgottenTopic,
+    PartitionData,
+)
+
+EPOCH_MAX = 2**31 - 1
+
+
+def asking(
+    *partitions: tuple[str, int, int],
+    session: int = 0,
+    epoch: int = 0,
+    forget: Sequence[tuple[str, int]] = (),
+) -> FetchRequest:
+    """A request for (topic, partition, offset)..., in this order."""
+    return FetchRequest(
+        session_id=session,
+        session_epoch=epoch,
+        topics=[
+            FetchTopic(topic=topic, partitions=[FetchPartition(partition=index, fetch_offset=offset)])
+            for topic, index, offset in partitions
+        ],
+        forgotten_topics_data=[ForgottenTopic(topic=topic, partitions=[index]) for topic, index in forget],
+    )
+
+
+def targets(context: FetchContext) -> list[tuple[str, int, int]]:
+    return [(target.topic, target.index, target.fetch_offset) for _, target in context.targets]
+
+
+class Cache:
+    """A cache with its clock."""
+
+    def __init__(self, slots_count: int = 2) -> None:
+        self.clock = ManualClock()
+        self.cache = FetchSessionCache(slots_count, self.clock, random.Random(3))
+
+    def begin(self, request: FetchRequest, *, ids: bool = False) -> FetchContext:
+        return self.cache.begin(request, uses_topic_ids=ids)
+
+    def refused(self, request: FetchRequest, *, ids: bool = False) -> KafkaError:
+        before = self.cache.statistics()
+        with pytest.raises(KafkaError) as raised:
+            self.begin(request, ids=ids)
+        assert self.cache.statistics() == before
+        return raised.value
+
+
+A0, A1, B0 = ("a", 0, 10), ("a", 1, 11), ("b", 0, 12)
+
+
+def test_a_full_fetch_that_asks_for_a_session_gets_one() -> None:
+    context = Cache().begin(asking(A0, B0))
+    assert context.session_id > 0
+    assert not context.is_incremental
+    assert targets(context) == [A0, B0]
+
+
+def test_no_session_is_made_for_a_client_that_wants_none() -> None:
+    cache = Cache()
+    context = cache.begin(asking(A0, epoch=FINAL_EPOCH))
+    assert (context.session_id, targets(context)) == (0, [A0])
+    assert cache.cache.statistics()["sessions_count"] == 0
+
+
+def test_a_session_may_begin_with_nothing_and_grow() -> None:
+    cache = Cache()
+    session = cache.begin(asking(epoch=INITIAL_EPOCH)).session_id
+    assert targets(cache.begin(asking(A0, session=session, epoch=1))) == [A0]
+
+
+def test_of_a_partition_named_twice_the_last_wish_counts() -> None:
+    assert targets(Cache().begin(asking(A0, B0, ("a", 0, 77)))) == [("a", 0, 77), B0]
+
+
+def test_an_incremental_fetch_reads_everything_that_the_session_names() -> None:
+    cache = Cache()
+    session = cache.begin(asking(A0, A1, B0)).session_id
+    context = cache.begin(asking(session=session, epoch=1))
+    assert context.is_incremental
+    assert context.session_id == session
+    assert targets(context) == [A0, A1, B0]
+
+
+def test_an_incremental_fetch_changes_adds_and_forgets() -> None:
+    cache = Cache()
+    session = cache.begin(asking(A0, A1)).session_id
+    request = asking(("a", 1, 99), B0, session=session, epoch=1, forget=[("a", 0), ("never", 3)])
+    assert targets(cache.begin(request)) == [("a", 1, 99), B0]
+    assert targets(cache.begin(asking(session=session, epoch=2))) == [("a", 1, 99), B0]
+
+
+def test_a_changed_wish_replaces_every_part_of_the_old_one() -> None:
+    cache = Cache()
+    session = cache.begin(asking(A0)).session_id
+    wish = FetchPartition(
+        partition=0, fetch_offset=1, partition_max_bytes=2, current_leader_epoch=3, last_fetched_epoch=4
+    )
+    request = FetchRequest(
+        session_id=session, session_epoch=1, topics=[FetchTopic(topic="a", partitions=[wish])]
+    )
+    [(_, target)] = cache.begin(request).targets
+    assert target == FetchTarget("a", bytes(16), 0, 1, 2, 3, 4, by_id=False)
+
+
+def test_sessions_by_topic_id_are_keyed_by_id() -> None:
+    cache = Cache()
+    topic_id = b"i" * 16
+    partitions = [FetchPartition(partition=0, fetch_offset=5)]
+    request = FetchRequest(session_epoch=0, topics=[FetchTopic(topic_id=topic_id, partitions=partitions)])
+    session = cache.begin(request, ids=True).session_id
+    forget = [ForgottenTopic(topic_id=topic_id, partitions=[0])]
+    request = FetchRequest(session_id=session, session_epoch=1, forgotten_topics_data=forget)
+    assert cache.begin(request, ids=True).targets == []
+
+
+def test_a_session_is_ended_by_the_final_epoch() -> None:
+    cache = Cache()
+    session = cache.begin(asking(A0)).session_id
+    assert cache.begin(asking(A0, session=session, epoch=FINAL_EPOCH)).session_id == 0
+    error = cache.refused(asking(session=session, epoch=1))
+    assert error.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_a_session_is_replaced_by_a_new_one_at_the_initial_epoch() -> None:
+    cache = Cache()
+    old = cache.begin(asking(A0)).session_id
+    new = cache.begin(asking(B0, session=old, epoch=INITIAL_EPOCH)).session_id
+    assert new not in (0, old)
+    assert cache.cache.statistics()["sessions_count"] == 1
+    assert targets(cache.begin(asking(session=new, epoch=1))) == [B0]
+
+
+def test_an_unknown_session_is_refused() -> None:
+    error = Cache().refused(asking(session=77, epoch=1))
+    assert error.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert "77" in error.message
+
+
+@pytest.mark.parametrize("epoch", [2, 5, EPOCH_MAX])
+def test_an_epoch_out_of_turn_is_refused_and_the_session_stays(epoch: int) -> None:
+    cache = Cache()
+    session = cache.begin(asking(A0)).session_id
+    error = cache.refused(asking(B0, session=session, epoch=epoch))
+    assert error.code is ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    assert f"expects epoch 1, not {epoch}" in error.message
+    assert targets(cache.begin(asking(session=session, epoch=1))) == [A0]
+
+
+def test_an_epoch_asked_for_again_is_refused() -> None:
+    cache = Cache()
+    session = cache.begin(asking(A0)).session_id
+    cache.begin(asking(session=session, epoch=1))
+    assert cache.refused(asking(session=session, epoch=1)).code is ErrorCode.INVALID_FETCH_SESSION_EPOCH
+
+
+def test_epochs_wrap_to_one_and_never_to_the_initial_one() -> None:
+    cache = Cache()
+    context = cache.begin(asking(A0))
+    assert context.session is not None
+    context.session.epoch = EPOCH_MAX
+    cache.begin(asking(session=context.session_id, epoch=EPOCH_MAX))
+    assert context.session.epoch == 1
+    cache.begin(asking(session=context.session_id, epoch=1))
+
+
+@pytest.mark.parametrize("ids", [False, True])
+def test_a_session_does_not_mix_names_and_ids(ids: bool) -> None:
+    cache = Cache()
+    session = cache.begin(asking(A0), ids=ids).session_id
+    error = cache.refused(asking(session=session, epoch=1), ids=not ids)
+    assert error.code is ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+
+
+def test_a_full_cache_serves_newcomers_without_a_session() -> None:
+    cache = Cache(slots_count=1)
+    first = cache.begin(asking(A0)).session_id
+    context = cache.begin(asking(B0))
+    assert (context.session_id, targets(context)) == (0, [B0])
+    assert cache.begin(asking(session=first, epoch=1)).session_id == first
+
+
+def test_the_session_longest_unused_makes_room_once_it_is_old() -> None:
+    cache = Cache(slots_count=2)
+    first, second = cache.begin(asking(A0)).session_id, cache.begin(asking(A1)).session_id
+    cache.clock.advance(1)
+    cache.begin(asking(session=first, epoch=1))
+    cache.clock.advance(EVICTION_AGE_MS - 2)
+    assert cache.begin(asking(B0)).session_id == 0
+    cache.clock.advance(1)
+    third = cache.begin(asking(B0)).session_id
+    assert third > 0
+    assert cache.refused(asking(session=second, epoch=1)).code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert cache.begin(asking(session=first, epoch=2)).session_id == first
+    assert cache.cache.statistics() == {"sessions_count": 2, "partitions_count": 2, "evictions_count": 1}
+
+
+def test_a_cache_without_places_has_no_sessions() -> None:
+    assert Cache(slots_count=0).begin(asking(A0)).session_id == 0
+
+
+def test_ids_are_never_given_twice_at_a_time() -> None:
+    class Stubborn(random.Random):
+        drawn = iter([5, 5, 5, 6])
+
+        def randrange(self, *bounds: int) -> int:  # type: ignore[override]
+            return next(self.drawn)
+
+    cache = FetchSessionCache(10, ManualClock(), Stubborn())
+    ids = [cache.begin(asking(A0), uses_topic_ids=False).session_id for _ in range(2)]
+    assert ids == [5, 6]
+
+
+def test_partitions_that_got_data_go_behind_the_others() -> None:
+    cache = Cache()
+    context = cache.begin(asking(A0, A1, B0))
+    assert context.session is not None
+    context.session.served(("a", 0))
+    assert targets(cache.begin(asking(session=context.session_id, epoch=1))) == [A1, B0, A0]
+
+
+def target() -> FetchTarget:
+    return FetchTarget("a", bytes(16), 0, 0, 100, -1, -1, by_id=False)
+
+
+def data(**fields: object) -> PartitionData:
+    return PartitionData(**{"high_watermark": 5, "log_start_offset": 0, "records": b"", **fields})
+
+
+def test_what_is_told_for_the_first_time_is_news_and_the_same_again_is_not() -> None:
+    told = target()
+    assert told.tell(data())
+    assert not told.tell(data())
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"records": b"x"},
+        {"error_code": ErrorCode.OFFSET_OUT_OF_RANGE},
+        {"high_watermark": 6},
+        {"log_start_offset": 1},
+        {"diverging_epoch": EpochEndOffset(epoch=0, end_offset=0)},
+    ],
+)
+def test_anything_that_differs_is_news(fields: dict[str, object]) -> None:
+    told = target()
+    told.tell(data())
+    assert told.tell(data(**fields))
+
+
+def test_records_errors_and_divergence_are_news_every_time() -> None:
+    told = target()
+    for fields in (
+        {"records": b"x"},
+        {"error_code": 1},
+        {"diverging_epoch": EpochEndOffset(epoch=0, end_offset=0)},
+    ):
+        assert told.tell(data(**fields))
+        assert told.tell(data(**fields))

@@ -1,0 +1,132 @@
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from barnabas.replication.flusher import Flusher
+from support.loop import on_loop, turns
+
+
+class Log:
+    """A log whose flush waits until it is let go, and fails if told to."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.gate = threading.Event()
+        self.entered = threading.Event()
+        self.error = error
+        self.flushes_count = 0
+        self.threads: set[str] = set()
+
+    def flush(self) -> None:
+        self.entered.set()
+        assert self.gate.wait(10)
+        self.flushes_count += 1
+        self.threads.add(threading.current_thread().name)
+        if self.error:
+            raise self.error
+
+
+async def entered(log: Log) -> None:
+    """Wait until a flush of `log` is under way."""
+    assert await asyncio.to_thread(log.entered.wait, 10)
+
+
+def flushed(flusher: Flusher, log: Log) -> "asyncio.Future[None]":
+    duck: Any = log
+    return flusher.flushed(duck)
+
+
+@on_loop
+async def test_all_who_come_while_a_flush_runs_share_the_next_one() -> None:
+    flusher, log = Flusher(), Log()
+    first = flushed(flusher, log)
+    await entered(log)
+    later = [flushed(flusher, log) for _ in range(50)]
+    assert flusher.statistics() == {"flushes_count": 0, "waiting_logs_count": 1}
+    log.gate.set()
+    await asyncio.gather(first, *later)
+    assert log.flushes_count == 2
+    assert flusher.statistics() == {"flushes_count": 2, "waiting_logs_count": 0}
+    await flusher.close()
+
+
+@on_loop
+async def test_all_who_come_in_one_turn_share_one_flush() -> None:
+    flusher, log = Flusher(), Log()
+    log.gate.set()
+    await asyncio.gather(*(flushed(flusher, log) for _ in range(10)))
+    assert log.flushes_count == 1
+    await flusher.close()
+
+
+@on_loop
+async def test_a_flush_runs_in_a_thread_while_the_loop_goes_on() -> None:
+    flusher, log = Flusher(), Log()
+    waiting = flushed(flusher, log)
+    await entered(log)
+    await turns()
+    assert not waiting.done()
+    log.gate.set()
+    await waiting
+    assert all(name.startswith("log-flush") for name in log.threads)
+    await flusher.close()
+
+
+@on_loop
+async def test_an_error_reaches_everyone_who_waits_and_no_other_log() -> None:
+    flusher, bad, good = Flusher(), Log(OSError("disk gone")), Log()
+    waits = [flushed(flusher, bad), flushed(flusher, bad), flushed(flusher, good)]
+    bad.gate.set()
+    good.gate.set()
+    results = await asyncio.gather(*waits, return_exceptions=True)
+    assert [str(result) for result in results] == ["disk gone", "disk gone", "None"]
+    assert flusher.flushes_count == 1
+    await flusher.close()
+
+
+@on_loop
+async def test_after_an_error_the_next_flush_is_tried_afresh() -> None:
+    flusher, log = Flusher(), Log(OSError("once"))
+    log.gate.set()
+    with pytest.raises(OSError, match="once"):
+        await flushed(flusher, log)
+    log.error = None
+    await flushed(flusher, log)
+    assert log.flushes_count == 2
+    await flusher.close()
+
+
+@on_loop
+async def test_whoever_gave_up_waiting_is_passed_over() -> None:
+    flusher, good, bad = Flusher(), Log(), Log(OSError("late"))
+    given_up = [flushed(flusher, good), flushed(flusher, bad)]
+    kept = flushed(flusher, good)
+    for future in given_up:
+        future.cancel()
+    good.gate.set()
+    bad.gate.set()
+    await kept
+    await flusher.close()
+    assert all(future.cancelled() for future in given_up)
+
+
+@on_loop
+async def test_closing_finishes_what_was_asked_for() -> None:
+    flusher, log = Flusher(), Log()
+    first = flushed(flusher, log)
+    await entered(log)
+    second = flushed(flusher, log)
+    closing = asyncio.create_task(flusher.close())
+    await turns()
+    assert not closing.done()
+    log.gate.set()
+    await closing
+    assert first.done()
+    assert second.done()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("log-flush")]
+
+
+@on_loop
+async def test_a_flusher_that_never_flushed_closes() -> None:
+    await Flusher().close()

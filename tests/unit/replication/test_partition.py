@@ -1,0 +1,260 @@
+from collections.abc import Callable
+
+import pytest
+
+from barnabas.metadata.topics import PartitionState
+from barnabas.replication.partition import UNKNOWN_GROWTH_BYTES, Partition
+from barnabas.replication.waiting import WaitingFetch
+from barnabas.wire.errors import ErrorCode, KafkaError
+from support.batches import batch, values_of
+from support.loop import in_virtual_time
+
+Make = Callable[..., Partition]
+ALL, LEADER = -1, 1
+THREE = (1, 2, 3)
+
+
+def append(partition: Partition, *values: bytes, acks: int = ALL) -> int:
+    """The log end offset after one batch of these values."""
+    return partition.append_as_leader(batch(*values), acks).last_offset + 1
+
+
+def followed(partition: Partition, broker_id: int, end_offset: int) -> None:
+    """Follower `broker_id` is known to have everything below `end_offset`."""
+    partition.follower_end_offsets[broker_id] = end_offset
+    partition.update_state(PartitionState(partition.leader, partition.leader_epoch, partition.isr))
+
+
+def refused(partition: Partition, act: Callable[[], object]) -> KafkaError:
+    end_offset = partition.log.log_end_offset
+    with pytest.raises(KafkaError) as raised:
+        act()
+    assert partition.log.log_end_offset == end_offset
+    return raised.value
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [(-1, None), (5, None), (4, ErrorCode.FENCED_LEADER_EPOCH), (6, ErrorCode.UNKNOWN_LEADER_EPOCH)],
+)
+@pytest.mark.parametrize("leader", [1, 2])
+def test_a_leader_epoch_is_compared_before_leadership(
+    make_partition: Make, asked: int, code: ErrorCode | None, leader: int
+) -> None:
+    partition = make_partition(THREE, PartitionState(leader, 5, THREE))
+    if code is None and leader == 1:
+        partition.check_leader(asked)
+        return
+    error = refused(partition, lambda: partition.check_leader(asked))
+    assert error.code is (code or ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert "t-0" in error.message
+    if code:
+        assert f"leader epoch {asked} was asked for, 5 is current" in error.message
+
+
+def test_a_partition_alone_is_readable_as_soon_as_it_is_appended(make_partition: Make) -> None:
+    partition = make_partition()
+    assert append(partition, b"a", b"b") == 2
+    assert partition.log.high_watermark == 2
+    found = partition.read(0, 1000, committed=False, min_one_batch=True)
+    assert values_of(found.data) == [b"a", b"b"]
+
+
+def test_appended_batches_carry_the_leaders_epoch(make_partition: Make) -> None:
+    partition = make_partition((1,), PartitionState(1, 7, (1,)))
+    append(partition, b"a")
+    assert partition.log.latest_epoch == 7
+
+
+def test_the_high_watermark_is_what_every_in_sync_replica_has(make_partition: Make) -> None:
+    partition = make_partition(THREE)
+    append(partition, b"a", b"b", b"c")
+    seen = []
+    for broker_id, end_offset in ((2, 3), (3, 1), (3, 2), (3, 3)):
+        followed(partition, broker_id, end_offset)
+        seen.append(partition.log.high_watermark)
+    assert seen == [0, 1, 2, 3]
+
+
+def test_a_follower_out_of_sync_holds_nobody_back(make_partition: Make) -> None:
+    partition = make_partition(THREE, PartitionState(1, 0, (1, 2)))
+    append(partition, b"a")
+    followed(partition, 2, 1)
+    assert partition.log.high_watermark == 1
+
+
+def test_the_high_watermark_rises_when_a_laggard_leaves_the_in_sync_replicas(make_partition: Make) -> None:
+    partition = make_partition(THREE)
+    append(partition, b"a", b"b")
+    followed(partition, 2, 2)
+    assert partition.log.high_watermark == 0
+    partition.update_state(PartitionState(1, 0, (1, 2)))
+    assert partition.log.high_watermark == 2
+
+
+def test_the_high_watermark_never_falls_when_a_laggard_joins(make_partition: Make) -> None:
+    partition = make_partition(THREE, PartitionState(1, 0, (1,)))
+    append(partition, b"a", b"b")
+    partition.update_state(PartitionState(1, 1, (1, 3)))
+    followed(partition, 3, 1)
+    assert partition.log.high_watermark == 2
+
+
+def test_a_follower_does_not_move_its_own_high_watermark(make_partition: Make) -> None:
+    partition = make_partition(THREE, PartitionState(1, 0, (1,)))
+    append(partition, b"a")
+    partition.update_state(PartitionState(2, 1, (2,)))
+    partition.log.append_as_follower(batch(b"b", base_offset=1, leader_epoch=1))
+    partition.update_state(PartitionState(2, 1, (2, 1)))
+    assert (partition.log.high_watermark, partition.log.log_end_offset) == (1, 2)
+    assert not partition.is_leader
+
+
+def test_what_is_not_replicated_cannot_be_read(make_partition: Make) -> None:
+    partition = make_partition((1, 2))
+    append(partition, b"a")
+    append(partition, b"b")
+    followed(partition, 2, 1)
+    found = partition.read(0, 1000, committed=False, min_one_batch=True)
+    assert values_of(found.data) == [b"a"]
+    assert partition.read(1, 1000, committed=True, min_one_batch=True).size_bytes == 0
+
+
+@pytest.mark.parametrize(
+    ("isr", "acks", "fits"), [((1,), ALL, False), ((1,), LEADER, True), ((1, 2), ALL, True)]
+)
+def test_acks_of_all_want_enough_replicas_in_sync(
+    make_partition: Make, isr: tuple[int, ...], acks: int, fits: bool
+) -> None:
+    partition = make_partition(THREE, PartitionState(1, 0, isr), min_insync_replicas=2)
+    if fits:
+        assert append(partition, b"a", acks=acks) == 1
+        return
+    error = refused(partition, lambda: append(partition, b"a", acks=acks))
+    assert error.code is ErrorCode.NOT_ENOUGH_REPLICAS
+    assert "1 in-sync replica(s), min.insync.replicas is 2" in error.message
+
+
+@pytest.mark.parametrize(
+    ("isr", "leader", "flush_messages", "by_acks"),
+    [
+        ((1,), 1, None, {ALL: True, LEADER: True}),
+        ((1, 2), 1, None, {ALL: False, LEADER: True}),
+        ((1,), 1, 1, {ALL: False, LEADER: False}),
+        ((1,), 2, None, {ALL: False, LEADER: False}),
+    ],
+)
+def test_an_answer_at_once_needs_neither_replicas_nor_disk(
+    make_partition: Make,
+    isr: tuple[int, ...],
+    leader: int,
+    flush_messages: int | None,
+    by_acks: dict[int, bool],
+) -> None:
+    config = {} if flush_messages is None else {"flush_messages": flush_messages}
+    partition = make_partition(THREE, PartitionState(leader, 0, isr), **config)
+    assert {acks: partition.answers_at_once(acks) for acks in by_acks} == by_acks
+
+
+@pytest.mark.parametrize(("offset", "expected"), [(0, 0), (1, 1), (3, 3), (-1, 3)])
+def test_records_are_deleted_up_to_the_high_watermark(
+    make_partition: Make, offset: int, expected: int
+) -> None:
+    partition = make_partition()
+    append(partition, b"a", b"b", b"c")
+    assert partition.delete_records(offset) == expected
+    assert partition.log.log_start_offset == expected
+
+
+@pytest.mark.parametrize("offset", [-2, 2, 3, 100])
+def test_records_above_the_high_watermark_are_not_deleted(make_partition: Make, offset: int) -> None:
+    partition = make_partition((1, 2))
+    append(partition, b"a", b"b", b"c")
+    followed(partition, 2, 1)
+    error = refused(partition, lambda: partition.delete_records(offset))
+    assert error.code is ErrorCode.OFFSET_OUT_OF_RANGE
+    assert f"before offset {offset} cannot be deleted: the high watermark is 1" in error.message
+
+
+def test_deleting_less_than_was_deleted_changes_nothing(make_partition: Make) -> None:
+    partition = make_partition()
+    append(partition, b"a", b"b", b"c")
+    partition.delete_records(2)
+    assert partition.delete_records(1) == 2
+
+
+@in_virtual_time
+async def test_a_produce_waits_until_its_records_are_replicated(make_partition: Make) -> None:
+    partition = make_partition((1, 2))
+    first, second = append(partition, b"a"), append(partition, b"b")
+    one, two = partition.replicated(first), partition.replicated(second)
+    assert one is not None
+    assert two is not None
+    assert not one.done()
+    followed(partition, 2, 1)
+    assert (one.done(), two.done()) == (True, False)
+    followed(partition, 2, 2)
+    assert two.done()
+    assert partition.replicated(second) is None
+
+
+@in_virtual_time
+async def test_whoever_gave_up_waiting_is_passed_over(make_partition: Make) -> None:
+    partition = make_partition((1, 2))
+    wait = partition.replicated(append(partition, b"a"))
+    assert wait is not None
+    wait.cancel()
+    followed(partition, 2, 1)
+    assert wait.cancelled()
+
+
+@in_virtual_time
+async def test_waiting_fetches_are_told_how_much_became_readable(make_partition: Make) -> None:
+    class Counting(WaitingFetch):
+        told: list[int]
+
+        def readable(self, size_bytes: int) -> None:
+            self.told.append(size_bytes)
+
+    partition = make_partition((1, 2), PartitionState(1, 0, (1,)))
+    waiting = Counting(1000)
+    waiting.told = []
+    partition.add_waiting_fetch(waiting)
+    records = batch(b"a")
+    partition.append_as_leader(records, ALL)
+    assert waiting.told == [len(records)]
+    partition.update_state(PartitionState(1, 0, (1, 2)))
+    append(partition, b"b")
+    assert waiting.told == [len(records)]
+    followed(partition, 2, 2)
+    assert waiting.told == [len(records), UNKNOWN_GROWTH_BYTES]
+    partition.remove_waiting_fetch(waiting)
+    followed(partition, 2, 3)
+    assert len(waiting.told) == 2
+
+
+@in_virtual_time
+async def test_a_closed_partition_lets_go_of_everyone(make_partition: Make) -> None:
+    partition = make_partition((1, 2))
+    produce, given_up = (partition.replicated(append(partition, b"a")) for _ in range(2))
+    assert produce is not None
+    assert given_up is not None
+    given_up.cancel()
+    fetch = WaitingFetch(1000)
+    partition.add_waiting_fetch(fetch)
+    partition.close()
+    with pytest.raises(KafkaError) as raised:
+        await produce
+    assert raised.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    await fetch.wait([], 1_000_000)
+    assert not partition.is_leader
+    assert refused(partition, partition.check_leader).code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@in_virtual_time
+async def test_statistics_say_who_leads_and_who_waits(make_partition: Make) -> None:
+    partition = make_partition((1, 2), PartitionState(1, 3, (1, 2)))
+    partition.add_waiting_fetch(WaitingFetch(1))
+    found = partition.statistics()
+    assert (found["leader"], found["leader_epoch"], found["isr"]) == (1, 3, (1, 2))
+    assert (found["waiting_fetches_count"], found["log_end_offset"]) == (1, 0)
