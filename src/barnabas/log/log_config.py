@@ -85,6 +85,11 @@ class LogConfig:
         return self.segment_bytes if self.preallocate else 0
 
     @cached_property
+    def keeps_batches(self) -> bool:
+        """Whether a batch whose header is right is kept just as its producer sent it."""
+        return not self.stamps_append_time and not self.inspects_records and self.target_codec is None
+
+    @cached_property
     def inspects_records(self) -> bool:
         """Whether a batch's header is not enough to accept it."""
         return self.is_compacted or (

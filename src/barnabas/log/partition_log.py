@@ -20,7 +20,7 @@ from barnabas.log.recovery import load_segments
 from barnabas.log.segment import Segment
 from barnabas.log.segments import Segments
 from barnabas.log.timestamps import TimestampOffset
-from barnabas.log.validation import AppendOrigin, check_batch, needs_rewrite, rewrite
+from barnabas.log.validation import AppendOrigin, check_batch, needs_rewrite, plain_header, rewrite
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import (
     NO_LEADER_EPOCH,
@@ -183,24 +183,28 @@ class PartitionLog(LocalLog):
             raise self._offline()
         config = self.config
         now_ms = self._clock.wall_ms()
-        records, header = check_batch(records, config, origin)
-        if needs_rewrite(header, config, now_ms):
-            records, header = rewrite(records, header, config, now_ms)
+        header = plain_header(records, config, now_ms)
+        if header is None:
+            records, batch = check_batch(records, config, origin)
+            if needs_rewrite(batch, config, now_ms):
+                records, batch = rewrite(records, batch, config, now_ms)
+            header = batch
         size_bytes = len(records)
         if size_bytes > config.segment_bytes:
             raise self._too_large_for_segment(size_bytes)
-        if header.producer_id >= 0:
-            duplicate = self._producers.check(header, sequences=origin is AppendOrigin.CLIENT)
+        _, batch_length, _, _, _, _, last_offset_delta, _, max_timestamp, producer_id, _, _, _ = header
+        if producer_id >= 0:
+            duplicate = self._producers.check(BatchHeader(*header), sequences=origin is AppendOrigin.CLIENT)
             if duplicate is not None:
                 return self._repeat(duplicate)
         base_offset = self.log_end_offset
-        assign(records, 0, base_offset, leader_epoch)
-        header = placed(header, base_offset, leader_epoch)
-        self._write(records, header, now_ms)
-        append_time_ms = header.max_timestamp if config.stamps_append_time else NO_TIMESTAMP
-        return AppendInfo(
-            base_offset, self.log_end_offset - 1, append_time_ms, self.log_start_offset, False, size_bytes
-        )
+        last_offset = base_offset + last_offset_delta
+        assign(records, base_offset, batch_length, leader_epoch)
+        self._write(records, base_offset, last_offset, leader_epoch, max_timestamp, now_ms)
+        if producer_id >= 0:
+            self._remember_producer(records, placed(header, base_offset, leader_epoch))
+        append_time_ms = max_timestamp if config.stamps_append_time else NO_TIMESTAMP
+        return AppendInfo(base_offset, last_offset, append_time_ms, self.log_start_offset, False, size_bytes)
 
     def append_as_follower(self, records: memoryview) -> AppendInfo:
         """Append batches that a leader wrote, with the offsets and epochs that it gave them.
@@ -218,29 +222,48 @@ class PartitionLog(LocalLog):
             if header.base_offset < self.log_end_offset:
                 message = f"batch at offset {header.base_offset}: the log ends at {self.log_end_offset}"
                 raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, message)
-            batch = records[position : position + header.size_bytes]
-            self._write(batch, header, self._clock.wall_ms())
+            self._write(
+                records[position : position + header.size_bytes],
+                header.base_offset,
+                header.last_offset,
+                header.partition_leader_epoch,
+                header.max_timestamp,
+                self._clock.wall_ms(),
+            )
+            if header.producer_id >= 0:
+                self._remember_producer(records[position:], header)
             size_bytes += header.size_bytes
         return AppendInfo(
             first_offset, self.log_end_offset - 1, NO_TIMESTAMP, self.log_start_offset, False, size_bytes
         )
 
-    def _write(self, records: memoryview, header: BatchHeader, now_ms: int) -> None:
+    def _write(
+        self,
+        records: memoryview,
+        base_offset: int,
+        last_offset: int,
+        leader_epoch: int,
+        max_timestamp: int,
+        now_ms: int,
+    ) -> None:
+        """Put one batch behind the last one: its bytes, its epoch, its index entries."""
         segment = self._segments.active
+        config = self.config
         try:
-            if header.partition_leader_epoch != self.epochs.latest and header.partition_leader_epoch >= 0:
-                self.epochs.assign(header.partition_leader_epoch, header.base_offset)
-            if segment.should_roll(len(records), header, now_ms, self.config, self._jitter_ms):
-                segment = self._roll(header.base_offset)
-            segment.append(records, header, self.config)
+            if leader_epoch != self.epochs.latest and leader_epoch >= 0:
+                self.epochs.assign(leader_epoch, base_offset)
+            if segment.should_roll(len(records), last_offset, max_timestamp, now_ms, config, self._jitter_ms):
+                segment = self._roll(base_offset)
+            segment.append(records, last_offset, max_timestamp, config)
         except OSError as error:
             raise self._failed(error) from error
-        self.log_end_offset = header.base_offset + header.last_offset_delta + 1
-        if header.producer_id >= 0:
-            if header.is_control:
-                end_transaction(self._producers, records, header)
-            else:
-                self._producers.record(header)
+        self.log_end_offset = last_offset + 1
+
+    def _remember_producer(self, records: memoryview, header: BatchHeader) -> None:
+        if header.is_control:
+            end_transaction(self._producers, records, header)
+        else:
+            self._producers.record(header)
 
     def _too_large_for_segment(self, size_bytes: int) -> KafkaError:
         message = f"batch of {size_bytes} bytes: segment.bytes allows {self.config.segment_bytes}"

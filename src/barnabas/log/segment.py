@@ -38,6 +38,10 @@ MAP_BYTES_MIN = 256 * 1024
 POSITIONS_COUNT_MAX = 128
 
 
+def _timestamp(entry: tuple[int, int]) -> int:
+    return entry[0]
+
+
 class Segment:
     """Batches from `base_offset` on. Only its log calls it; errors of the disk pass through as OSError."""
 
@@ -82,11 +86,11 @@ class Segment:
             os.posix_fallocate(fd, 0, preallocate_bytes)
         return segment
 
-    def append(self, records: memoryview, header: BatchHeader, config: LogConfig) -> None:
+    def append(self, records: memoryview, last_offset: int, max_timestamp: int, config: LogConfig) -> None:
         """Write one batch behind the last one."""
         position = self.size_bytes
         self.write(records)
-        self.index_batch(position, header, config)
+        self.index_batch(position, len(records), last_offset, max_timestamp, config)
 
     def write(self, records: memoryview) -> None:
         """Write whole batches behind the last one; a short write counts as a full disk.
@@ -101,16 +105,16 @@ class Segment:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
         self.size_bytes += len(records)
 
-    def index_batch(self, position: int, header: BatchHeader, config: LogConfig) -> None:
+    def index_batch(
+        self, position: int, size_bytes: int, last_offset: int, max_timestamp: int, config: LogConfig
+    ) -> None:
         """Account for the batch at `position`: timestamps, index entries, the way to the next offset."""
-        last_offset = header.base_offset + header.last_offset_delta
         if self._first_timestamp_ms is None:
-            self._first_timestamp_ms = header.max_timestamp
-        if header.max_timestamp > self.max_timestamp[0]:
-            self._max_timestamp = (header.max_timestamp, last_offset)
+            self._first_timestamp_ms = max_timestamp
+        if self._max_timestamp is None or max_timestamp > self._max_timestamp[0]:
+            self._max_timestamp = max(self.max_timestamp, (max_timestamp, last_offset), key=_timestamp)
         if self._unindexed_bytes > config.index_interval_bytes:
             self._add_index_entries(last_offset, position, config.segment_index_bytes)
-        size_bytes = header.batch_length + BATCH_OVERHEAD_BYTES
         self._unindexed_bytes += size_bytes
         positions = self._positions
         positions[last_offset + 1] = position + size_bytes
@@ -126,16 +130,21 @@ class Segment:
         )
 
     def should_roll(
-        self, size_bytes: int, header: BatchHeader, now_ms: int, config: LogConfig, jitter_ms: int
+        self,
+        size_bytes: int,
+        last_offset: int,
+        max_timestamp: int,
+        now_ms: int,
+        config: LogConfig,
+        jitter_ms: int,
     ) -> bool:
         """Whether a batch of `size_bytes` needs a new segment: size, age, full indexes, offset range."""
-        if self.size_bytes == 0:
-            return header.last_offset - self.base_offset > RELATIVE_OFFSET_MAX
-        return (
+        if last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
+            return True
+        return self.size_bytes > 0 and (
             self.size_bytes > config.segment_bytes - size_bytes
-            or self._age_ms(header.max_timestamp, now_ms) > config.segment_ms - jitter_ms
+            or self._age_ms(max_timestamp, now_ms) > config.segment_ms - jitter_ms
             or self.indexes_full
-            or header.base_offset + header.last_offset_delta - self.base_offset > RELATIVE_OFFSET_MAX
         )
 
     def _age_ms(self, timestamp_ms: int, now_ms: int) -> int:

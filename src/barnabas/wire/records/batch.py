@@ -2,7 +2,7 @@
 
 import struct
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from crc32c import crc32c
 
@@ -34,7 +34,6 @@ DELETE_HORIZON_BIT = 0x40
 #: The smallest record of the oldest format: a shorter length can only be damage.
 _LENGTH_MIN_BYTES = 14
 
-_LENGTH = struct.Struct(">i")
 _OFFSET_AND_LENGTH = struct.Struct(">qi")
 _OFFSET_LENGTH_EPOCH = struct.Struct(">qii")
 _CRC_AND_ATTRIBUTES = struct.Struct(">Ih")
@@ -43,6 +42,10 @@ _CRC = struct.Struct(">I")
 _MAX_TIMESTAMP_POSITION = 35
 
 assert BATCH_HEADER_BYTES == 61
+
+
+#: The fields of `BatchHeader` as a plain tuple, which the hot path does not turn into one.
+HeaderFields: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, int, int, int, int]
 
 
 class BatchHeader(NamedTuple):
@@ -166,15 +169,14 @@ def compute_crc(buffer: Buffer, position: int, size_bytes: int) -> int:
         return crc32c(covered)
 
 
-def assign(buffer: Buffer, position: int, base_offset: int, leader_epoch: int) -> None:
-    """Give the batch its place in the log; both fields lie outside the CRC."""
-    (length,) = _LENGTH.unpack_from(buffer, position + 8)
-    _OFFSET_LENGTH_EPOCH.pack_into(buffer, position, base_offset, length, leader_epoch)
+def assign(batch: Buffer, base_offset: int, batch_length: int, leader_epoch: int) -> None:
+    """Give the batch, whose length field stays as it is, its place in the log; nothing of this is in the CRC."""
+    _OFFSET_LENGTH_EPOCH.pack_into(batch, 0, base_offset, batch_length, leader_epoch)
 
 
-def placed(header: BatchHeader, base_offset: int, leader_epoch: int) -> BatchHeader:
+def placed(header: HeaderFields, base_offset: int, leader_epoch: int) -> BatchHeader:
     """The header as it reads after `assign`."""
-    return tuple.__new__(BatchHeader, (base_offset, header.batch_length, leader_epoch, *header[3:]))
+    return BatchHeader(base_offset, header[1], leader_epoch, *header[3:])
 
 
 def stamp_append_time(buffer: Buffer, position: int, header: BatchHeader, now_ms: int) -> BatchHeader:

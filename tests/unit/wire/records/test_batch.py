@@ -133,7 +133,7 @@ def test_every_flipped_bit_behind_the_crc_field_breaks_the_crc() -> None:
 
 def test_assigning_a_place_in_the_log_leaves_the_crc_valid() -> None:
     batch = bytearray(b"junk") + batch_of(b"a")
-    assign(batch, 4, 2**40, 9)
+    assign(memoryview(batch)[4:], 2**40, len(batch) - 16, 9)
     header = read_header(batch, 4)
     assert (header.base_offset, header.partition_leader_epoch) == (2**40, 9)
     assert header.size_bytes == len(batch) - 4
