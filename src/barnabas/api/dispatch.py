@@ -1,7 +1,7 @@
 """From the bytes of a request to the bytes of its answer: header, version, handler, errors. No IO."""
 
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
 from barnabas.api.context import ConnectionInfo, EncodedResponse, Node, RequestContext
@@ -45,8 +45,11 @@ class Refused(Exception):
         self.answer = answer
 
 
-#: Called before a handler; an error that it returns is answered in the handler's place.
-Fault = Callable[[RequestContext], KafkaError | None]
+Response = Message | EncodedResponse | None
+
+#: Stands in for every handler, and calls `context.api.handle` where it lets a request pass. Records of a Produce
+#: request must be used before the first wait: they are views of the network buffer.
+Interceptor = Callable[[RequestContext, Message], Awaitable[Response]]
 
 
 class Dispatcher:
@@ -55,11 +58,11 @@ class Dispatcher:
     def __init__(self, node: Node, statistics: RequestStatistics) -> None:
         self.node = node
         self.statistics = statistics
-        self.fault: Fault | None = None
+        self.interceptor: Interceptor | None = None
 
     def answer_at_once(self, frame: memoryview) -> bytes | None:
         """The whole answer to a request that has a short way and can take it; None when it cannot."""
-        if len(frame) < 2 or frame[0] or frame[1] != PRODUCE or self.fault is not None:
+        if len(frame) < 2 or frame[0] or frame[1] != PRODUCE or self.interceptor is not None:
             return None
         started_ns = self.statistics.started()
         answer = produce_at_once(self.node, frame)
@@ -108,7 +111,7 @@ class Dispatcher:
         """Handle a request; the buffers of its answer, size included, or None where none is wanted."""
         started_ns = self.statistics.started()
         try:
-            response = await self._handle(context, request)
+            response: Response = await (self.interceptor or context.api.handle)(context, request)
             parts = None if response is None else encode_response(context, response)
         except KafkaError as error:
             self.statistics.failed(context.api.api_key)
@@ -118,11 +121,6 @@ class Dispatcher:
             parts = encode_response(context, context.api.refuse(request, UNEXPECTED))
         self.statistics.finished(context.api.api_key, started_ns)
         return parts
-
-    async def _handle(self, context: RequestContext, request: Message) -> Message | EncodedResponse | None:
-        if self.fault is not None and (injected := self.fault(context)):
-            return context.api.refuse(request, injected)
-        return await context.api.handle(context, request)  # type: ignore[no-any-return]
 
 
 def read_header(frame: Buffer, apis: Mapping[int, ApiSpec]) -> RequestHeader:
