@@ -1,0 +1,378 @@
+import asyncio
+import struct
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from barnabas.api.context import EncodedResponse, RequestContext
+from barnabas.api.dispatch import Dispatcher, Refused, Response, encode_response, read_header
+from barnabas.telemetry.requests import RequestStatistics
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from barnabas.wire.messages.fetch import (
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from barnabas.wire.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from barnabas.wire.schema import Message
+from support.batches import batch
+from support.images import new_topic
+from support.loop import on_loop
+from support.nodes import APIS, RunningNode, frame_of, response_of, running_node
+
+Handle = Callable[[Any, Any], Awaitable[Any]]
+
+
+def refused(node: RunningNode, frame: bytes) -> Refused:
+    with pytest.raises(Refused) as raised:
+        node.dispatcher.parse(memoryview(bytearray(frame)), node.connection)
+    assert str(raised.value)
+    return raised.value
+
+
+def with_handler(node: RunningNode, api_key: int, handle: Handle) -> None:
+    """Serve one API by another handler."""
+    node.node.apis = {**node.node.apis, api_key: replace(APIS[api_key], handle=handle)}
+
+
+# Headers
+
+
+@pytest.mark.parametrize("client_id", [None, "", "some client", "ü"])
+@pytest.mark.parametrize("version", [0, 8, 9, 13])
+def test_a_header_is_read_with_its_client_id(client_id: str | None, version: int) -> None:
+    frame = frame_of(MetadataRequest(topics=[]), version, correlation_id=99, client_id=client_id)
+    header = read_header(frame, APIS)
+    assert header[:4] == (3, version, 99, client_id)
+    assert header.body_position == 10 + len((client_id or "").encode()) + (version >= 9)
+
+
+def test_tagged_fields_of_a_flexible_header_are_skipped() -> None:
+    start = struct.pack(">hhih", 3, 9, 1, -1)
+    header = read_header(start + b"\x01\x05\x03abc" + b"body", APIS)
+    assert header.body_position == len(start) + 6
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        b"",
+        b"\0\x03\0\x09\0\0\0",
+        struct.pack(">hhih", 3, 0, 1, 5) + b"abc",
+        struct.pack(">hhih", 3, 0, 1, 2) + b"\xff\xff",
+        struct.pack(">hhih", 3, 9, 1, -1),
+        struct.pack(">hhih", 3, 9, 1, -1) + b"\x01\x05\x7fabc",
+        struct.pack(">hhih", 3, 9, 1, -1) + b"\xff\xff\xff\xff\xff\xff",
+    ],
+)
+def test_a_header_that_cannot_be_read_closes_without_an_answer(frame: bytes) -> None:
+    with pytest.raises(Refused, match="a request header cannot be read") as raised:
+        read_header(memoryview(frame), APIS)
+    assert raised.value.answer is None
+
+
+# Versions
+
+
+@pytest.mark.parametrize(
+    ("api_key", "version", "reason"),
+    [
+        (999, 0, "api key 999 is not served"),
+        (-1, 0, "api key -1 is not served"),
+        (4, 0, "api key 4 is not served"),
+        (3, 14, "Metadata version 14 is not served: versions 0 to 13 are"),
+        (3, -1, "Metadata version -1 is not served"),
+        (19, 1, "CreateTopics version 1 is not served: versions 2 to 7 are"),
+        (0, 2, "Produce version 2 is not served: versions 3 to 13 are"),
+    ],
+)
+def test_what_is_not_served_is_answered_so_and_closes(
+    tmp_path: Path, api_key: int, version: int, reason: str
+) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node:
+            frame = struct.pack(">hhih", api_key, version, 42, -1) + bytes(20)
+            error = refused(node, frame)
+            assert reason in str(error)
+            assert error.answer == struct.pack(">iih", 6, 42, ErrorCode.UNSUPPORTED_VERSION)
+
+    scenario()
+
+
+@pytest.mark.parametrize("version", [5, 100, 2**15 - 1, -1])
+def test_api_versions_of_a_version_unknown_is_answered_at_version_0_with_the_table(
+    tmp_path: Path, version: int
+) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node:
+            tags = b"\0" if version > 4 else b""
+            frame = struct.pack(">hhih", 18, version, 7, -1) + tags + b"whatever this means"
+            answer = await node.send(frame)
+            assert answer is not None
+            response = response_of(ApiVersionsResponse, 0, answer)
+            assert response.error_code == ErrorCode.UNSUPPORTED_VERSION
+            assert {api.api_key: api.max_version for api in response.api_keys} == {
+                key: spec.versions.last for key, spec in APIS.items()
+            }
+
+    scenario()
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_api_versions_names_what_is_served_at_every_version(tmp_path: Path, version: int) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node:
+            request = ApiVersionsRequest(client_software_name="lib", client_software_version="1.0")
+            response = await node.ask(request, version)
+            assert response.error_code == 0
+            for api in response.api_keys:
+                assert api.min_version <= APIS[api.api_key].versions.first
+                assert api.max_version == APIS[api.api_key].versions.last
+            assert node.connection.client_software_name == ("lib" if version >= 3 else "unknown")
+
+    scenario()
+
+
+# Bodies
+
+
+@pytest.mark.parametrize("api_key", APIS)
+def test_a_body_that_is_cut_short_closes_without_an_answer(tmp_path: Path, api_key: int) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node:
+            spec = APIS[api_key]
+            for version in range(spec.versions.first, spec.versions.last + 1):
+                whole = frame_of(spec.request(), version)
+                header_bytes = read_header(whole, APIS).body_position
+                for size in range(header_bytes, len(whole)):
+                    error = refused(node, whole[:size])
+                    assert error.answer is None
+                    assert f"{spec.name}Request version {version}" in str(error)
+
+    scenario()
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_no_bytes_at_all_make_parsing_fail_otherwise_than_by_refusing(data: st.DataObject) -> None:
+    api_key = data.draw(st.sampled_from(sorted(APIS)))
+    spec = APIS[api_key]
+    version = data.draw(st.integers(spec.versions.first, spec.versions.last))
+    frame = struct.pack(">hhih", api_key, version, 1, -1) + data.draw(st.binary(max_size=60))
+    parser = Dispatcher(_Apis(), RequestStatistics())  # type: ignore[arg-type]
+    with suppress(Refused):
+        parser.parse(memoryview(bytearray(frame)), _Counter())  # type: ignore[arg-type]
+
+
+class _Apis:
+    apis = APIS
+
+
+class _Counter:
+    requests_count = 0
+
+
+@on_loop
+async def test_produced_records_are_a_view_of_the_frame_and_all_else_is_a_copy(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        data = PartitionProduceData(index=0, records=bytes(batch(b"a")))
+        request = ProduceRequest(acks=1, topic_data=[TopicProduceData(name="t", partition_data=[data])])
+        frame = bytearray(frame_of(request, 9))
+        _, parsed = node.dispatcher.parse(memoryview(frame), node.connection)
+        assert isinstance(parsed, ProduceRequest)
+        records = parsed.topic_data[0].partition_data[0].records
+        frame[-10:] = b"changed!!!"
+        assert bytes(records or b"") in bytes(frame)
+        with pytest.raises(BufferError):
+            frame.clear()
+        other = bytearray(frame_of(MetadataRequest(topics=[MetadataRequestTopic(name="abc")]), 9))
+        _, metadata = node.dispatcher.parse(memoryview(other), node.connection)
+        other[-10:] = bytes(10)
+        assert metadata == MetadataRequest(topics=[MetadataRequestTopic(name="abc")])
+
+
+@on_loop
+async def test_each_request_that_is_parsed_counts_on_its_connection(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        for _ in range(3):
+            await node.ask(MetadataRequest(topics=[]))
+        refused(node, struct.pack(">hhih", 999, 0, 1, -1))
+        assert node.connection.requests_count == 3
+
+
+# Handlers
+
+
+@on_loop
+async def test_an_error_of_a_handler_is_refused_in_the_apis_own_way_and_counted(tmp_path: Path) -> None:
+    async def handle(context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "not like this")
+
+    async with running_node(tmp_path) as node:
+        with_handler(node, 19, handle)
+        topics = [CreatableTopic(name="a"), CreatableTopic(name="b")]
+        response = await node.ask(CreateTopicsRequest(topics=topics))
+        assert [(topic.name, topic.error_code, topic.error_message) for topic in response.topics] == [
+            ("a", ErrorCode.INVALID_REQUEST, "not like this"),
+            ("b", ErrorCode.INVALID_REQUEST, "not like this"),
+        ]
+        statistics = node.dispatcher.statistics
+        assert (statistics.apis[19].errors_count, statistics.apis[19].requests_count) == (1, 1)
+        assert not statistics.crashes
+
+
+@pytest.mark.parametrize("fault", [ZeroDivisionError("x"), AssertionError("y"), KeyError("z")])
+def test_a_crash_of_a_handler_answers_unknown_server_error_and_is_counted(
+    tmp_path: Path, fault: Exception
+) -> None:
+    async def handle(context: RequestContext, request: MetadataRequest) -> MetadataResponse:
+        raise fault
+
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node:
+            with_handler(node, 3, handle)
+            response = await node.ask(MetadataRequest(topics=[MetadataRequestTopic(name="t")]))
+            assert response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+            assert [topic.error_code for topic in response.topics] == [ErrorCode.UNKNOWN_SERVER_ERROR]
+            assert node.dispatcher.statistics.crashes == {"Metadata": 1}
+
+    scenario()
+
+
+@on_loop
+async def test_an_answer_that_does_not_fit_its_fields_is_a_crash_that_is_answered(tmp_path: Path) -> None:
+    async def handle(context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
+        return CreateTopicsResponse(topics=[CreatableTopicResult(name="x" * 40_000)])
+
+    async with running_node(tmp_path) as node:
+        with_handler(node, 19, handle)
+        response = await node.ask(CreateTopicsRequest(topics=[CreatableTopic(name="a")]), 4)
+        assert [topic.error_code for topic in response.topics] == [ErrorCode.UNKNOWN_SERVER_ERROR]
+        assert node.dispatcher.statistics.crashes == {"CreateTopics": 1}
+
+
+@on_loop
+async def test_a_cancelled_request_is_not_answered(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("t"))
+        topics = [FetchTopic(topic="t", partitions=[FetchPartition(partition=0, partition_max_bytes=9)])]
+        request = FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=topics)
+        asking = asyncio.create_task(node.ask(request, 12))
+        await asyncio.sleep(0)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        assert not node.dispatcher.statistics.crashes
+
+
+@on_loop
+async def test_an_interceptor_stands_in_for_every_handler_the_short_way_included(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("t"))
+        asked: list[str] = []
+
+        async def intercept(context: RequestContext, request: Message) -> Response:
+            asked.append(context.api.name)
+            if context.api.name == "Produce":
+                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            passed: Response = await context.api.handle(context, request)
+            return passed
+
+        node.dispatcher.interceptor = intercept
+        data = PartitionProduceData(index=0, records=bytes(batch(b"a")))
+        request = ProduceRequest(acks=-1, topic_data=[TopicProduceData(name="t", partition_data=[data])])
+        response = await node.ask(request, 12)
+        answer = response.responses[0].partition_responses[0]
+        assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert node.partition("t").log.log_end_offset == 0
+        assert (await node.ask(MetadataRequest(topics=[]))).error_code == 0
+        assert asked == ["Produce", "Metadata"]
+
+
+# Answers
+
+
+def context_for(api_key: int, version: int) -> RequestContext:
+    nothing: Any = None
+    return RequestContext(nothing, nothing, APIS[api_key], version, 7, None)
+
+
+@pytest.mark.parametrize("api_key", APIS)
+def test_every_answer_says_its_size_and_whose_it_is(api_key: int) -> None:
+    spec = APIS[api_key]
+    for version in range(spec.versions.first, spec.versions.last + 1):
+        parts = encode_response(context_for(api_key, version), spec.response())
+        assert response_of(spec.response, version, b"".join(parts)) == spec.response()
+
+
+def test_api_versions_answers_keep_the_old_header_at_every_version() -> None:
+    for version in range(5):
+        [answer] = encode_response(context_for(18, version), ApiVersionsResponse(error_code=5))
+        assert bytes(answer[8:10]) == b"\0\x05"
+
+
+def test_an_encoded_body_is_sent_as_it_is() -> None:
+    body = b"some body"
+    parts = encode_response(context_for(3, 9), EncodedResponse(body))
+    assert parts[1] is body
+    assert b"".join(parts) == struct.pack(">iiB", 5 + len(body), 7, 0) + body
+
+
+def test_record_data_stands_uncopied_in_an_answer() -> None:
+    records = memoryview(bytearray(b"records of a log"))
+    data = PartitionData(partition_index=0, records=records)
+    topic = FetchableTopicResponse(topic="t", partitions=[data])
+    response: Message = FetchResponse(responses=[topic])
+    parts = encode_response(context_for(1, 4), response)
+    assert any(part is records for part in parts)
+    records[:] = b"RECORDS OF A LOG"
+    assert b"RECORDS OF A LOG" in b"".join(parts)
+
+
+# The short way
+
+
+@on_loop
+async def test_only_produce_has_a_short_way(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        for frame in (b"", b"\0", frame_of(MetadataRequest(topics=[]), 9), b"\x01\0" + bytes(30)):
+            assert node.dispatcher.answer_at_once(memoryview(frame)) is None
+
+
+@on_loop
+async def test_a_request_that_took_the_short_way_is_counted(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("t"))
+        data = PartitionProduceData(index=0, records=bytes(batch(b"a")))
+        request = ProduceRequest(acks=1, topic_data=[TopicProduceData(name="t", partition_data=[data])])
+        answer = node.dispatcher.answer_at_once(memoryview(bytearray(frame_of(request, 12))))
+        assert answer is not None
+        assert response_of(ProduceResponse, 12, answer).responses[0].partition_responses[0].error_code == 0
+        assert node.dispatcher.statistics.apis[0].requests_count == 1

@@ -1,0 +1,110 @@
+import sys
+import types
+from collections.abc import Iterator
+from types import ModuleType
+
+import pytest
+
+import barnabas.api
+from barnabas.api.registry import build, serves
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.index import APIS
+from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas.wire.messages.produce import ProduceResponse
+from barnabas.wire.schema import Message, Versions
+
+TABLE = build(barnabas.api)
+
+#: What Apache Kafka 4.3.1 serves on a broker's listener: api key -> (first version, last, first flexible one).
+KAFKA_4_3_1 = {
+    0: (3, 13, 9), 1: (4, 18, 12), 2: (1, 11, 6), 3: (0, 13, 9), 8: (2, 10, 8), 9: (1, 10, 6), 10: (0, 6, 3),
+    11: (0, 9, 6), 12: (0, 4, 4), 13: (0, 5, 4), 14: (0, 5, 4), 15: (0, 6, 5), 16: (0, 5, 3), 17: (0, 1, None),
+    18: (0, 4, 3), 19: (2, 7, 5), 20: (1, 6, 4), 21: (0, 2, 2), 22: (0, 6, 2), 23: (2, 4, 4), 24: (0, 5, 3),
+    25: (0, 4, 3), 26: (0, 5, 3), 27: (1, 2, 1), 28: (0, 5, 3), 29: (1, 3, 2), 30: (1, 3, 2), 31: (1, 3, 2),
+    32: (1, 4, 4), 33: (0, 2, 2), 34: (1, 2, 2), 35: (1, 5, 2), 36: (0, 2, 2), 37: (0, 3, 2), 38: (1, 3, 2),
+    39: (1, 2, 2), 40: (1, 2, 2), 41: (1, 3, 2), 42: (0, 2, 2), 43: (0, 2, 2), 44: (0, 1, 1), 45: (0, 1, 0),
+    46: (0, 0, 0), 47: (0, 0, None), 48: (0, 1, 1), 49: (0, 1, 1), 50: (0, 0, 0), 51: (0, 0, 0), 55: (0, 2, 0),
+    57: (0, 2, 0), 60: (0, 2, 0), 61: (0, 0, 0), 64: (0, 0, 0), 65: (0, 0, 0), 66: (0, 2, 0), 68: (0, 1, 0),
+    69: (0, 1, 0), 71: (0, 0, 0), 72: (0, 0, 0), 74: (0, 1, 0), 75: (0, 0, 0), 76: (1, 1, 0), 77: (1, 1, 0),
+    78: (1, 2, 0), 79: (1, 2, 0), 80: (0, 1, 0), 81: (0, 0, 0), 82: (0, 0, 0), 83: (0, 0, 0), 84: (0, 0, 0),
+    85: (0, 1, 0), 86: (0, 0, 0), 87: (0, 1, 0), 88: (0, 0, 0), 89: (0, 0, 0), 90: (0, 1, 0), 91: (0, 0, 0),
+    92: (0, 0, 0),
+}  # fmt: skip
+
+#: What a single node on the embedded store must serve, whatever else it does.
+SERVED_AT_LEAST = {0, 1, 2, 3, 10, 18, 19, 20, 21, 22, 23, 32, 37, 60, 61, 75}
+
+
+def test_everything_that_one_node_needs_is_served() -> None:
+    assert set(TABLE) >= SERVED_AT_LEAST
+
+
+@pytest.mark.parametrize("api_key", TABLE)
+def test_served_versions_are_those_of_apache_kafka(api_key: int) -> None:
+    first, last, flexible = KAFKA_4_3_1[api_key]
+    spec = TABLE[api_key]
+    assert spec.versions == Versions(first, last)
+    for version in range(first, last + 1):
+        assert spec.is_flexible(version) is (flexible is not None and version >= flexible)
+
+
+@pytest.mark.parametrize("api_key", TABLE)
+def test_every_api_goes_by_kafkas_name_and_messages(api_key: int) -> None:
+    spec = TABLE[api_key]
+    _, name = APIS[api_key]
+    assert spec.api_key == spec.request.API_KEY == spec.response.API_KEY == api_key
+    assert (spec.name, spec.request.__name__, spec.response.__name__) == (
+        name,
+        f"{name}Request",
+        f"{name}Response",
+    )
+
+
+def test_the_table_is_in_the_order_of_its_keys_and_cannot_be_changed() -> None:
+    assert list(TABLE) == sorted(TABLE)
+    with pytest.raises(TypeError):
+        TABLE[0] = TABLE[1]  # type: ignore[index]
+
+
+def refuse(request: Message, error: KafkaError) -> Message:
+    raise error
+
+
+async def handle(context: object, request: Message) -> Message:
+    raise NotImplementedError
+
+
+@pytest.mark.parametrize(("first", "last"), [(-1, 3), (0, 99)])
+def test_versions_that_the_message_does_not_have_cannot_be_served(first: int, last: int) -> None:
+    with pytest.raises(AssertionError):
+        serves(MetadataRequest, MetadataResponse, first, last, refuse=refuse)
+
+
+def test_a_request_is_answered_by_its_own_response() -> None:
+    with pytest.raises(AssertionError):
+        serves(MetadataRequest, ProduceResponse, 0, 1, refuse=refuse)
+
+
+@pytest.fixture
+def package() -> Iterator[ModuleType]:
+    """A package with modules `one` and `two`, which pkgutil finds."""
+    root = types.ModuleType("made_up_apis")
+    root.__path__ = []
+    sys.modules["made_up_apis"] = root
+    yield root
+    for name in [name for name in sys.modules if name.startswith("made_up_apis")]:
+        del sys.modules[name]
+
+
+def test_an_api_served_twice_is_refused(package: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    marked = serves(MetadataRequest, MetadataResponse, 0, 1, refuse=refuse)(handle)
+    names = ["made_up_apis.one", "made_up_apis.two"]
+    for name in names:
+        module = types.ModuleType(name)
+        module.handle = marked  # type: ignore[attr-defined]
+        sys.modules[name] = module
+    monkeypatch.setattr(
+        "pkgutil.walk_packages", lambda path, prefix: (types.SimpleNamespace(name=name) for name in names)
+    )
+    with pytest.raises(AssertionError, match="api key 3 is served twice"):
+        build(package)
