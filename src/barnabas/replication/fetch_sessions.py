@@ -36,6 +36,7 @@ class FetchTarget:
     max_bytes: int
     leader_epoch: int
     last_fetched_epoch: int
+    by_id: bool
     told_high_watermark: int = _NOTHING_TOLD
     told_log_start_offset: int = _NOTHING_TOLD
 
@@ -60,10 +61,10 @@ class FetchTarget:
         return news
 
 
-def targets_of(request: FetchRequest) -> Iterable[tuple[Key, FetchTarget]]:
+def targets_of(request: FetchRequest, *, by_id: bool) -> Iterable[tuple[Key, FetchTarget]]:
     """The partitions that a request names, keyed as the client names them."""
     for topic in request.topics:
-        name_or_id: str | bytes = topic.topic or topic.topic_id
+        name_or_id: str | bytes = topic.topic_id if by_id else topic.topic
         for asked in topic.partitions:
             target = FetchTarget(
                 topic.topic,
@@ -73,6 +74,7 @@ def targets_of(request: FetchRequest) -> Iterable[tuple[Key, FetchTarget]]:
                 asked.partition_max_bytes,
                 asked.current_leader_epoch,
                 asked.last_fetched_epoch,
+                by_id,
             )
             yield (name_or_id, asked.partition), target
 
@@ -89,7 +91,7 @@ class FetchSession:
 
     def apply(self, request: FetchRequest) -> None:
         """Add, change and forget partitions as an incremental request says."""
-        for key, target in targets_of(request):
+        for key, target in targets_of(request, by_id=self.uses_topic_ids):
             known = self.targets.get(key)
             if known is None:
                 self.targets[key] = target
@@ -97,7 +99,7 @@ class FetchSession:
                 known.ask_as(target)
         for topic in request.forgotten_topics_data:
             for index in topic.partitions:
-                self.targets.pop((topic.topic or topic.topic_id, index), None)
+                self.targets.pop((topic.topic_id if self.uses_topic_ids else topic.topic, index), None)
 
     def served(self, key: Key) -> None:
         """Put a partition that got data behind the others: next time they come first."""
@@ -153,14 +155,20 @@ class FetchSessionCache:
         self._sessions.move_to_end(session.session_id)
         return FetchContext(list(session.targets.items()), session, is_incremental=True)
 
+    def get(self, session_id: int) -> FetchSession | None:
+        """A session as it stands; None when there is none with this id."""
+        return self._sessions.get(session_id)
+
     def _begin_full(self, request: FetchRequest, uses_topic_ids: bool) -> FetchContext:
         if request.session_id != INVALID_SESSION_ID:
             self._sessions.pop(request.session_id, None)
-        targets = list(targets_of(request))
-        if request.session_epoch == FINAL_EPOCH or not targets or not self._make_room():
-            return FetchContext(targets)
+        targets = OrderedDict(
+            targets_of(request, by_id=uses_topic_ids)
+        )  # of a partition named twice the last wish counts
+        if request.session_epoch == FINAL_EPOCH or not self._make_room():
+            return FetchContext(list(targets.items()))
         session = FetchSession(self._new_id(), uses_topic_ids, self._clock.monotonic_ms())
-        session.targets = OrderedDict(targets)
+        session.targets = targets
         self._sessions[session.session_id] = session
         return FetchContext(list(session.targets.items()), session)
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from barnabas.base.ids import ZERO_UUID, uuid_to_text
 from barnabas.replication.fetch_sessions import FetchTarget, Key
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_manager import ReplicaManager
@@ -11,6 +10,8 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import EpochEndOffset, PartitionData
 
 NO_OFFSET = -1
+
+_NO_LOG = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
 @dataclass(slots=True)
@@ -47,14 +48,17 @@ def read_all(
 
 
 def refusal(index: int, code: ErrorCode) -> PartitionData:
-    """What a partition in error answers: nothing known but the error."""
+    """What a partition in error answers: nothing known but the error.
+
+    Aborted transactions are null where a log was asked, as in Apache Kafka, and empty where there is none.
+    """
     return PartitionData(
         partition_index=index,
         error_code=code,
         high_watermark=NO_OFFSET,
         last_stable_offset=NO_OFFSET,
         log_start_offset=NO_OFFSET,
-        aborted_transactions=[],
+        aborted_transactions=[] if code in _NO_LOG else None,
         records=b"",
     )
 
@@ -87,10 +91,8 @@ def find(replicas: ReplicaManager, target: FetchTarget) -> Partition:
 
     :raises KafkaError: When this broker has none such.
     """
-    if target.topic:
+    if not target.by_id:
         return replicas.partition(target.topic, target.index)
-    if target.topic_id == ZERO_UUID:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"{uuid_to_text(ZERO_UUID)} is no topic's id.")
     return replicas.partition_by_id(target.topic_id, target.index)
 
 

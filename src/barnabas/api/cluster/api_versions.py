@@ -11,9 +11,14 @@ from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from barnabas.wire.messages.produce import ProduceRequest
 
 #: As KIP-511 bounds what goes into metric names.
 _SOFTWARE_WORD = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+#: Versions named though they are not served: librdkafka takes a broker that does not name Produce v0 for one
+#: that cannot read compressed batches. Apache Kafka does the same (KAFKA-18659).
+_FIRST_VERSION_NAMED = {ProduceRequest.API_KEY: 0}
 
 
 def refuse(request: ApiVersionsRequest, error: KafkaError) -> ApiVersionsResponse:
@@ -27,8 +32,12 @@ async def handle(context: RequestContext, request: ApiVersionsRequest) -> ApiVer
     if context.api_version >= 3:
         _remember_software(context, request)
     apis = [
-        ApiVersion(api_key=api.api_key, min_version=api.versions.first, max_version=api.versions.last)
-        for api in context.node.apis.values()
+        ApiVersion(
+            api_key=api_key,
+            min_version=_FIRST_VERSION_NAMED.get(api_key, api.versions.first),
+            max_version=api.versions.last,
+        )
+        for api_key, api in context.node.apis.items()
     ]
     unsupported = context.version_unsupported
     code = ErrorCode.UNSUPPORTED_VERSION if unsupported else ErrorCode.NONE

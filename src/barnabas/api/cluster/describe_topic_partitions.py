@@ -1,7 +1,7 @@
 """DescribeTopicPartitions (75), v0: topics page by page, so that no answer grows with the cluster (KIP-966).
 
-Errors: INVALID_REQUEST for a cursor outside the request or a limit below 1; per topic
-UNKNOWN_TOPIC_OR_PARTITION and INVALID_TOPIC_EXCEPTION.
+A limit below 1 counts as 1. Errors: INVALID_REQUEST for a cursor at a topic that is not asked for, or before
+partition 0; per topic UNKNOWN_TOPIC_OR_PARTITION and INVALID_TOPIC_EXCEPTION.
 """
 
 from barnabas.api.cluster.topic_descriptions import offline_replicas
@@ -35,19 +35,18 @@ async def handle(
 ) -> DescribeTopicPartitionsResponse:
     """Describe topics in the order of their names, from the cursor on, until the page is full."""
     names = _names(context, request)
-    left_count = min(
-        request.response_partition_limit, context.node.config.integer("max.request.partition.size.limit")
-    )
+    count_max = context.node.config.integer("max.request.partition.size.limit")
+    left_count = max(1, min(request.response_partition_limit, count_max))
     response = DescribeTopicPartitionsResponse()
     for name in names:
         start = _start(request, name)
+        if left_count <= 0:
+            response.next_cursor = ResponseCursor(topic_name=name, partition_index=start)
+            break
         topic = context.node.image.topics.get(name)
         if topic is None:
             response.topics.append(_missing(name))
             continue
-        if left_count <= 0:
-            response.next_cursor = ResponseCursor(topic_name=name, partition_index=start)
-            break
         stop = min(topic.partition_count, start + left_count)
         response.topics.append(_describe(context, topic, range(start, stop)))
         left_count -= stop - start
@@ -58,17 +57,16 @@ async def handle(
 
 
 def _names(context: RequestContext, request: DescribeTopicPartitionsRequest) -> list[str]:
-    if request.response_partition_limit < 1:
-        message = (
-            f"A page of {request.response_partition_limit} partitions holds nothing: at least 1 is needed."
-        )
-        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     cursor = request.cursor
+    asked = {topic.name for topic in request.topics}
+    if cursor is not None and asked and cursor.topic_name not in asked:
+        message = f"The cursor stands at topic '{cursor.topic_name}', which is not asked for."
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     if cursor is not None and cursor.partition_index < 0:
         message = f"The cursor stands at partition {cursor.partition_index}: it must be 0 or more."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-    asked = {topic.name for topic in request.topics} or set(context.node.image.topics)
-    return sorted(name for name in asked if cursor is None or name >= cursor.topic_name)
+    names = asked or set(context.node.image.topics)
+    return sorted(name for name in names if cursor is None or name >= cursor.topic_name)
 
 
 def _start(request: DescribeTopicPartitionsRequest, name: str) -> int:
@@ -82,7 +80,9 @@ def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
         check_name(name)
     except KafkaError as error:
         code = error.code
-    return DescribeTopicPartitionsResponseTopic(error_code=code, name=name)
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=code, name=name, topic_authorized_operations=TOPIC_OPERATIONS
+    )
 
 
 def _describe(context: RequestContext, topic: Topic, indexes: range) -> DescribeTopicPartitionsResponseTopic:

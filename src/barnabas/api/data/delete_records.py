@@ -9,7 +9,6 @@ from barnabas.api.registry import serves
 from barnabas.metadata.topics import INTERNAL_TOPICS
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.delete_records import (
-    DeleteRecordsPartition,
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
@@ -35,33 +34,35 @@ def refuse(request: DeleteRecordsRequest, error: KafkaError) -> DeleteRecordsRes
 @serves(DeleteRecordsRequest, DeleteRecordsResponse, 0, 2, refuse=refuse)
 async def handle(context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     """Move the start of each log; the files go with the next look at retention."""
+    wanted: dict[str, dict[int, int]] = {}  # of a partition named twice the last offset counts
+    for topic in request.topics:
+        offsets = wanted.setdefault(topic.name, {})
+        offsets |= {asked.partition_index: asked.offset for asked in topic.partitions}
     return DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(
-                name=topic.name,
-                partitions=[_delete(context, topic.name, asked) for asked in topic.partitions],
+                name=name,
+                partitions=[_delete(context, name, index, offset) for index, offset in offsets.items()],
             )
-            for topic in request.topics
+            for name, offsets in wanted.items()
         ]
     )
 
 
-def _delete(
-    context: RequestContext, topic: str, asked: DeleteRecordsPartition
-) -> DeleteRecordsPartitionResult:
+def _delete(context: RequestContext, topic: str, index: int, offset: int) -> DeleteRecordsPartitionResult:
     try:
         if topic in INTERNAL_TOPICS:
             message = f"Topic '{topic}' is the broker's own: its records cannot be deleted."
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
-        partition = context.node.replicas.partition(topic, asked.partition_index)
+        partition = context.node.replicas.partition(topic, index)
         partition.check_leader()
         if not partition.log.config.is_deleted:
             message = f"Topic '{topic}' is only compacted: cleanup.policy must have 'delete'."
             raise KafkaError(ErrorCode.POLICY_VIOLATION, message)
-        low_watermark = partition.delete_records(asked.offset)
+        low_watermark = partition.delete_records(offset)
     except KafkaError as error:
-        return _refused(asked.partition_index, error)
-    return DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=low_watermark)
+        return _refused(index, error)
+    return DeleteRecordsPartitionResult(partition_index=index, low_watermark=low_watermark)
 
 
 def _refused(index: int, error: KafkaError) -> DeleteRecordsPartitionResult:

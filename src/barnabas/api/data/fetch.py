@@ -4,8 +4,9 @@ v4: isolation level.  v5: log start offset.  v7: incremental sessions (KIP-227).
 v11: rack (KIP-392).  v12: last fetched epoch (KIP-595).  v13: topic ids (KIP-516).  v15: replica state (KIP-903).
 v16: node endpoints (KIP-951).  v17: directory ids.  v18: high watermark of followers (KIP-1166).
 Errors, per partition: OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, NOT_LEADER_OR_FOLLOWER,
-FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, KAFKA_STORAGE_ERROR; for the whole session
-FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
+FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, KAFKA_STORAGE_ERROR; for the whole request
+INVALID_REQUEST for an unknown isolation level, FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
+FETCH_SESSION_TOPIC_ID_ERROR.
 """
 
 from collections.abc import Iterable
@@ -25,7 +26,7 @@ from barnabas.wire.messages.fetch import (
 )
 from barnabas.wire.records.batch import iterate_headers
 
-READ_COMMITTED = 1
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
 
 def refuse(request: FetchRequest, error: KafkaError) -> FetchResponse:
@@ -43,6 +44,9 @@ def refuse(request: FetchRequest, error: KafkaError) -> FetchResponse:
 async def handle(context: RequestContext, request: FetchRequest) -> FetchResponse:
     """Read; if that is too little, wait for more or for the time to run out, and read again."""
     node = context.node
+    if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
+        message = f"Isolation level {request.isolation_level} is unknown: 0 and 1 (committed) are known."
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     try:
         fetch = node.fetch_sessions.begin(request, uses_topic_ids=context.api_version >= 13)
     except KafkaError as error:

@@ -3,11 +3,9 @@
 v2: isolation level.  v4: leader epochs (KIP-320).  v7: MAX_TIMESTAMP (KIP-734).  v8: EARLIEST_LOCAL (KIP-405).
 v9: LATEST_TIERED (KIP-1005).  v10: timeout (KIP-1075).  v11: EARLIEST_PENDING_UPLOAD (KIP-1023).
 Errors, per partition: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH,
-UNKNOWN_LEADER_EPOCH, INVALID_REQUEST for a partition named twice, UNSUPPORTED_VERSION for a marker that the
-version does not know.
+UNKNOWN_LEADER_EPOCH, INVALID_REQUEST for a partition named twice or an unknown isolation level,
+UNSUPPORTED_VERSION for a marker that the version does not know.
 """
-
-from collections import Counter
 
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
@@ -30,7 +28,7 @@ MARKERS = {
     LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11,
 }  # fmt: skip
 
-READ_COMMITTED = 1
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 CONSUMER_REPLICA_ID = -1
 UNKNOWN = TimestampOffset(timestamp_ms=-1, offset=-1, leader_epoch=-1)
 
@@ -50,23 +48,37 @@ def refuse(request: ListOffsetsRequest, error: KafkaError) -> ListOffsetsRespons
 
 @serves(ListOffsetsRequest, ListOffsetsResponse, 1, 11, refuse=refuse)
 async def handle(context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    """Look up each partition for itself."""
-    asked_count = Counter(
-        (topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions
-    )
-    response = ListOffsetsResponse()
+    """Look up each partition for itself; one that is asked for twice is refused once."""
+    if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
+        message = f"Isolation level {request.isolation_level} is unknown: 0 and 1 (committed) are known."
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    wanted: dict[str, dict[int, list[ListOffsetsPartition]]] = {}
     for topic in request.topics:
-        answers = []
+        partitions = wanted.setdefault(topic.name, {})
         for asked in topic.partitions:
-            try:
-                if asked_count[topic.name, asked.partition_index] > 1:
-                    message = f"{topic.name}-{asked.partition_index} is asked for more than once."
-                    raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-                answers.append(_look_up(context, request, topic.name, asked))
-            except KafkaError as error:
-                answers.append(_refused(asked.partition_index, error))
-        response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
-    return response
+            partitions.setdefault(asked.partition_index, []).append(asked)
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=name,
+                partitions=[_answer(context, request, name, asked) for asked in partitions.values()],
+            )
+            for name, partitions in wanted.items()
+        ]
+    )
+
+
+def _answer(
+    context: RequestContext, request: ListOffsetsRequest, topic: str, wishes: list[ListOffsetsPartition]
+) -> ListOffsetsPartitionResponse:
+    index = wishes[0].partition_index
+    try:
+        if len(wishes) > 1:
+            message = f"{topic}-{index} is asked for more than once."
+            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+        return _look_up(context, request, topic, wishes[0])
+    except KafkaError as error:
+        return _refused(index, error)
 
 
 def _look_up(

@@ -78,6 +78,7 @@ def _result(context: RequestContext, outcome: Created) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=topic.name,
         topic_id=topic.topic_id,
+        error_message=None,
         num_partitions=topic.partition_count,
         replication_factor=topic.replication_factor,
         configs=_configs(context, outcome.overrides or {}),
