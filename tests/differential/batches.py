@@ -118,6 +118,17 @@ FLAWS: dict[str, Callable[[bytearray], bytes]] = {
 }
 
 
+#: Flaws that keep Apache Kafka from finding a batch at all.
+UNREADABLE = {
+    "magic 3",
+    "magic -1",
+    "length of a header",
+    "length too small",
+    "length zero",
+    "length negative",
+}
+
+
 @dataclass(frozen=True)
 class Batch:
     """One record batch; its producer id and sequence depend on the broker that gets it."""

@@ -20,20 +20,26 @@ TEXTS = {"error_message", "batch_index_error_message", "documentation"}
 TIMESTAMPS = {"log_append_time_ms", "timestamp", "last_timestamp"}
 TOPIC_NAMES = {"name", "topic", "topic_name", "resource_name"}
 
-#: Arrays in whose order Kafka has no system -> the field that tells their elements apart.
-KEYED = {
-    "ApiVersionsResponse.api_keys": "api_key",
-    "ApiVersionsResponse.supported_features": "name",
-    "ApiVersionsResponse.finalized_features": "name",
-    "CreateTopicsResponse.topics": "name",
-    "CreateTopicsResponse.topics.configs": "name",
-    "DescribeConfigsResponse.results.configs": "name",
-    "DescribeProducersResponse.topics.partitions.active_producers": "producer_id",
-    "ListOffsetsResponse.topics.partitions": "partition_index",
+#: Arrays in whose order Kafka has no system -> the fields that tell their elements apart.
+KEYED: dict[str, tuple[str, ...]] = {
+    "ApiVersionsResponse.api_keys": ("api_key",),
+    "ApiVersionsResponse.supported_features": ("name",),
+    "ApiVersionsResponse.finalized_features": ("name",),
+    "CreateTopicsResponse.topics": ("name",),
+    "CreateTopicsResponse.topics.configs": ("name",),
+    "DeleteRecordsResponse.topics.partitions": ("partition_index",),
+    "DescribeConfigsResponse.results.configs": ("name",),
+    "DescribeProducersResponse.topics.partitions.active_producers": ("producer_id",),
+    "FetchResponse.responses.partitions": ("partition_index",),
+    "ListOffsetsResponse.topics.partitions": ("partition_index",),
+    "ProduceResponse.responses.partition_responses": ("index",),
 }
 #: Arrays that only group: Kafka answers a topic once that is named twice, and leaves out one without partitions.
-GROUPS = {
-    "ListOffsetsResponse.topics": "name",
+GROUPS: dict[str, tuple[str, ...]] = {
+    "DeleteRecordsResponse.topics": ("name",),
+    "FetchResponse.responses": ("topic", "topic_id"),
+    "ListOffsetsResponse.topics": ("name",),
+    "ProduceResponse.responses": ("name", "topic_id"),
 }
 
 
@@ -147,16 +153,22 @@ def _flatten_array(
     if key is None:
         leaves[f"{at}.count"] = len(elements)
     for index, each in enumerate(elements):
-        label = index if key is None else plain(key, getattr(each, key), names)
+        label = str(index) if key is None else _label(each, key, names)
         if path not in GROUPS:
             while f"{at}[{label}]" in leaves:
                 label = f"{label} again"
             leaves[f"{at}[{label}]"] = "given"
-        elif not any(
-            isinstance(getattr(each, name), list) and getattr(each, name) for name in each.__slots__
-        ):
+        elif _is_empty(each):
             continue
         _leaf(field, each, version, names, f"{at}[{label}]", path, leaves)
+
+
+def _label(element: Struct, key: tuple[str, ...], names: Identities) -> str:
+    return " ".join(str(plain(name, getattr(element, name), names)) for name in key)
+
+
+def _is_empty(group: Struct) -> bool:
+    return not any(getattr(group, field.name) for field in group.FIELDS if field.is_array)
 
 
 def _leaf(

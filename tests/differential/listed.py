@@ -6,11 +6,15 @@ The table in docs/differences.md is made of this one: `python -m differential.li
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
-from barnabas.wire.schema import Message
+from barnabas.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
+from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from barnabas.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from differential.batches import Batch
 from differential.compare import MISSING, Difference
-from differential.sequences import create, topic
+from differential.sequences import Step, beginning, create, produce, topic
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "differences.md"
 BEGIN, END = "<!-- the table is generated -->\n", "<!-- end of the generated table -->\n"
@@ -26,7 +30,7 @@ class Listed:
     reason: str
     applies: Callable[[Difference], bool]
     #: requests of which the last shows the difference, at the version given
-    example: tuple[tuple[Message, int], ...]
+    example: tuple[Step, ...]
 
     def allows(self, difference: Difference) -> bool:
         same_place = (difference.api, difference.path) == (self.api, self.path)
@@ -37,8 +41,26 @@ def _is_missing(difference: Difference) -> bool:
     return difference.barnabas is MISSING
 
 
+def _meets_exception(difference: Difference) -> bool:
+    return (difference.kafka, difference.barnabas) == ("UNKNOWN_SERVER_ERROR", "INVALID_REQUEST")
+
+
+def _has_text(difference: Difference) -> bool:
+    return difference.kafka is None and difference.barnabas == "a text"
+
+
 def _is_at(*parts: str) -> Callable[[Difference], bool]:
     return lambda difference: any(part in difference.at for part in parts)
+
+
+def _list_offsets(**fields: Any) -> tuple[Step, ...]:
+    topics = [ListOffsetsTopic("missing", [ListOffsetsPartition(0)])]
+    return ((ListOffsetsRequest(replica_id=-1, topics=topics, **fields), 2),)
+
+
+def _fetch(version: int, **fields: Any) -> tuple[Step, ...]:
+    topics = [FetchTopic("missing", partitions=[FetchPartition(0)])]
+    return ((FetchRequest(topics=topics, **fields), version),)
 
 
 #: Kafka sets this key for the whole cluster when it turns KIP-966 on.
@@ -48,6 +70,7 @@ _ELR = (
     "Kafka 4.3 writes `min.insync.replicas` as a cluster-wide dynamic default when it turns on eligible leader "
     "replicas (KIP-966); Barnabas has neither yet."
 )
+_EXCEPTION = "Kafka meets an exception that it does not expect; Barnabas says that the request is wrong."
 _NO_FEATURES = "Barnabas has no feature levels to negotiate yet."
 _API_VERSIONS = ((ApiVersionsRequest("differential", "1"), 4),)
 
@@ -65,6 +88,28 @@ LISTED = (
     Listed("ApiVersions", "finalized_features", "always", _NO_FEATURES, _is_missing, _API_VERSIONS),
     Listed("ApiVersions", "finalized_features_epoch", "always", _NO_FEATURES, lambda _: True, _API_VERSIONS),
     Listed("CreateTopics", "topics.configs.config_source", "`min.insync.replicas`", _ELR, _is_at(_MIN_ISR), (_CREATE,)),
+    Listed(
+        "DescribeProducers", "topics.partitions.error_message", "UNKNOWN_TOPIC_OR_PARTITION",
+        "Kafka says nothing more; Barnabas says what is missing.", _has_text,
+        ((DescribeProducersRequest([TopicRequest("missing", [0])]), 0),),
+    ),
+    Listed(
+        "Produce", "responses.partition_responses.error_message", "an error that is not about single records",
+        "Kafka says nothing more; Barnabas says what is wrong.", _has_text,
+        (beginning()[0], produce("a", Batch(flaw="no records"))[0]),
+    ),
+    Listed(
+        "ListOffsets", "topics.partitions.error_code", "an isolation level other than 0 and 1", _EXCEPTION,
+        _meets_exception, _list_offsets(isolation_level=2),
+    ),
+    Listed(
+        "Fetch", "error_code", "an isolation level other than 0 and 1", _EXCEPTION, _meets_exception,
+        _fetch(7, isolation_level=2),
+    ),
+    Listed(
+        "Fetch", "responses.partitions.error_code", "an isolation level other than 0 and 1", _EXCEPTION,
+        _meets_exception, _fetch(4, isolation_level=2),
+    ),
 )  # fmt: skip
 
 
