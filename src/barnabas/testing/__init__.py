@@ -1,1 +1,24 @@
-"""A Kafka broker for other people's tests: a pytest plugin and an in-process broker."""
+"""A Kafka broker for other people's tests: a pytest plugin and an in-process broker.
+
+Importing this costs nothing: the broker is imported when it is first used, so that pytest runs that do not need
+it do not pay for it.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from barnabas.testing.embedded import EmbeddedBroker
+    from barnabas.testing.faults import Fault
+
+__all__ = ["EmbeddedBroker", "Fault"]
+
+_HOMES = {"EmbeddedBroker": "barnabas.testing.embedded", "Fault": "barnabas.testing.faults"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    import importlib
+
+    return getattr(importlib.import_module(_HOMES[name]), name)

@@ -1,1 +1,64 @@
-"""The pytest plugin."""
+"""The pytest plugin: fixtures that give a test a Kafka of its own, or the whole run one to share."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from barnabas.testing.embedded import EmbeddedBroker
+
+_INI = "kafka_settings"
+_MARKER = "kafka_settings"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Broker settings for all fixtures: in the ini file, and stronger, on the command line."""
+    parser.addini(_INI, "Broker settings for the kafka fixtures, as KEY=VALUE.", type="linelist", default=[])
+    group = parser.getgroup("kafka", "Kafka brokers inside the test process (barnabas)")
+    group.addoption(
+        "--kafka-set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="A broker setting for the kafka fixtures; stronger than the ini file's. May be given often.",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the marker known."""
+    text = f"{_MARKER}(settings): broker settings for this test's kafka fixture, as a dict of key to value."
+    config.addinivalue_line("markers", text)
+
+
+@pytest.fixture
+def kafka(request: pytest.FixtureRequest) -> Iterator["EmbeddedBroker"]:
+    """A fresh broker for one test."""
+    settings = _settings(request.config)
+    for marker in reversed(list(request.node.iter_markers(_MARKER))):
+        settings |= marker.args[0]
+    yield from _running(settings)
+
+
+@pytest.fixture(scope="session")
+def kafka_session(pytestconfig: pytest.Config) -> Iterator["EmbeddedBroker"]:
+    """One broker for the whole run: whoever uses it picks topic names of their own."""
+    yield from _running(_settings(pytestconfig))
+
+
+def _settings(config: pytest.Config) -> dict[str, str]:
+    settings = {}
+    for text in [*config.getini(_INI), *config.getoption("--kafka-set")]:
+        key, equals, value = text.partition("=")
+        if not equals:
+            message = f"{text!r} is no broker setting: KEY=VALUE is expected"
+            raise pytest.UsageError(message)
+        settings[key.strip()] = value.strip()
+    return settings
+
+
+def _running(settings: dict[str, str]) -> Iterator["EmbeddedBroker"]:
+    from barnabas.testing.embedded import EmbeddedBroker
+
+    with EmbeddedBroker(settings) as broker:
+        yield broker

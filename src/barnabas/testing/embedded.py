@@ -1,0 +1,275 @@
+"""A real broker inside a test's process: on a free port, with its data in a directory that goes with it."""
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import Self
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.accumulator import Delivery
+from barnabas.client.admin import raise_errors
+from barnabas.client.admin_model import NewTopic
+from barnabas.client.blocking import Client, Producer
+from barnabas.client.fetched import ConsumedRecord
+from barnabas.client.metadata import Topic
+from barnabas.client.offsets import EARLIEST
+from barnabas.config.load import load_broker_config
+from barnabas.server.broker import BrokerServer
+from barnabas.testing.faults import (
+    OWN_CLIENT_ID,
+    Delay,
+    Drop,
+    Failure,
+    Fault,
+    Faults,
+    api_key_of,
+    error_code_of,
+)
+from barnabas.testing.loop_thread import LoopThread
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.records.record import RecordHeaders
+
+HOST = "127.0.0.1"
+WAIT_MS = 10_000
+
+
+class EmbeddedBroker:
+    """`start` it and `stop` it, or use it as a context manager; both may be done again.
+
+    Every method but `start` and `stop` needs a broker that runs. Its own calls (`create_topic`, `produce`,
+    `records` ...) are never struck by faults.
+    """
+
+    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+        """`settings` are broker settings by Kafka's names, such as {"auto.create.topics.enable": "false"}."""
+        self._settings = dict(settings or {})
+        self._port = 0
+        self._directory: TemporaryDirectory[str] | None = None
+        self._thread: LoopThread | None = None
+        self._server: BrokerServer | None = None
+        self._client: Client | None = None
+        self._producer: Producer | None = None
+        self._faults = Faults()
+
+    # Starting and stopping
+
+    def start(self) -> Self:
+        """Serve on a free port.
+
+        :raises ConfigError: For settings that cannot be.
+        """
+        assert self._thread is None, "started twice"
+        self._directory = TemporaryDirectory(prefix="barnabas-", ignore_cleanup_errors=True)
+        self._thread = LoopThread()
+        self._port = 0
+        try:
+            self._serve()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        """Stop and remove the data; does nothing when it does not run."""
+        try:
+            self._halt(kill=False)
+        finally:
+            if self._thread is not None:
+                self._thread.stop()
+                self._thread = None
+            if self._directory is not None:
+                self._directory.cleanup()
+                self._directory = None
+            self._faults.clear()
+
+    def restart(self, *, kill: bool = False) -> None:
+        """Stop and start again on the same port with the same data; clients are cut off meanwhile.
+
+        With `kill` nothing is flushed, checkpointed or marked as cleanly stopped, as when a process is killed:
+        the start that follows recovers. Faults that wait stay.
+        """
+        self._halt(kill=kill)
+        self._serve()
+
+    def _serve(self) -> None:
+        assert self._thread is not None
+        settings = {
+            "listeners": f"PLAINTEXT://{HOST}:{self._port}",
+            "log.dirs": str(self.directory),
+            **self._settings,
+        }
+        loaded = load_broker_config(settings=[f"{key}={value}" for key, value in settings.items()])
+        server = BrokerServer(loaded.config)
+        self._thread.run(server.start())
+        self._server = server
+        _, _, self._port = server.addresses[0]
+        if not self._faults.is_empty:
+            server.dispatcher.interceptor = self._faults.intercept
+
+    def _halt(self, kill: bool) -> None:
+        server, self._server = self._server, None
+        client, self._client = self._client, None
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            producer.close(flush=False)
+        if client is not None:
+            client.close()
+        if server is not None and self._thread is not None:
+            self._thread.run(server.kill() if kill else server.stop())
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    # What it is
+
+    @property
+    def bootstrap(self) -> str:
+        """`bootstrap.servers` for clients: host and port."""
+        return f"{HOST}:{self._port}"
+
+    @property
+    def port(self) -> int:
+        """The port on 127.0.0.1; the same after `restart`."""
+        return self._port
+
+    @property
+    def directory(self) -> Path:
+        """Where the data is while the broker runs."""
+        assert self._directory is not None, "the broker does not run"
+        return Path(self._directory.name)
+
+    @property
+    def server(self) -> BrokerServer:
+        """The broker itself, which lives on another thread's event loop."""
+        if self._server is None:
+            message = "the broker does not run: call start(), or use it in a with statement"
+            raise RuntimeError(message)
+        return self._server
+
+    # Topics and records
+
+    def create_topic(
+        self, name: str, partitions: int = 1, configs: Mapping[str, str | None] | None = None
+    ) -> None:
+        """Create a topic.
+
+        :raises KafkaError: Why it was not, for example TOPIC_ALREADY_EXISTS.
+        """
+        topic = NewTopic(name, partitions, configs=configs or {})
+        raise_errors(self.client.admin.create_topics([topic]).values())
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic.
+
+        :raises KafkaError: Why it was not, for example UNKNOWN_TOPIC_OR_PARTITION.
+        """
+        raise_errors(self.client.admin.delete_topics([name]).values())
+
+    def topics(self) -> dict[str, int]:
+        """The partition count of every topic, by name."""
+        described = self.client.admin.describe_topics()
+        return {name: len(topic.partitions) for name, topic in described.items() if isinstance(topic, Topic)}
+
+    def produce(
+        self,
+        topic: str,
+        value: str | bytes | None,
+        key: str | bytes | None = None,
+        *,
+        partition: int | None = None,
+        headers: RecordHeaders = (),
+        timestamp_ms: int | None = None,
+    ) -> Delivery:
+        """Write one record and wait until it is stored; text becomes UTF-8. Creates the topic if need be.
+
+        :raises KafkaError: Why it was not stored.
+        """
+        if self._producer is None:
+            self._producer = self.client.producer()
+        return self._producer.send_and_wait(
+            topic,
+            _as_bytes(value),
+            _as_bytes(key),
+            partition=partition,
+            headers=headers,
+            timestamp_ms=timestamp_ms,
+        )
+
+    def records(
+        self, topic: str, *, count: int | None = None, timeout_ms: int = WAIT_MS
+    ) -> list[ConsumedRecord]:
+        """Every record of a topic by partition and offset; with `count` once there are that many.
+
+        :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION.
+        :raises TimeoutError: When fewer than `count` have come within `timeout_ms`.
+        """
+        [described] = self.client.admin.describe_topics([topic]).values()
+        if not isinstance(described, Topic):
+            raise described
+        starts = {TopicPartition(topic, index): EARLIEST for index in range(len(described.partitions))}
+        deadline_s = time.monotonic() + timeout_ms / 1000
+        found: list[ConsumedRecord] = []
+        with self.client.consumer(starts, stop_at_end=count is None) as consumer:
+            if count is None:
+                found.extend(consumer)
+            while count is not None and len(found) < count:
+                left_ms = int((deadline_s - time.monotonic()) * 1000)
+                if left_ms <= 0:
+                    message = f"topic '{topic}' has {len(found)} records after {timeout_ms} ms, not {count}"
+                    raise TimeoutError(message)
+                found += consumer.poll(left_ms)
+        return sorted(found, key=lambda record: (record.partition, record.offset))
+
+    @property
+    def client(self) -> Client:
+        """Barnabas's own client, connected."""
+        if self._client is None:
+            assert self.server
+            self._client = Client(self.bootstrap, client_id=OWN_CLIENT_ID)
+        return self._client
+
+    # Faults
+
+    def fail_next(
+        self, api: str | int, error: ErrorCode | str | int, times: int = 1, *, topic: str | None = None
+    ) -> Fault:
+        """Answer the next `times` requests of an API with an error instead of doing what they ask.
+
+        :param api: Its name, such as "Produce", or its key.
+        :param topic: Strike only requests that name this topic; the whole request fails then.
+        :raises ValueError: For an API or error that there is not.
+        """
+        return self._inject(Failure(self._api_key(api), times, topic, error_code_of(error)))
+
+    def delay_next(self, api: str | int, delay_ms: int, times: int = 1, *, topic: str | None = None) -> Fault:
+        """Do what the next `times` requests of an API ask, and answer `delay_ms` late."""
+        return self._inject(Delay(self._api_key(api), times, topic, delay_ms))
+
+    def drop_next(
+        self, api: str | int, times: int = 1, *, topic: str | None = None, handled: bool = False
+    ) -> Fault:
+        """Close the connection instead of answering: before anything is done, or with `handled` after it."""
+        return self._inject(Drop(self._api_key(api), times, topic, handled))
+
+    def clear_faults(self) -> None:
+        """Take back every fault that has not struck."""
+        self._faults.clear()
+
+    def _api_key(self, api: str | int) -> int:
+        return api_key_of(api, self.server.node.apis)
+
+    def _inject(self, fault: Fault) -> Fault:
+        self._faults.add(fault)
+        self.server.dispatcher.interceptor = self._faults.intercept
+        return fault
+
+
+def _as_bytes(data: str | bytes | None) -> bytes | None:
+    return data.encode() if isinstance(data, str) else data

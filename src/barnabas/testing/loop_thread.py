@@ -1,0 +1,51 @@
+"""An event loop in a thread of its own, which leaves nothing behind when it stops."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+import uvloop
+
+ResultT = TypeVar("ResultT")
+
+
+class LoopThread:
+    """Runs coroutines for other threads until `stop`."""
+
+    def __init__(self) -> None:
+        self._loop = uvloop.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="barnabas-broker", daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
+        """Wait for `work`; when the wait is interrupted, `work` is cancelled."""
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()
+            raise
+
+    def call(self, function: Callable[..., ResultT], *arguments: Any) -> ResultT:
+        """Call a function on the loop and wait for its result."""
+
+        async def work() -> ResultT:
+            return function(*arguments)
+
+        return self.run(work())
+
+    def stop(self) -> None:
+        """Cancel what still runs, then end the loop, its worker threads and its thread."""
+        self.run(_cancel_others())
+        self.run(self._loop.shutdown_default_executor())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+async def _cancel_others() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in others:
+        task.cancel()
+    await asyncio.gather(*others, return_exceptions=True)
