@@ -103,8 +103,12 @@ class LocalLog:
 
     def update_high_watermark(self, offset: int) -> int:
         """Move the high watermark, kept within the log; gives back where it is now."""
-        self.high_watermark = min(max(offset, self.log_start_offset), self.log_end_offset)
-        return self.high_watermark
+        if offset > self.log_end_offset:
+            offset = self.log_end_offset
+        elif offset < self.log_start_offset:
+            offset = self.log_start_offset
+        self.high_watermark = offset
+        return offset
 
     def increment_log_start_offset(self, offset: int) -> bool:
         """Let the log begin at `offset` (DeleteRecords); False when it does so already.

@@ -2,14 +2,17 @@
 
 import asyncio
 
-from barnabas.log.log_config import FOREVER
+from barnabas.log.log_config import FOREVER, LogConfig
 from barnabas.log.partition_log import AppendInfo, LogSlice, PartitionLog
-from barnabas.metadata.topics import PartitionState, Topic
+from barnabas.metadata.topics import INTERNAL_TOPICS, PartitionState, Topic
 from barnabas.replication.waiting import WaitingFetch
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 #: "No epoch given": the client does not know the leader epoch (KIP-320).
 NO_EPOCH = -1
+
+#: acks of a producer that waits for every in-sync replica.
+ALL_REPLICAS = -1
 
 #: Growth of unknown size: whoever waits for bytes looks again.
 UNKNOWN_GROWTH_BYTES = 2**31
@@ -34,12 +37,33 @@ class Partition:
         self.follower_end_offsets: dict[int, int] = {}
         self._waiting_fetches: set[WaitingFetch] = set()
         self._waiting_for_high_watermark: list[tuple[int, asyncio.Future[None]]] = []
+        #: the acks with which an append is answered at once: neither replicas nor the disk are waited for
+        self.acks_at_once: frozenset[int] = frozenset()
+        self._begin_epoch()
         self._advance_high_watermark()
+
+    def reconfigure(self, config: LogConfig) -> None:
+        """Take over the topic's changed configuration."""
+        self.log.config = config
+        self.acks_at_once = self._acks_at_once()
+
+    def _acks_at_once(self) -> frozenset[int]:
+        waits_for_disk = self.log.config.flush_messages != FOREVER
+        if not self.is_leader or waits_for_disk or self.topic in INTERNAL_TOPICS:
+            return frozenset()
+        return frozenset({1, ALL_REPLICAS} if self.isr == (self.broker_id,) else {1})
 
     def update_state(self, state: PartitionState) -> None:
         """Take over what the cluster has decided on leader and in-sync replicas."""
         self.leader, self.leader_epoch, self.isr = state.leader, state.leader_epoch, state.isr
+        self._begin_epoch()
         self._advance_high_watermark()
+
+    def _begin_epoch(self) -> None:
+        """A leader's epoch begins where its log ends, whether it will write or not (KIP-101)."""
+        self.acks_at_once = self._acks_at_once()
+        if self.is_leader:
+            self.log.epochs.assign(self.leader_epoch, self.log.log_end_offset)
 
     @property
     def is_leader(self) -> bool:
@@ -65,7 +89,7 @@ class Partition:
 
         :raises KafkaError: What is wrong with the records or with the replicas; nothing is appended then.
         """
-        if required_acks == -1 and len(self.isr) < self.log.config.min_insync_replicas:
+        if required_acks == ALL_REPLICAS and len(self.isr) < self.log.config.min_insync_replicas:
             message = (
                 f"{self.topic}-{self.index} has {len(self.isr)} in-sync replica(s), "
                 f"min.insync.replicas is {self.log.config.min_insync_replicas}."
@@ -74,14 +98,6 @@ class Partition:
         appended = self.log.append_as_leader(records, self.leader_epoch)
         self._advance_high_watermark(len(records))
         return appended
-
-    def answers_at_once(self, required_acks: int) -> bool:
-        """Whether an append, if it succeeds, needs to wait neither for other replicas nor for the disk."""
-        return (
-            self.leader == self.broker_id
-            and (required_acks == 1 or self.isr == (self.broker_id,))
-            and self.log.config.flush_messages == FOREVER
-        )
 
     def read(self, start_offset: int, max_bytes: int, *, committed: bool, min_one_batch: bool) -> LogSlice:
         """What a consumer may see from `start_offset` on: up to the high watermark or last stable offset."""
@@ -123,6 +139,7 @@ class Partition:
     def close(self) -> None:
         """Let go of everyone who waits: the partition is going away from this broker."""
         self.leader = -1
+        self.acks_at_once = frozenset()
         for waiting in tuple(self._waiting_fetches):
             waiting.complete()
         for _, future in self._waiting_for_high_watermark:

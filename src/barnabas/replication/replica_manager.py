@@ -183,7 +183,7 @@ class ReplicaManager:
     def _reconfigure(self, topic: str) -> None:
         config = self._log_config(topic)
         for partition in self._of_topic(topic):
-            partition.log.config = config
+            partition.reconfigure(config)
 
     def reconfigure_all(self) -> None:
         """Take over changed broker-wide defaults in every log."""

@@ -12,10 +12,9 @@ from collections.abc import Awaitable
 
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.log.partition_log import AppendInfo
 from barnabas.log.validation import InvalidRecords
 from barnabas.metadata.topics import INTERNAL_TOPICS
-from barnabas.replication.partition import Partition
+from barnabas.replication.partition import ALL_REPLICAS, Partition
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -28,8 +27,14 @@ from barnabas.wire.messages.produce import (
     TopicProduceResponse,
 )
 
-ALL_REPLICAS, NO_ANSWER = -1, 0
+NO_ANSWER = 0
 NO_OFFSET = -1
+
+#: Errors that come without the log's start offset, as in Apache Kafka; producers look at it for the others.
+_START_NOT_TOLD = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.CORRUPT_MESSAGE, ErrorCode.KAFKA_STORAGE_ERROR,
+}  # fmt: skip
 
 #: Where in a batch the low byte of its attributes stands, and the bit of a transactional one.
 _ATTRIBUTES_POSITION, _TRANSACTIONAL_BIT = 22, 0x10
@@ -52,10 +57,6 @@ async def handle(context: RequestContext, request: ProduceRequest) -> ProduceRes
 
     Until the first wait the records are views of the network buffer; nothing keeps them beyond.
     """
-    if request.acks not in (1, ALL_REPLICAS, NO_ANSWER):
-        message = f"acks={request.acks} is not known: -1 (all), 0 (none) and 1 (leader) are."
-        error = KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, message)
-        return _answer(context, request, refuse(request, error))
     response = ProduceResponse()
     waits: list[Awaitable[None]] = []
     for topic in request.topic_data:
@@ -89,9 +90,16 @@ def _append(
     started_ns = tracer.now_ns() if tracer.enabled else 0
     try:
         partition = _find(context, topic, data.index)
-        appended = _append_to(context, partition, request.acks, data)
+        records = _records(partition, request.acks, data)
     except KafkaError as error:
         return _refused(data.index, error)
+    try:
+        appended = partition.append_as_leader(records, request.acks)
+    except KafkaError as error:
+        answer = _refused(data.index, error)
+        if error.code not in _START_NOT_TOLD:
+            answer.log_start_offset = partition.log.log_start_offset
+        return answer
     answer = PartitionProduceResponse(
         index=data.index,
         base_offset=appended.first_offset,
@@ -127,10 +135,12 @@ def _find(context: RequestContext, topic: TopicProduceData, index: int) -> Parti
     return partition
 
 
-def _append_to(
-    context: RequestContext, partition: Partition, acks: int, data: PartitionProduceData
-) -> AppendInfo:
+def _records(partition: Partition, acks: int, data: PartitionProduceData) -> memoryview:
+    """What is to be appended, if the request is one that may append it."""
     records = data.records
+    if acks not in (1, ALL_REPLICAS, NO_ANSWER):
+        message = f"acks={acks} is not known: -1 (all), 0 (none) and 1 (leader) are."
+        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, message)
     if records is None:
         message = f"No records are given for {partition.topic}-{partition.index}."
         raise KafkaError(ErrorCode.INVALID_RECORD, message)
@@ -139,7 +149,7 @@ def _append_to(
     if is_transactional(records):
         message = f"{partition.topic}-{partition.index} is in no transaction of this producer."
         raise KafkaError(ErrorCode.INVALID_TXN_STATE, message)
-    return partition.append_as_leader(records, acks)
+    return records
 
 
 def is_transactional(records: memoryview) -> bool:

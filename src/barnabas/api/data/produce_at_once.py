@@ -8,8 +8,7 @@ appended then.
 import struct
 
 from barnabas.api.context import Node
-from barnabas.api.data.produce import ALL_REPLICAS, is_transactional
-from barnabas.metadata.topics import INTERNAL_TOPICS
+from barnabas.api.data.produce import is_transactional
 from barnabas.replication.partition import Partition
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.produce import ProduceRequest
@@ -25,9 +24,10 @@ _ONE = 2  #: a compact array of one element
 _END = b"\0\0\0"  #: no tagged fields of partition, topic and request
 
 _ANSWER_START = struct.Struct(">iiBB")  # size, correlation id, no tagged fields, one topic
-#: One partition: index, error, base offset, append time, log start, no record errors, no message; no tagged
-#: fields of it and of its topic, throttle time, no tagged fields of the answer.
+#: One partition: its index, no error, base offset, append time and log start; no errors of records, no message, no
+#: tagged fields of it and of its topic; no throttle time, no tagged fields of the answer.
 _ANSWER_END = struct.Struct(">BihqqqBBBBiB")
+_ANSWER_BYTES = _ANSWER_START.size + _ANSWER_END.size - 4  # without the size itself and the topic
 
 
 def produce_at_once(node: Node, frame: memoryview) -> bytes | None:
@@ -36,54 +36,45 @@ def produce_at_once(node: Node, frame: memoryview) -> bytes | None:
         _, version, correlation_id, client_id_bytes = _HEADER.unpack_from(frame)
         if version < FIRST_VERSION or node.tracer.enabled:
             return None
-        at = _HEADER.size + max(client_id_bytes, 0)
+        at = _HEADER.size + client_id_bytes if client_id_bytes > 0 else _HEADER.size
         tags, transactional_id, acks, _, topics = _START.unpack_from(frame, at)
-        if tags or transactional_id or topics != _ONE or acks not in (1, ALL_REPLICAS):
-            return None
         topic_at = at + _START.size
-        topic_end = topic_at + (16 if version >= FIRST_VERSION_WITH_TOPIC_IDS else max(frame[topic_at], 1))
-        partitions, index = _PARTITION.unpack_from(frame, topic_end)
-        size, records_at = read_uvarint(frame, topic_end + _PARTITION.size)
+        if version >= FIRST_VERSION_WITH_TOPIC_IDS:
+            topic = bytes(frame[topic_at : topic_at + 16])
+            partition_at = topic_at + 16
+        else:
+            partition_at = topic_at + frame[topic_at]  # a name of over 126 bytes leads nowhere
+            topic = bytes(frame[topic_at:partition_at])
+        partitions, index = _PARTITION.unpack_from(frame, partition_at)
+        size, records_at = read_uvarint(frame, partition_at + _PARTITION.size)
         records_end = records_at + size - 1
-        if partitions != _ONE or size < 1 or frame[records_end:] != _END:
+        if tags or transactional_id or topics != _ONE or partitions != _ONE or frame[records_end:] != _END:
             return None
-        topic = frame[topic_at:topic_end]
         partition = _find(node, version, topic, index)
         records = frame[records_at:records_end]
-        if partition is None or not partition.answers_at_once(acks) or is_transactional(records):
+        if partition is None or acks not in partition.acks_at_once or is_transactional(records):
             return None
         appended = partition.append_as_leader(records, acks)
     except (KafkaError, IndexError, ValueError, struct.error):
         return None  # the long way finds the same, and says so
-    return b"".join(
-        (
-            _ANSWER_START.pack(
-                len(topic) + _ANSWER_START.size + _ANSWER_END.size - 4, correlation_id, 0, _ONE
-            ),
-            topic,
-            _ANSWER_END.pack(
-                _ONE,
-                index,
-                0,
-                appended.first_offset,
-                appended.log_append_time_ms,
-                appended.log_start_offset,
-                1,
-                0,
-                0,
-                0,
-                0,
-                0,
-            ),
-        )
+    end = _ANSWER_END.pack(
+        _ONE,
+        index,
+        0,
+        appended.first_offset,
+        appended.log_append_time_ms,
+        appended.log_start_offset,
+        1,
+        0,
+        0,
+        0,
+        0,
+        0,
     )
+    return _ANSWER_START.pack(_ANSWER_BYTES + len(topic), correlation_id, 0, _ONE) + topic + end
 
 
-def _find(node: Node, version: int, topic: memoryview, index: int) -> Partition | None:
+def _find(node: Node, version: int, topic: bytes, index: int) -> Partition | None:
     if version >= FIRST_VERSION_WITH_TOPIC_IDS:
-        partition = node.replicas.find_by_id(bytes(topic), index)
-    elif topic[0] > 0x7F:
-        return None  # a name whose length takes two bytes
-    else:
-        partition = node.replicas.find(str(topic[1:], "utf-8"), index)
-    return partition if partition is not None and partition.topic not in INTERNAL_TOPICS else None
+        return node.replicas.find_by_id(topic, index)
+    return node.replicas.find(str(topic[1:], "utf-8"), index)
