@@ -1,0 +1,173 @@
+"""What an API answers when a whole request is refused: every part that was asked for, in error."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from barnabas.api.dispatch import UNEXPECTED
+from barnabas.wire.codec import decode, encode
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.api_versions import ApiVersionsRequest
+from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from barnabas.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from barnabas.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from barnabas.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from barnabas.wire.messages.describe_cluster import DescribeClusterRequest
+from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from barnabas.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
+from barnabas.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from barnabas.wire.messages.describe_topic_partitions import TopicRequest as DescribedTopic
+from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
+from barnabas.wire.messages.init_producer_id import InitProducerIdRequest
+from barnabas.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.wire.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.wire.schema import Message, Struct
+from support.nodes import APIS
+
+ID = b"i" * 16
+ERROR = KafkaError(ErrorCode.INVALID_REQUEST, "why not")
+WHOLE = ("",)
+
+#: request -> what stands for each of its parts in the answer, in order; WHOLE where it has none
+ASKED: list[tuple[Message, tuple[object, ...]]] = [
+    (
+        ProduceRequest(
+            topic_data=[
+                TopicProduceData(name="a", partition_data=[PartitionProduceData(index=n) for n in (3, 4)]),
+                TopicProduceData(name="b", topic_id=ID, partition_data=[PartitionProduceData(index=5)]),
+            ]
+        ),
+        (3, 4, 5),
+    ),
+    (
+        FetchRequest(
+            topics=[
+                FetchTopic(topic="a", partitions=[FetchPartition(partition=n) for n in (3, 4)]),
+                FetchTopic(topic="b", partitions=[FetchPartition(partition=5)]),
+            ]
+        ),
+        ("", 3, 4, 5),
+    ),
+    (
+        ListOffsetsRequest(
+            topics=[
+                ListOffsetsTopic(
+                    name="a", partitions=[ListOffsetsPartition(partition_index=n) for n in (3, 4)]
+                ),
+                ListOffsetsTopic(name="b", partitions=[ListOffsetsPartition(partition_index=5)]),
+            ]
+        ),
+        (3, 4, 5),
+    ),
+    (
+        MetadataRequest(topics=[MetadataRequestTopic(name="a"), MetadataRequestTopic(name="b")]),
+        ("", "a", "b"),
+    ),
+    (FindCoordinatorRequest(key="a", coordinator_keys=["b", "c"]), ("", "b", "c")),
+    (ApiVersionsRequest(), WHOLE),
+    (CreateTopicsRequest(topics=[CreatableTopic(name="a"), CreatableTopic(name="b")]), ("a", "b")),
+    (CreateTopicsRequest(topics=[CreatableTopic(name="a"), CreatableTopic(name="a")]), ("a",)),
+    (
+        DeleteTopicsRequest(
+            topic_names=["a"], topics=[DeleteTopicState(name="b"), DeleteTopicState(name=None, topic_id=ID)]
+        ),
+        ("a", "b", ID),
+    ),
+    (
+        DeleteRecordsRequest(
+            topics=[
+                DeleteRecordsTopic(
+                    name="a", partitions=[DeleteRecordsPartition(partition_index=n) for n in (3, 4)]
+                )
+            ]
+        ),
+        (3, 4),
+    ),
+    (InitProducerIdRequest(), WHOLE),
+    (
+        OffsetForLeaderEpochRequest(
+            topics=[
+                OffsetForLeaderTopic(
+                    topic="a", partitions=[OffsetForLeaderPartition(partition=n) for n in (3, 4)]
+                )
+            ]
+        ),
+        (3, 4),
+    ),
+    (
+        DescribeConfigsRequest(
+            resources=[DescribeConfigsResource(resource_type=2, resource_name=name) for name in "ab"]
+        ),
+        ("a", "b"),
+    ),
+    (CreatePartitionsRequest(topics=[CreatePartitionsTopic(name=name) for name in "ab"]), ("a", "b")),
+    (DescribeClusterRequest(), WHOLE),
+    (DescribeProducersRequest(topics=[TopicRequest(name="a", partition_indexes=[3, 4])]), (3, 4)),
+    (DescribeTopicPartitionsRequest(topics=[DescribedTopic(name="a"), DescribedTopic(name="b")]), ("a", "b")),
+]
+
+IDENTIFIERS = ("index", "partition_index", "partition", "name", "resource_name", "key", "topic_id")
+
+
+def parts_in_error(struct: Struct, is_top: bool = True) -> Iterator[tuple[object, int]]:
+    """(what it is about, error code) of everything in an answer that has an error code."""
+    names = {field.name for field in struct.FIELDS}
+    if "error_code" in names:
+        found: Any = [getattr(struct, name) for name in IDENTIFIERS if name in names]
+        about = next((value for value in found if value not in (None, "", bytes(16))), "")
+        yield ("" if is_top else about), getattr(struct, "error_code")  # noqa: B009
+    for field in struct.FIELDS:
+        value = getattr(struct, field.name)
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, Struct):
+                yield from parts_in_error(each, False)
+
+
+def test_every_api_has_a_refusal_that_is_tested() -> None:
+    assert {request.API_KEY for request, _ in ASKED} == set(APIS)
+
+
+@pytest.mark.parametrize(("request_", "expected"), ASKED, ids=lambda value: type(value).__name__)
+def test_a_refusal_names_every_part_with_the_error(request_: Message, expected: tuple[object, ...]) -> None:
+    refusal = APIS[request_.API_KEY].refuse(request_, ERROR)
+    found = list(parts_in_error(refusal))
+    assert [about for about, _ in found] == list(expected)
+    assert {code for _, code in found} == {ErrorCode.INVALID_REQUEST}
+
+
+@pytest.mark.parametrize("error", [ERROR, UNEXPECTED, KafkaError(ErrorCode.INVALID_REQUEST, "ä" * 2000)])
+@pytest.mark.parametrize(("request_", "expected"), ASKED, ids=lambda value: type(value).__name__)
+def test_a_refusal_can_be_written_at_every_version_and_says_why_where_there_is_room(
+    request_: Message, expected: tuple[object, ...], error: KafkaError
+) -> None:
+    spec = APIS[request_.API_KEY]
+    for version in range(spec.versions.first, spec.versions.last + 1):
+        asked = decode(spec.request, version, bytes(encode(request_, version)))
+        refusal = spec.refuse(asked, error)
+        read = decode(spec.response, version, bytes(encode(refusal, version)))
+        for field in read.FIELDS:
+            if field.name == "error_message" and version in field.versions:
+                assert getattr(read, field.name) == error.message
+
+
+def test_messages_of_errors_reach_the_parts_that_have_room_for_them() -> None:
+    request = CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="a")])
+    assert APIS[37].refuse(request, ERROR).results[0].error_message == "why not"  # type: ignore[attr-defined]
+    without = KafkaError(ErrorCode.INVALID_REQUEST)
+    assert APIS[37].refuse(request, without).results[0].error_message is None  # type: ignore[attr-defined]
+
+
+def test_a_request_for_all_topics_is_refused_without_any() -> None:
+    assert list(parts_in_error(APIS[3].refuse(MetadataRequest(topics=None), ERROR))) == [("", ERROR.code)]
