@@ -60,18 +60,24 @@ def decide_create(
     *,
     validate_only: bool,
 ) -> Decision[list[Created]]:
-    """One answer for each name; a name asked for twice is refused, and no more than that."""
+    """One answer for each name; a name asked for twice is refused, and no more than that.
+
+    :raises KafkaError: POLICY_VIOLATION for a request of too many partitions, whatever else is wrong with it.
+    """
     occurrences = Counter(topic.name for topic in requested)
+    partition_count = sum(_partition_count(new, rules) for new in requested if occurrences[new.name] == 1)
+    if partition_count > PARTITIONS_PER_REQUEST_MAX:
+        message = f"{partition_count} partitions are too many: at most {PARTITIONS_PER_REQUEST_MAX} at once."
+        raise KafkaError(ErrorCode.POLICY_VIOLATION, message)
     taken: dict[str, str] = {}
     outcomes: dict[str, Created] = {}
-    partitions_left = PARTITIONS_PER_REQUEST_MAX
     for new in requested:
         try:
             if occurrences[new.name] > 1:
                 raise KafkaError(
                     ErrorCode.INVALID_REQUEST, f"Topic '{new.name}' is asked for more than once."
                 )
-            topic = _new_topic(image, new, rules, dice, taken, partitions_left)
+            topic = _new_topic(image, new, rules, dice, taken)
         except KafkaError as error:
             outcomes[new.name] = Created(new.name, error=error)
             continue
@@ -79,10 +85,16 @@ def decide_create(
         outcomes[new.name] = Created(new.name, topic, overrides)
         if (key := collision_key(new.name)) is not None:
             taken[key] = new.name
-        partitions_left -= topic.partition_count
     if validate_only:
         return Decision(list(outcomes.values()))
     return _decision(outcomes)
+
+
+def _partition_count(new: NewTopic, rules: CreationRules) -> int:
+    """How many partitions a topic would get; 0 where the wish makes no sense."""
+    if new.assignments:
+        return len(new.assignments)
+    return rules.partition_count_default if new.partition_count == DEFAULT else max(0, new.partition_count)
 
 
 def _decision(outcomes: Mapping[str, Created]) -> Decision[list[Created]]:
@@ -105,7 +117,6 @@ def _new_topic(
     rules: CreationRules,
     dice: random.Random,
     taken: Mapping[str, str],
-    partitions_left: int,
 ) -> Topic:
     check_name(new.name)
     if new.name == METADATA_TOPIC:
@@ -119,9 +130,6 @@ def _new_topic(
         assignments = _by_hand(new, broker_ids)
     else:
         assignments = _automatic(new, rules, broker_ids, dice)
-    if len(assignments) > partitions_left:
-        message = f"At most {PARTITIONS_PER_REQUEST_MAX} partitions can be created by one request."
-        raise KafkaError(ErrorCode.POLICY_VIOLATION, message)
     return Topic(new.name, random_topic_id(dice), assignments)
 
 
@@ -165,12 +173,8 @@ def _automatic(
     if new.partition_count < DEFAULT or new.partition_count == 0:
         message = f"The partition count is {new.partition_count}: it must be larger than 0, or -1 (default)."
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
-    partition_count = rules.partition_count_default if new.partition_count == DEFAULT else new.partition_count
     factor = rules.replication_factor_default if new.replication_factor == DEFAULT else new.replication_factor
-    if partition_count > PARTITIONS_PER_REQUEST_MAX:
-        message = f"{partition_count} partitions are too many: at most {PARTITIONS_PER_REQUEST_MAX} at once."
-        raise KafkaError(ErrorCode.POLICY_VIOLATION, message)
-    return spread(broker_ids, partition_count, factor, dice)
+    return spread(broker_ids, _partition_count(new, rules), factor, dice)
 
 
 def usable_brokers(image: Image) -> list[int]:

@@ -105,7 +105,6 @@ COUNTS_BY_HAND = "A manual partition assignment excludes a"
         (new_topic("t", 1, 0), "INVALID_REPLICATION_FACTOR", "replication factor is 0"),
         (new_topic("t", 1, -2), "INVALID_REPLICATION_FACTOR", "replication factor is -2"),
         (new_topic("t", 1, 4), "INVALID_REPLICATION_FACTOR", "factor of 4 cannot be reached: 3 brokers"),
-        (new_topic("t", 10_001), "POLICY_VIOLATION", "10001 partitions are too many: at most 10000"),
         (new_topic("t", 1, -1, assignments={0: [1]}), "INVALID_REQUEST", f"{COUNTS_BY_HAND} partition count: it is 1"),
         (new_topic("t", -1, 1, assignments={0: [1]}), "INVALID_REQUEST", f"{COUNTS_BY_HAND} replication factor"),
         (by_hand("t", [1], []), "INVALID_REPLICA_ASSIGNMENT", "an empty replica list"),
@@ -183,12 +182,25 @@ def test_a_refused_topic_does_not_collide_with_what_follows() -> None:
 
 def test_a_request_makes_only_so_many_partitions() -> None:
     most = PARTITIONS_PER_REQUEST_MAX
-    decision = create(ONE, new_topic("first", most - 1), new_topic("second", 2), new_topic("third", 1))
+    decision = create(ONE, new_topic("first", most - 1), new_topic("nonsense", -2), new_topic("second", 1))
     assert made(decision, "first").partition_count == most - 1
-    error = decision.response[1].error
-    assert error is not None
-    assert error.code is ErrorCode.POLICY_VIOLATION
-    assert made(decision, "third").partition_count == 1
+    assert made(decision, "second").partition_count == 1
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        [new_topic("second", PARTITIONS_PER_REQUEST_MAX)],
+        [new_topic("second", 2)],
+        [new_topic("second", assignments={0: [1], 1: [1]})],
+        [new_topic("second", 2), new_topic("twice"), new_topic("twice")],
+    ],
+)
+def test_a_request_for_too_many_partitions_is_refused_as_a_whole(others: list[NewTopic]) -> None:
+    with pytest.raises(KafkaError) as refused:
+        create(ONE, new_topic("first", PARTITIONS_PER_REQUEST_MAX - 1), *others)
+    assert refused.value.code is ErrorCode.POLICY_VIOLATION
+    assert "partitions are too many: at most 10000" in refused.value.message
 
 
 def test_validate_only_answers_the_same_and_changes_nothing() -> None:

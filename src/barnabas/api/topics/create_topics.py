@@ -26,9 +26,7 @@ from barnabas.wire.messages.create_topics import (
 
 def refuse(request: CreateTopicsRequest, error: KafkaError) -> CreateTopicsResponse:
     """Every topic asked for, in error."""
-    return CreateTopicsResponse(
-        topics=[_refused(name, error) for name in dict.fromkeys(topic.name for topic in request.topics)]
-    )
+    return CreateTopicsResponse(topics=[_refused(topic.name, error) for topic in request.topics])
 
 
 @serves(CreateTopicsRequest, CreateTopicsResponse, 2, 7, refuse=refuse)
