@@ -24,6 +24,9 @@ QUEUED_BYTES_MAX = 1 << 20
 #: Answers of a turn that are joined into one buffer; larger ones go out as they are, uncopied.
 COPIED_BYTES_MAX = 16 << 10
 
+#: Answers of a turn wait for one another up to here: a client that asks for more must also read it.
+HELD_BYTES_MAX = 64 << 10
+
 _log = get_logger("barnabas.net")
 
 Parts = list[Buffer] | None
@@ -41,6 +44,7 @@ class Connection(asyncio.BufferedProtocol):
         self._queued_bytes = 0
         self._task: asyncio.Task[Parts] | None = None  #: the request that waits, if one does
         self._out: list[Buffer] = []  #: answers of this turn
+        self._held_bytes = 0  #: of `_out`, as far as it can be large
         self._write_paused = False
         self._read_paused = False
         self._closing = False
@@ -97,6 +101,8 @@ class Connection(asyncio.BufferedProtocol):
             return
         if self._task is None and not self._queue and not self._write_paused:
             self._start(frame)
+            if self._held_bytes > HELD_BYTES_MAX:
+                self._send()
             return
         self._queue.append(bytearray(frame))
         self._queued_bytes += len(frame)
@@ -137,6 +143,7 @@ class Connection(asyncio.BufferedProtocol):
     def _answered(self, context: RequestContext, parts: Parts) -> None:
         if parts is not None:
             self._out += parts
+            self._held_bytes += sum(map(len, parts))
         if context.close_after:
             self.close("a request without an answer failed")
 
@@ -161,7 +168,7 @@ class Connection(asyncio.BufferedProtocol):
         out = self._out
         if not out:
             return
-        self._out = []
+        self._out, self._held_bytes = [], 0
         size_bytes = sum(map(len, out))
         self._dispatcher.statistics.bytes_out(size_bytes)
         if self._transport.is_closing():

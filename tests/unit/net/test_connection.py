@@ -1,0 +1,494 @@
+import asyncio
+import struct
+from typing import Any
+
+import pytest
+
+from barnabas.api.dispatch import Refused
+from barnabas.base.clock import ManualClock
+from barnabas.net import connection as module
+from barnabas.net.connection import (
+    COPIED_BYTES_MAX,
+    HELD_BYTES_MAX,
+    QUEUED_BYTES_MAX,
+    QUEUED_COUNT_MAX,
+    Connection,
+)
+from barnabas.net.connections import Connections
+from barnabas.telemetry.requests import RequestStatistics
+from support.loop import on_loop, turns
+
+FRAME_BYTES_MAX = 5_000_000
+
+
+class Transport(asyncio.Transport):
+    """Remembers what is written and what it was told."""
+
+    def __init__(self) -> None:
+        super().__init__({"peername": ("10.0.0.1", 4321)})
+        self.out = bytearray()
+        self.writes: list[str] = []
+        self.closed = self.aborted = False
+        self.reading = True
+
+    def write(self, data: Any) -> None:
+        self.out += data
+        self.writes.append("write")
+
+    def writelines(self, data: Any) -> None:
+        for each in data:
+            self.out += each
+        self.writes.append("writelines")
+
+    def close(self) -> None:
+        self.closed = True
+
+    def abort(self) -> None:
+        self.aborted = True
+
+    def is_closing(self) -> bool:
+        return self.closed or self.aborted
+
+    def pause_reading(self) -> None:
+        assert self.reading
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        assert not self.reading
+        self.reading = True
+
+    def get_write_buffer_size(self) -> int:
+        return 77
+
+
+class Context:
+    """What the connection needs of a request's context."""
+
+    def __init__(self, closes: bool) -> None:
+        self.close_after = closes
+
+
+class Dispatcher:
+    """Understands frames that say how they want to be treated: `how:text`, answered with `text;`."""
+
+    def __init__(self) -> None:
+        self.statistics = RequestStatistics()
+        self.waiting: dict[str, asyncio.Future[None]] = {}
+        self.started: list[str] = []
+        self.cancelled: list[str] = []
+
+    def answer_at_once(self, frame: memoryview) -> bytes | None:
+        how, _, text = bytes(frame).decode().partition(":")
+        return f"{text};".encode() if how == "once" else None
+
+    def parse(self, frame: memoryview, info: object) -> tuple[Context, str]:
+        text = bytes(frame).decode()
+        if text.startswith("bad:"):
+            raise Refused("bad request", text[4:].encode() or None)
+        return Context(text.startswith("close:")), text
+
+    async def answer(self, context: Context, request: str) -> list[bytes] | None:
+        how, _, text = request.partition(":")
+        self.started.append(text)
+        if how == "wait":
+            self.waiting[text] = asyncio.get_running_loop().create_future()
+            try:
+                await self.waiting[text]
+            except asyncio.CancelledError:
+                self.cancelled.append(text)
+                raise
+        if how == "twice":
+            await turns(2)
+        if how == "large":
+            return [b"x" * int(text), b";"]
+        return None if how in ("none", "close") else [text.encode(), b";"]
+
+    def release(self, text: str) -> None:
+        self.waiting[text].set_result(None)
+
+
+class Client:
+    """One connection with its fake transport, dispatcher and owner."""
+
+    def __init__(self, **limits: int) -> None:
+        self.clock = ManualClock(0)
+        limits = {"frame_bytes_max": FRAME_BYTES_MAX, "count_max": 10, "idle_ms_max": 1000, **limits}
+        self.connections = Connections(self.clock, **limits)
+        self.dispatcher = Dispatcher()
+        duck: Any = self.dispatcher
+        self.connection = Connection(duck, "PLAINTEXT", self.connections)
+        self.transport = Transport()
+        self.connection.connection_made(self.transport)
+
+    def send(self, *requests: str) -> None:
+        """Requests that arrive in one turn."""
+        self.send_bytes(b"".join(struct.pack(">i", len(each)) + each.encode() for each in requests))
+
+    def send_bytes(self, data: bytes) -> None:
+        while data:
+            buffer = self.connection.get_buffer(-1)
+            size = min(len(buffer), len(data))
+            buffer[:size] = data[:size]
+            self.connection.buffer_updated(size)
+            data = data[size:]
+
+    async def release(self, text: str) -> None:
+        self.dispatcher.release(text)
+        await turns(3)
+
+    @property
+    def received(self) -> list[str]:
+        return self.transport.out.decode().split(";")[:-1]
+
+
+@pytest.fixture(autouse=True)
+def log_lines(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, dict[str, object]]]:
+    """The log of the module, kept."""
+    lines: list[tuple[str, dict[str, object]]] = []
+
+    class Log:
+        def info(self, event: str, **fields: object) -> None:
+            lines.append((event, fields))
+
+    monkeypatch.setattr(module, "_log", Log())
+    return lines
+
+
+# Order
+
+
+@on_loop
+async def test_requests_that_need_no_waiting_are_answered_in_the_turn_in_which_they_come() -> None:
+    client = Client()
+    client.send("now:a", "once:b", "now:c")
+    assert client.received == ["a", "b", "c"]
+    assert client.transport.writes == ["write"]
+
+
+@on_loop
+async def test_answers_come_in_the_order_of_the_requests_though_the_first_one_waits() -> None:
+    client = Client()
+    client.send("wait:a", "now:b", "once:c")
+    client.send("now:d")
+    assert client.received == []
+    assert client.dispatcher.started == ["a"]
+    await client.release("a")
+    assert client.received == ["a", "b", "c", "d"]
+
+
+@on_loop
+async def test_several_that_wait_follow_one_another() -> None:
+    client = Client()
+    client.send("now:0", "wait:a", "now:b", "wait:c", "now:d")
+    assert client.received == ["0"]
+    await client.release("a")
+    assert client.received == ["0", "a", "b"]
+    await client.release("c")
+    assert client.received == ["0", "a", "b", "c", "d"]
+
+
+@on_loop
+async def test_a_request_that_waits_several_times_is_answered_once() -> None:
+    client = Client()
+    client.send("twice:a", "now:b")
+    await turns(10)
+    assert client.received == ["a", "b"]
+
+
+@on_loop
+async def test_what_was_queued_is_kept_though_its_buffer_is_used_again() -> None:
+    client = Client()
+    client.send("wait:a", "now:kept")
+    client.send("now:" + "x" * 1000)
+    await client.release("a")
+    assert client.received == ["a", "kept", "x" * 1000]
+
+
+@on_loop
+async def test_a_request_without_an_answer_is_passed_over() -> None:
+    client = Client()
+    client.send("none:a", "now:b", "none:c")
+    assert client.received == ["b"]
+    assert not client.transport.closed
+
+
+@on_loop
+async def test_a_request_cut_anywhere_is_answered_when_it_is_whole() -> None:
+    client = Client()
+    data = struct.pack(">i", 5) + b"now:a" + struct.pack(">i", 6) + b"once:b"
+    for at in range(len(data)):
+        client.send_bytes(data[at : at + 1])
+    assert client.received == ["a", "b"]
+
+
+# Back-pressure
+
+
+@on_loop
+async def test_reading_stops_when_too_many_requests_queue_up_and_goes_on_when_they_are_answered() -> None:
+    client = Client()
+    client.send("wait:first", *(f"now:{n}" for n in range(QUEUED_COUNT_MAX - 1)))
+    assert client.transport.reading
+    client.send("now:last")
+    assert not client.transport.reading
+    await client.release("first")
+    assert client.transport.reading
+    assert client.received == ["first", *map(str, range(QUEUED_COUNT_MAX - 1)), "last"]
+
+
+@on_loop
+async def test_reading_stops_when_too_many_bytes_queue_up() -> None:
+    client = Client()
+    client.send("wait:first", "now:" + "x" * QUEUED_BYTES_MAX)
+    assert not client.transport.reading
+    await client.release("first")
+    assert client.transport.reading
+    assert client.connection._queued_bytes == 0
+
+
+@on_loop
+async def test_reading_stays_stopped_while_one_in_the_queue_waits() -> None:
+    client = Client()
+    client.send("wait:a", "wait:b", *(f"now:{n}" for n in range(QUEUED_COUNT_MAX)))
+    assert not client.transport.reading
+    await client.release("a")
+    assert not client.transport.reading
+    await client.release("b")
+    assert client.transport.reading
+
+
+@on_loop
+async def test_a_client_that_does_not_read_is_not_answered_until_it_does() -> None:
+    client = Client()
+    client.connection.pause_writing()
+    client.send("now:a", "once:b")
+    assert client.received == []
+    assert client.dispatcher.started == []
+    client.connection.resume_writing()
+    assert client.received == ["a", "b"]
+
+
+@on_loop
+async def test_a_client_that_only_writes_is_left_unread_in_the_end() -> None:
+    client = Client()
+    client.connection.pause_writing()
+    client.send(*(f"now:{n}" for n in range(QUEUED_COUNT_MAX)))
+    assert not client.transport.reading
+    client.connection.resume_writing()
+    assert client.transport.reading
+    assert len(client.received) == QUEUED_COUNT_MAX
+
+
+@on_loop
+async def test_a_request_that_waited_is_answered_though_writing_is_paused_and_those_behind_it_are_not() -> (
+    None
+):
+    client = Client()
+    client.send("wait:a", "now:b")
+    client.connection.pause_writing()
+    await client.release("a")
+    assert client.received == ["a"]
+    client.connection.resume_writing()
+    assert client.received == ["a", "b"]
+
+
+@on_loop
+async def test_many_large_answers_asked_for_at_once_are_not_held_back_together() -> None:
+    client = Client()
+    pausing = client.transport.writelines
+
+    def writelines(data: Any) -> None:
+        pausing(data)
+        client.connection.pause_writing()
+
+    client.transport.writelines = writelines  # type: ignore[method-assign]
+    client.send(*[f"large:{HELD_BYTES_MAX}"] * 20)
+    assert len(client.dispatcher.started) == 1
+    for expected in range(2, 21):
+        client.connection.resume_writing()
+        assert len(client.dispatcher.started) == expected
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "how"), [(COPIED_BYTES_MAX - 1, "write"), (COPIED_BYTES_MAX, "writelines")]
+)
+def test_small_answers_are_joined_and_large_ones_go_out_uncopied(size_bytes: int, how: str) -> None:
+    @on_loop
+    async def scenario() -> None:
+        client = Client()
+        client.send(f"large:{size_bytes}")
+        assert client.transport.writes == [how]
+        assert len(client.transport.out) == size_bytes + 1
+
+    scenario()
+
+
+# Ending
+
+
+@pytest.mark.parametrize("size", [-1, FRAME_BYTES_MAX + 1, 2**31 - 1])
+def test_a_frame_that_cannot_be_closes_after_the_answers_before_it(
+    size: int, log_lines: list[tuple[str, dict[str, object]]]
+) -> None:
+    @on_loop
+    async def scenario() -> None:
+        client = Client()
+        client.send_bytes(struct.pack(">i", 5) + b"now:a" + struct.pack(">i", size))
+        assert client.received == ["a"]
+        assert client.transport.closed
+        client.connection.connection_lost(None)
+
+    scenario()
+    [(event, fields)] = log_lines
+    assert "closing" in event
+    assert str(size) in str(fields["why"])
+    assert fields["client"] == "10.0.0.1:4321"
+
+
+@pytest.mark.parametrize(("request_", "received"), [("bad:sorry;", ["a", "sorry"]), ("bad:", ["a"])])
+def test_a_refused_request_closes_after_its_answer_and_nothing_behind_it_is_handled(
+    request_: str, received: list[str]
+) -> None:
+    @on_loop
+    async def scenario() -> None:
+        client = Client()
+        client.send("now:a", request_, "now:b")
+        assert client.received == received
+        assert client.transport.closed
+        assert client.dispatcher.started == ["a"]
+        client.send("now:c")
+        assert client.received == received
+
+    scenario()
+
+
+@on_loop
+async def test_a_refused_request_in_the_queue_ends_the_queue() -> None:
+    client = Client()
+    client.send("wait:a", "bad:no;", "now:b")
+    await client.release("a")
+    assert client.received == ["a", "no"]
+    assert client.transport.closed
+
+
+@on_loop
+async def test_a_failed_request_that_wants_no_answer_closes() -> None:
+    client = Client()
+    client.send("now:a", "close:b", "now:c")
+    assert client.received == ["a"]
+    assert client.transport.closed
+    assert client.dispatcher.started == ["a", "b"]
+
+
+@on_loop
+async def test_a_client_that_goes_cancels_what_waits_and_forgets_the_rest() -> None:
+    client = Client()
+    client.send("wait:a", "now:b")
+    await turns(2)
+    client.connection.connection_lost(ConnectionResetError())
+    await turns(3)
+    assert client.dispatcher.cancelled == ["a"]
+    assert client.dispatcher.started == ["a"]
+    assert client.received == []
+    assert len(client.connections) == 0
+
+
+@on_loop
+async def test_an_answer_that_comes_after_the_end_is_dropped() -> None:
+    client = Client()
+    client.send("wait:a", "now:b")
+    client.connection.close("enough")
+    await client.release("a")
+    assert client.received == []
+    client.connection.connection_lost(None)
+
+
+@on_loop
+async def test_closing_twice_is_closing_once(log_lines: list[tuple[str, dict[str, object]]]) -> None:
+    client = Client()
+    client.connection.close("first")
+    client.connection.close("second")
+    assert [fields["why"] for _, fields in log_lines] == ["first"]
+
+
+@on_loop
+async def test_an_aborted_connection_writes_nothing_more() -> None:
+    client = Client()
+    client.connection.abort()
+    client.send("now:a")
+    assert client.transport.aborted
+    assert client.received == []
+
+
+@on_loop
+async def test_nothing_is_written_to_a_transport_that_is_closing() -> None:
+    client = Client()
+    client.transport.closed = True
+    client.send("now:a")
+    assert client.received == []
+
+
+# Owner
+
+
+@on_loop
+async def test_a_connection_too_many_is_closed_and_nothing_of_it_handled() -> None:
+    client = Client(count_max=0)
+    assert client.transport.closed
+    client.send("now:a")
+    assert client.dispatcher.started == []
+    client.connection.connection_lost(None)
+    assert len(client.connections) == 0
+
+
+@on_loop
+async def test_an_idle_connection_is_closed_and_one_with_a_request_under_way_is_not() -> None:
+    idle, busy = Client(), Client()
+    busy.send("wait:a")
+    await turns(2)
+    for client in (idle, busy):
+        client.clock.advance(1001)
+        client.connections.close_idle()
+    assert (idle.transport.closed, busy.transport.closed) == (True, False)
+    await busy.release("a")
+    busy.connections.close_idle()
+    assert busy.transport.closed
+
+
+@on_loop
+async def test_bytes_that_come_keep_a_connection_alive() -> None:
+    client = Client()
+    client.clock.advance(900)
+    client.send_bytes(b"\0")
+    client.clock.advance(900)
+    client.connections.close_idle()
+    assert not client.transport.closed
+
+
+@on_loop
+async def test_statistics_say_who_is_there_and_what_is_under_way() -> None:
+    client = Client()
+    client.send("once:a", "wait:b", "now:c")
+    assert client.connection.statistics() == {
+        "client": "10.0.0.1:4321",
+        "software": "unknown unknown",
+        "requests_count": 1,
+        "queued_count": 1,
+        "write_buffer_bytes": 77,
+    }
+    statistics = client.dispatcher.statistics
+    assert (statistics.in_bytes, statistics.out_bytes) == (29, 2)
+    await client.release("b")
+
+
+@on_loop
+async def test_a_peer_without_a_name_is_served_all_the_same() -> None:
+    client = Client()
+    client.transport = Transport()
+    client.transport._extra.clear()
+    duck: Any = client.dispatcher
+    client.connection = Connection(duck, "PLAINTEXT", client.connections)
+    client.connection.connection_made(client.transport)
+    client.send("now:a")
+    assert client.received == ["a"]
+    assert client.connection.info.client_host == "unknown"

@@ -1,0 +1,97 @@
+from socket import SO_RCVBUF, SO_SNDBUF, SOL_SOCKET
+from typing import Any
+
+import pytest
+
+from barnabas.base.clock import ManualClock
+from barnabas.net.connections import Connections
+
+
+class Client:
+    """A connection as its owner sees it."""
+
+    def __init__(self, active_ms: int = 0, listener: str = "A", *, is_busy: bool = False) -> None:
+        self.active_ms, self.listener, self.is_busy = active_ms, listener, is_busy
+        self.closed: list[str] = []
+        self.aborted = False
+
+    def close(self, why: str) -> None:
+        self.closed.append(why)
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+def connections(now_ms: int = 10_000, **options: Any) -> Connections:
+    limits = {"frame_bytes_max": 100, "count_max": 2, "idle_ms_max": 1000, **options}
+    return Connections(ManualClock(now_ms), **limits)
+
+
+def test_connections_are_taken_in_up_to_the_limit_and_counted() -> None:
+    owner = connections()
+    one, two, three = Client(), Client(), Client()
+    assert [owner.add(each) for each in (one, two, three)] == [True, True, False]
+    owner.remove(three)
+    owner.remove(three)
+    owner.remove(one)
+    assert owner.add(Client())
+    assert owner.statistics() == {"open_count": 2, "accepted_count": 4}
+    assert len(owner) == 2
+
+
+@pytest.mark.parametrize(
+    ("active_ms", "is_busy", "closes"),
+    [(8_999, False, True), (9_000, False, False), (10_000, False, False), (0, True, False)],
+)
+def test_what_was_silent_for_too_long_and_waits_for_nothing_is_closed(
+    active_ms: int, is_busy: bool, closes: bool
+) -> None:
+    owner, client = connections(), Client(active_ms, is_busy=is_busy)
+    owner.add(client)
+    owner.close_idle()
+    assert client.closed == (["idle for more than 1000 ms"] if closes else [])
+
+
+def test_without_a_limit_nobody_is_idle() -> None:
+    owner, client = connections(idle_ms_max=-1), Client(0)
+    owner.add(client)
+    owner.close_idle()
+    assert client.closed == []
+
+
+def test_connections_are_counted_by_listener() -> None:
+    owner = connections()
+    for listener in "AAB":
+        owner.add(Client(listener=listener))
+    assert owner.by_listener() == {"A": 2, "B": 1}
+
+
+def test_everything_can_be_aborted() -> None:
+    owner, clients = connections(), [Client() for _ in range(3)]
+    for client in clients:
+        owner.add(client)
+    owner.abort_all()
+    assert all(client.aborted for client in clients)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ({}, {}),
+        ({"send_buffer_bytes": -1, "receive_buffer_bytes": 9}, {SO_RCVBUF: 9}),
+        ({"send_buffer_bytes": 7, "receive_buffer_bytes": 9}, {SO_SNDBUF: 7, SO_RCVBUF: 9}),
+    ],
+)
+def test_socket_buffers_are_sized_as_configured(sizes: dict[str, int], expected: dict[int, int]) -> None:
+    class Socket:
+        def __init__(self) -> None:
+            self.options: dict[int, int] = {}
+
+        def setsockopt(self, level: int, option: int, value: int, /) -> None:
+            assert level == SOL_SOCKET
+            self.options[option] = value
+
+    socket = Socket()
+    connections(**sizes).size_buffers(socket)
+    connections(**sizes).size_buffers(None)
+    assert socket.options == expected

@@ -1,0 +1,136 @@
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import uvloop
+
+from barnabas.base.clock import ManualClock
+from barnabas.config.listeners import Listener, SecurityProtocol
+from barnabas.net.connections import Connections
+from barnabas.net.listener import NetworkListener, StartError, check_protocols
+from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
+from support.loop import on_loop
+from support.nodes import RunningNode, config_of, frame_of, response_of, running_node
+
+
+def listener_at(host: str = "127.0.0.1", port: int = 0, protocol: str = "PLAINTEXT") -> Listener:
+    config = config_of(Path("/data"), listeners=f"{protocol}://{host}:{port}")
+    return config.listeners[0]
+
+
+def opened_by(node: RunningNode, listener: Listener) -> NetworkListener:
+    connections = Connections(ManualClock(), frame_bytes_max=1000, count_max=5, idle_ms_max=-1)
+    return NetworkListener(listener, node.node.config, node.dispatcher, connections)
+
+
+@asynccontextmanager
+async def serving(node: RunningNode, listener: Listener) -> AsyncIterator[NetworkListener]:
+    opened = opened_by(node, listener)
+    await opened.start()
+    await opened.accept()
+    try:
+        yield opened
+    finally:
+        opened._connections.abort_all()
+        await opened.stop()
+
+
+async def exchange(opened: NetworkListener, data: bytes) -> bytes:
+    """Everything that comes back until the broker hangs up, or until one whole answer is there."""
+    reader, writer = await asyncio.open_connection(*opened.address)
+    writer.write(data)
+    try:
+        head = await asyncio.wait_for(reader.read(4), 10)
+        if not head:
+            return b""
+        return head + await reader.readexactly(int.from_bytes(head, "big"))
+    finally:
+        writer.close()
+
+
+@pytest.mark.parametrize("loop_factory", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_request_is_answered_over_a_socket(tmp_path: Path, loop_factory: type) -> None:
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node, serving(node, listener_at()) as opened:
+            frame = frame_of(MetadataRequest(topics=[]), 12)
+            answer = await exchange(opened, len(frame).to_bytes(4, "big") + frame)
+            assert response_of(MetadataResponse, 12, answer).error_code == 0
+            assert opened.name == "PLAINTEXT"
+
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.run(scenario())
+
+
+@on_loop
+async def test_a_frame_that_is_too_large_is_hung_up_on_and_others_are_served(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node, serving(node, listener_at()) as opened:
+        assert await exchange(opened, (1001).to_bytes(4, "big") + b"x" * 100) == b""
+        frame = frame_of(MetadataRequest(topics=[]), 12)
+        assert await exchange(opened, len(frame).to_bytes(4, "big") + frame)
+
+
+@on_loop
+async def test_nobody_is_served_before_the_broker_accepts(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        opened = opened_by(node, listener_at())
+        await opened.start()
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection(*opened.address)
+        await opened.stop()
+
+
+@on_loop
+async def test_a_port_in_use_is_named_with_what_to_do(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        async with running_node(tmp_path) as node:
+            opened = opened_by(node, listener_at(port=port))
+            with pytest.raises(
+                StartError, match=rf"Cannot listen on 127\.0\.0\.1:{port}: Address already in use"
+            ):
+                await opened.start()
+            await opened.stop()
+
+
+@on_loop
+async def test_a_host_that_is_not_ours_is_named(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        opened = opened_by(node, listener_at(host="192.0.2.1"))
+        with pytest.raises(StartError, match=r"192\.0\.2\.1:0: .*--listen"):
+            await opened.start()
+
+
+@on_loop
+async def test_clients_are_told_the_port_as_bound(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node, serving(node, listener_at()) as opened:
+        host, port = opened.address
+        assert (host, port > 0) == ("127.0.0.1", True)
+        assert opened.advertised == ("127.0.0.1", port)
+
+
+@on_loop
+async def test_clients_are_told_what_is_advertised(tmp_path: Path) -> None:
+    config = config_of(tmp_path, advertised_listeners="PLAINTEXT://broker.example:1234")
+    async with running_node(tmp_path) as node, serving(node, config.listeners[0]) as opened:
+        assert opened.advertised == ("broker.example", 1234)
+
+
+@on_loop
+async def test_a_stopped_listener_takes_nobody_in(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        async with serving(node, listener_at()) as opened:
+            address = opened.address
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection(*address)
+        await opened.stop()
+
+
+@pytest.mark.parametrize("protocol", [each for each in SecurityProtocol if each.name != "PLAINTEXT"])
+def test_a_protection_that_there_is_not_is_not_promised(protocol: SecurityProtocol) -> None:
+    listener = listener_at()._replace(security_protocol=protocol)
+    with pytest.raises(StartError, match=f"Listener PLAINTEXT wants {protocol.name}"):
+        check_protocols([listener_at(), listener])
+    check_protocols([listener_at()])
