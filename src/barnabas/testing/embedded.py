@@ -34,6 +34,8 @@ from barnabas.wire.records.record import RecordHeaders
 HOST = "127.0.0.1"
 WAIT_MS = 10_000
 
+_NOT_RUNNING = "the broker does not run: call start(), or use it in a with statement"
+
 
 class EmbeddedBroker:
     """`start` it and `stop` it, or use it as a context manager; both may be done again.
@@ -60,7 +62,9 @@ class EmbeddedBroker:
 
         :raises ConfigError: For settings that cannot be.
         """
-        assert self._thread is None, "started twice"
+        if self._thread is not None:
+            message = f"the broker runs already, on {self.bootstrap}"
+            raise RuntimeError(message)
         self._directory = TemporaryDirectory(prefix="barnabas-", ignore_cleanup_errors=True)
         self._thread = LoopThread()
         self._port = 0
@@ -142,15 +146,15 @@ class EmbeddedBroker:
     @property
     def directory(self) -> Path:
         """Where the data is while the broker runs."""
-        assert self._directory is not None, "the broker does not run"
+        if self._directory is None:
+            raise RuntimeError(_NOT_RUNNING)
         return Path(self._directory.name)
 
     @property
     def server(self) -> BrokerServer:
         """The broker itself, which lives on another thread's event loop."""
         if self._server is None:
-            message = "the broker does not run: call start(), or use it in a with statement"
-            raise RuntimeError(message)
+            raise RuntimeError(_NOT_RUNNING)
         return self._server
 
     # Topics and records

@@ -1,0 +1,193 @@
+import gc
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from barnabas.config.definition import ConfigError
+from barnabas.testing import EmbeddedBroker
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+
+def values(broker: EmbeddedBroker, topic: str, **options: int) -> list[bytes | None]:
+    return [record.value for record in broker.records(topic, **options)]
+
+
+def test_what_is_produced_is_read_back_with_key_headers_and_time(kafka: EmbeddedBroker) -> None:
+    delivery = kafka.produce("greetings", "hello", "you", headers=[("lang", b"en")], timestamp_ms=5)
+    assert delivery.offset == 0
+    [record] = kafka.records("greetings")
+    assert (record.value, record.key, record.timestamp_ms) == (b"hello", b"you", 5)
+    assert list(record.headers) == [("lang", b"en")]
+
+
+def test_records_come_by_partition_and_offset(kafka: EmbeddedBroker) -> None:
+    kafka.create_topic("t", partitions=2)
+    for value, partition in (("a", 1), ("b", 0), ("c", 1)):
+        kafka.produce("t", value, partition=partition)
+    assert values(kafka, "t") == [b"b", b"a", b"c"]
+
+
+def test_records_waits_for_as_many_as_are_asked_for(kafka: EmbeddedBroker) -> None:
+    kafka.create_topic("t")
+    writer = threading.Thread(target=lambda: [kafka.produce("t", str(number)) for number in range(3)])
+    writer.start()
+    found = values(kafka, "t", count=3)
+    writer.join()
+    assert found == [b"0", b"1", b"2"]
+
+
+def test_records_that_do_not_come_are_a_timeout_that_says_how_many_came(kafka: EmbeddedBroker) -> None:
+    kafka.produce("t", "only one")
+    with pytest.raises(TimeoutError, match="topic 't' has 1 records after 50 ms, not 2"):
+        kafka.records("t", count=2, timeout_ms=50)
+
+
+def test_topics_are_made_listed_and_deleted(kafka: EmbeddedBroker) -> None:
+    kafka.create_topic("a", partitions=3, configs={"retention.ms": "1000"})
+    kafka.create_topic("b")
+    assert kafka.topics() == {"a": 3, "b": 1}
+    kafka.delete_topic("a")
+    assert kafka.topics() == {"b": 1}
+
+
+def test_what_the_broker_refuses_is_raised(kafka: EmbeddedBroker) -> None:
+    kafka.create_topic("t")
+    with pytest.raises(KafkaError) as exists:
+        kafka.create_topic("t")
+    assert exists.value.code is ErrorCode.TOPIC_ALREADY_EXISTS
+    with pytest.raises(KafkaError) as missing:
+        kafka.delete_topic("other")
+    assert missing.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    with pytest.raises(KafkaError) as unread:
+        kafka.records("other")
+    assert unread.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@pytest.mark.parametrize("kill", [False, True])
+def test_a_restart_keeps_port_topics_and_records(kafka: EmbeddedBroker, kill: bool) -> None:
+    kafka.produce("t", "before")
+    bootstrap = kafka.bootstrap
+    kafka.restart(kill=kill)
+    assert kafka.bootstrap == bootstrap
+    kafka.produce("t", "after")
+    assert values(kafka, "t") == [b"before", b"after"]
+
+
+def test_only_a_restart_without_kill_leaves_the_mark_of_a_clean_stop(
+    kafka: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marker = kafka.directory / ".kafka_cleanshutdown"
+    found: list[bool] = []
+    serve = EmbeddedBroker._serve
+
+    def look_and_serve(broker: EmbeddedBroker) -> None:
+        found.append(marker.exists())
+        serve(broker)
+
+    monkeypatch.setattr(EmbeddedBroker, "_serve", look_and_serve)
+    kafka.restart(kill=True)
+    kafka.restart()
+    assert found == [False, True]
+
+
+def test_settings_reach_the_broker() -> None:
+    with EmbeddedBroker({"num.partitions": "7"}) as broker:
+        broker.produce("made-for-me", "x")
+        assert broker.topics() == {"made-for-me": 7}
+
+
+def test_a_setting_that_cannot_be_is_told_and_leaves_nothing_behind() -> None:
+    threads = threading.active_count()
+    broker = EmbeddedBroker({"num.partitions": "many"})
+    with pytest.raises(ConfigError, match=r"'many' for num\.partitions"):
+        broker.start()
+    assert threading.active_count() == threads
+    with pytest.raises(RuntimeError, match="does not run"):
+        assert broker.directory
+
+
+def test_the_directory_goes_with_the_broker_after_a_failure_too() -> None:
+    broker = EmbeddedBroker()
+
+    def fail() -> None:
+        with broker:
+            seen.append(broker.directory)
+            raise ZeroDivisionError
+
+    seen: list[Path] = []
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert not seen[0].exists()
+
+
+def test_a_broker_that_does_not_run_says_so() -> None:
+    with pytest.raises(RuntimeError, match=r"call start\(\)"):
+        EmbeddedBroker().topics()
+    with EmbeddedBroker() as broker, pytest.raises(RuntimeError, match=broker.bootstrap):
+        broker.start()
+
+
+def test_stopping_twice_and_starting_again_do_no_harm() -> None:
+    broker = EmbeddedBroker()
+    broker.start()
+    broker.produce("t", "x")
+    broker.stop()
+    broker.stop()
+    with broker:
+        assert broker.topics() == {}
+
+
+def test_several_brokers_live_side_by_side() -> None:
+    with EmbeddedBroker() as one, EmbeddedBroker() as other:
+        one.produce("t", "1")
+        assert one.topics() == {"t": 1}
+        assert other.topics() == {}
+        assert one.bootstrap != other.bootstrap
+
+
+def open_files() -> set[str]:
+    descriptors = Path("/proc/self/fd")
+    found = set()
+    for name in os.listdir(descriptors):
+        try:
+            found.add(f"{name} {os.readlink(descriptors / name)}")
+        except FileNotFoundError:
+            continue  # the listing's own
+    return found
+
+
+def one_life() -> None:
+    with EmbeddedBroker() as broker:
+        broker.create_topic("t", partitions=4)
+        broker.fail_next("Produce", "NOT_LEADER_OR_FOLLOWER")
+        broker.produce("t", "x")
+        broker.records("t")
+        broker.restart(kill=True)
+        broker.restart()
+        broker.delete_topic("t")
+
+
+@pytest.mark.filterwarnings("error")
+def test_neither_threads_nor_files_nor_tasks_are_left_behind(capfd: pytest.CaptureFixture[str]) -> None:
+    one_life()  # what is opened once and for all, such as /dev/urandom
+    gc.collect()
+    threads, files = set(threading.enumerate()), open_files()
+    for _ in range(3):
+        one_life()
+    gc.collect()
+    assert set(threading.enumerate()) == threads
+    assert open_files() - files == set()
+    assert "never" not in (errors := capfd.readouterr().err), errors  # coroutines never awaited
+    assert "pending" not in errors, errors  # tasks destroyed
+
+
+def test_a_broker_starts_within_150_ms() -> None:
+    taken_ms = []
+    for _ in range(5):
+        started_ns = time.perf_counter_ns()
+        with EmbeddedBroker():
+            taken_ms.append((time.perf_counter_ns() - started_ns) // 1_000_000)
+    assert min(taken_ms) < 150, taken_ms
