@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: run check format test interop differential bench sim clean help
+.PHONY: run check format test interop differential bench clean help
 
 help:  ## List the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -43,6 +43,9 @@ test: $(VENV)/.installed-test  ## All tests that need packages from pip alone
 
 interop: $(VENV)/.installed-test  ## Real clients and Apache Kafka itself; installs what they need
 	interop/run $(ARGS)
+
+differential: $(VENV)/.installed-test  ## Thousands of requests to Apache Kafka and to Barnabas, compared
+	DIFFERENTIAL_EXAMPLES=$(or $(EXAMPLES),600) interop/run tests/differential
 
 bench: $(VENV)/.installed-test  ## Apache Kafka and Barnabas in turns; writes docs/benchmarks.md
 	$(BIN)/python -m bench.run $(ARGS)
