@@ -4,9 +4,9 @@ v4: isolation level.  v5: log start offset.  v7: incremental sessions (KIP-227).
 v11: rack (KIP-392).  v12: last fetched epoch (KIP-595).  v13: topic ids (KIP-516).  v15: replica state (KIP-903).
 v16: node endpoints (KIP-951).  v17: directory ids.  v18: high watermark of followers (KIP-1166).
 Errors, per partition: OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, NOT_LEADER_OR_FOLLOWER,
-FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, KAFKA_STORAGE_ERROR; for the whole request
-INVALID_REQUEST for an unknown isolation level, FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
-FETCH_SESSION_TOPIC_ID_ERROR.
+FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, KAFKA_STORAGE_ERROR, UNSUPPORTED_COMPRESSION_TYPE (zstd before v10);
+for the whole request INVALID_REQUEST (an unknown isolation level), FETCH_SESSION_ID_NOT_FOUND,
+INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
 """
 
 from collections.abc import Iterable
@@ -25,8 +25,10 @@ from barnabas.wire.messages.fetch import (
     PartitionData,
 )
 from barnabas.wire.records.batch import iterate_headers
+from barnabas.wire.records.compression import Compression
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+FIRST_VERSION_WITH_ZSTD = 10
 
 
 def refuse(request: FetchRequest, error: KafkaError) -> FetchResponse:
@@ -59,6 +61,8 @@ async def handle(context: RequestContext, request: FetchRequest) -> FetchRespons
     if missing_bytes > 0 and request.max_wait_ms > 0 and fetch.targets and not reads.must_answer:
         await WaitingFetch(missing_bytes).wait(_partitions(context, fetch), request.max_wait_ms)
         reads = read_all(node.replicas, fetch.targets, max_bytes, committed=committed)
+    if context.api_version < FIRST_VERSION_WITH_ZSTD:
+        _refuse_zstd(context, reads)
     if node.tracer.enabled:
         _trace(context, started_ns, reads)
     return _response(fetch, reads)
@@ -67,6 +71,14 @@ async def handle(context: RequestContext, request: FetchRequest) -> FetchRespons
 def _partitions(context: RequestContext, fetch: FetchContext) -> Iterable[Partition]:
     for _, target in fetch.targets:
         yield find(context.node.replicas, target)
+
+
+def _refuse_zstd(context: RequestContext, reads: Reads) -> None:
+    """Clients before v10 cannot read topics whose batches the broker keeps in zstd (KIP-110)."""
+    for at, (key, target, data) in enumerate(reads.answers):
+        if data.records and find(context.node.replicas, target).log.config.target_codec is Compression.ZSTD:
+            refused = refusal(target.index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+            reads.answers[at] = (key, target, refused)
 
 
 def _response(fetch: FetchContext, reads: Reads) -> FetchResponse:

@@ -26,8 +26,11 @@ from barnabas.wire.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+from barnabas.wire.records.batch import COMPRESSION_MASK
+from barnabas.wire.records.compression import Compression
 
 NO_ANSWER = 0
+FIRST_VERSION_WITH_ZSTD = 7
 NO_OFFSET = -1
 
 #: Errors that come without the log's start offset, as in Apache Kafka; producers look at it for the others.
@@ -90,7 +93,7 @@ def _append(
     started_ns = tracer.now_ns() if tracer.enabled else 0
     try:
         partition = _find(context, topic, data.index)
-        records = _records(partition, request.acks, data)
+        records = _records(context, partition, request.acks, data)
     except KafkaError as error:
         return _refused(data.index, error)
     try:
@@ -135,7 +138,9 @@ def _find(context: RequestContext, topic: TopicProduceData, index: int) -> Parti
     return partition
 
 
-def _records(partition: Partition, acks: int, data: PartitionProduceData) -> memoryview:
+def _records(
+    context: RequestContext, partition: Partition, acks: int, data: PartitionProduceData
+) -> memoryview:
     """What is to be appended, if the request is one that may append it."""
     records = data.records
     if acks not in (1, ALL_REPLICAS, NO_ANSWER):
@@ -149,7 +154,15 @@ def _records(partition: Partition, acks: int, data: PartitionProduceData) -> mem
     if is_transactional(records):
         message = f"{partition.topic}-{partition.index} is in no transaction of this producer."
         raise KafkaError(ErrorCode.INVALID_TXN_STATE, message)
+    if context.api_version < FIRST_VERSION_WITH_ZSTD and _codec(records) == Compression.ZSTD:
+        message = f"Produce version {context.api_version} does not know zstd: version {FIRST_VERSION_WITH_ZSTD} does."
+        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, message)
     return records
+
+
+def _codec(records: memoryview) -> int:
+    """The codec that the first batch names; 0 where there is none."""
+    return records[_ATTRIBUTES_POSITION] & COMPRESSION_MASK if len(records) > _ATTRIBUTES_POSITION else 0
 
 
 def is_transactional(records: memoryview) -> bool:
