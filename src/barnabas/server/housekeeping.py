@@ -60,7 +60,7 @@ class Housekeeping:
         self._repeat(self.expire_producers, integer("producer.id.expiration.check.interval.ms"))
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
-        """Do something once, soon; `stop` waits for it."""
+        """Do something once, soon, that the next start does again if `stop` cuts it short."""
 
         async def run() -> None:
             await work

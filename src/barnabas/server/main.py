@@ -9,7 +9,7 @@ from pathlib import Path
 
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.definition import ConfigError
-from barnabas.config.load import LoadedConfig, load_broker_config, read_properties
+from barnabas.config.load import LoadedConfig, environment_name, load_broker_config, read_properties
 from barnabas.log.log_directory import LogDirectoryError
 from barnabas.net.listener import StartError
 from barnabas.server.broker import BrokerServer
@@ -41,15 +41,19 @@ def load(
 ) -> LoadedConfig:
     """The configuration of a broker: the file, the environment, then the command line.
 
-    Where neither file nor environment say so, it listens on 127.0.0.1:9092 with its data in ./data.
+    Where none of them says so, it listens on 127.0.0.1:9092 with its data in ./data.
 
     :raises ConfigError: With the key, the value and what is valid.
     """
     file = read_properties(config_file) if config_file else {}
+
+    def is_given(*keys: str) -> bool:
+        return any(key in file or key in overrides or environment_name(key) in os.environ for key in keys)
+
     defaults = {}
-    if "listeners" not in file and "BARNABAS_LISTENERS" not in os.environ:
+    if not is_given("listeners"):
         defaults["listeners"] = f"PLAINTEXT://{DEFAULT_LISTEN}"
-    if not {"log.dir", "log.dirs"} & file.keys() and "BARNABAS_LOG_DIRS" not in os.environ:
+    if not is_given("log.dir", "log.dirs"):
         defaults["log.dirs"] = str(DEFAULT_DATA)
     settings = [f"{key}={value}" for key, value in overrides.items()]
     if data is not None:

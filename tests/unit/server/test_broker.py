@@ -1,0 +1,195 @@
+import asyncio
+import random
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from barnabas.base.clock import ManualClock
+from barnabas.log.log_directory import LogDirectoryError
+from barnabas.metadata.topic_creation import decide_create
+from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
+from barnabas.net.listener import StartError
+from barnabas.server.broker import STORE_FILE, BrokerServer
+from support.batches import batch
+from support.images import RULES, new_topic
+from support.loop import on_loop, turns
+from support.nodes import config_of
+
+CLEAN = ".kafka_cleanshutdown"
+
+
+def broker_on(directory: Path, **config: str) -> BrokerServer:
+    return BrokerServer(config_of(directory, **config), clock=ManualClock(), dice=random.Random(1))
+
+
+async def create(server: BrokerServer, name: str) -> None:
+    node = server.node
+    topics = [new_topic(name)]
+    await node.metadata.write(
+        lambda image: decide_create(image, topics, RULES, node.dice, validate_only=False)
+    )
+
+
+async def delete(server: BrokerServer, name: str) -> None:
+    await server.node.metadata.write(lambda image: decide_delete(image, [TopicToDelete(name)]))
+
+
+@on_loop
+async def test_a_broker_registers_where_it_is_reached(tmp_path: Path) -> None:
+    server = broker_on(tmp_path, broker_rack="r1")
+    await server.start()
+    [(name, host, port)] = server.addresses
+    registered = server.node.image.brokers["1"]
+    assert registered.endpoints == ((name, host, port),)
+    assert (registered.rack, len(registered.log_dirs), registered.fenced) == ("r1", 1, False)
+    assert server.metrics_port is None
+    await server.stop()
+
+
+@on_loop
+async def test_what_is_written_is_there_after_a_clean_stop(tmp_path: Path) -> None:
+    server = broker_on(tmp_path)
+    await server.start()
+    await create(server, "t")
+    server.node.replicas.partition("t", 0).append_as_leader(batch(b"a"), 1)
+    cluster_id = server.node.cluster_id
+    await server.stop()
+    assert (tmp_path / CLEAN).exists()
+    again = broker_on(tmp_path)
+    await again.start()
+    assert again.node.cluster_id == cluster_id
+    assert again.node.replicas.partition("t", 0).log.high_watermark == 1
+    await again.stop()
+
+
+@on_loop
+async def test_what_is_written_is_there_after_a_kill_and_nothing_says_that_it_stopped_cleanly(
+    tmp_path: Path,
+) -> None:
+    server = broker_on(tmp_path)
+    await server.start()
+    await create(server, "t")
+    server.node.replicas.partition("t", 0).append_as_leader(batch(b"a"), 1)
+    await server.kill()
+    assert not (tmp_path / CLEAN).exists()
+    again = broker_on(tmp_path)
+    await again.start()
+    assert again.node.replicas.partition("t", 0).log.log_end_offset == 1
+    await again.stop()
+
+
+@on_loop
+async def test_a_deleted_topic_is_forgotten_once_its_logs_are_given_up(tmp_path: Path) -> None:
+    server = broker_on(tmp_path)
+    await server.start()
+    await create(server, "t")
+    await delete(server, "t")
+    revision = server.node.image.revision
+    assert len(server.node.image.deleted_topics) == 1
+    await server.node.metadata.reached(revision + 1)
+    assert len(server.node.image.deleted_topics) == 0
+    await server.stop()
+
+
+@on_loop
+async def test_topics_found_on_disk_are_adopted_when_the_store_is_lost(tmp_path: Path) -> None:
+    server = broker_on(tmp_path)
+    await server.start()
+    await create(server, "t")
+    topic, cluster_id = server.node.image.topics["t"], server.node.cluster_id
+    await server.stop()
+    for path in tmp_path.glob(f"{STORE_FILE}*"):
+        path.unlink()
+    again = broker_on(tmp_path)
+    await again.start()
+    assert again.node.image.topics["t"] == topic
+    assert again.node.cluster_id == cluster_id
+    await again.stop()
+
+
+@on_loop
+async def test_a_port_in_use_leaves_nothing_open(tmp_path: Path) -> None:
+    threads = set(threading.enumerate())
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(StartError, match=f"Cannot listen on 127.0.0.1:{port}"):
+            await broker_on(tmp_path, listeners=f"PLAINTEXT://127.0.0.1:{port}").start()
+    await turns()
+    left = set(threading.enumerate()) - threads
+    assert not [thread.name for thread in left if not thread.name.startswith("asyncio")]
+    server = broker_on(tmp_path)
+    await server.start()
+    await server.stop()
+
+
+@on_loop
+async def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
+    first = broker_on(tmp_path)
+    await first.start()
+    with pytest.raises(LogDirectoryError, match=str(tmp_path)):
+        await broker_on(tmp_path).start()
+    assert first.addresses
+    await first.stop()
+
+
+@on_loop
+async def test_another_nodes_directory_is_refused(tmp_path: Path) -> None:
+    server = broker_on(tmp_path)
+    await server.start()
+    await server.stop()
+    with pytest.raises(LogDirectoryError, match="node"):
+        await broker_on(tmp_path, node_id="2", broker_id="2").start()
+
+
+@on_loop
+async def test_a_directory_that_cannot_be_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(StartError, match=r"file/data cannot be written to: .*--data"):
+        await broker_on(tmp_path / "file" / "data").start()
+
+
+@on_loop
+async def test_the_store_may_lie_elsewhere(tmp_path: Path) -> None:
+    server = broker_on(tmp_path / "logs", metadata_log_dir=str(tmp_path / "meta"))
+    await server.start()
+    await server.stop()
+    assert (tmp_path / "meta" / STORE_FILE).exists()
+    assert not (tmp_path / "logs" / STORE_FILE).exists()
+
+
+@on_loop
+async def test_a_protection_that_there_is_not_is_refused_before_anything_is_opened(tmp_path: Path) -> None:
+    with pytest.raises(StartError, match="wants SSL"):
+        broker_on(tmp_path / "new", listeners="SSL://127.0.0.1:0")
+    assert not (tmp_path / "new").exists()
+
+
+@on_loop
+async def test_metrics_tell_of_what_the_broker_holds(tmp_path: Path) -> None:
+    server = broker_on(tmp_path, barnabas_metrics_listener="127.0.0.1:0")
+    await server.start()
+    await create(server, "t")
+    server.node.replicas.partition("t", 0).append_as_leader(batch(b"a", b"b"), 1)
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.metrics_port)
+    writer.write(b"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n")
+    text = (await reader.read()).decode()
+    writer.close()
+    lines = set(text.splitlines())
+    assert lines >= {
+        "barnabas_partitions 1.0",
+        "barnabas_partition_leaders 1.0",
+        "barnabas_fetch_sessions 0.0",
+        'barnabas_log_end_offset{partition="0",topic="t"} 2.0',
+        'barnabas_high_watermark{partition="0",topic="t"} 2.0',
+    }
+    await server.stop()
+
+
+@on_loop
+async def test_stopping_twice_is_stopping_once(tmp_path: Path) -> None:
+    server = broker_on(tmp_path)
+    await server.start()
+    await server.stop()
+    await server.stop()

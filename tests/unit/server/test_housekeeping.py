@@ -1,0 +1,258 @@
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
+from barnabas.net.connections import Connections
+from barnabas.server import housekeeping as module
+from barnabas.server.housekeeping import TICK_MS, Housekeeping
+from barnabas.wire.errors import ErrorCode, KafkaError
+from support.batches import NOW_MS, batch
+from support.images import new_topic
+from support.loop import in_virtual_time, on_loop
+from support.nodes import RunningNode, running_node
+
+DELAY_MS = 60_000  #: file.delete.delay.ms, as by default
+
+
+@asynccontextmanager
+async def keeping(tmp_path: Path, **config: str) -> AsyncIterator[tuple[RunningNode, Housekeeping]]:
+    async with running_node(tmp_path, **config) as node:
+        connections = Connections(node.clock, frame_bytes_max=100, count_max=9, idle_ms_max=1000)
+        keeper = Housekeeping(
+            node.node.config,
+            node.clock,
+            node.directories,
+            node.node.replicas,
+            connections,
+            node.node.flusher,
+        )
+        yield node, keeper
+        await keeper.stop()
+
+
+def produce(node: RunningNode, topic: str, *values: bytes, **options: Any) -> None:
+    """One batch to a segment for each value."""
+    for value in values:
+        node.partition(topic).append_as_leader(batch(value, **options), 1)
+        node.partition(topic).log.roll()
+
+
+def files_of(tmp_path: Path, topic: str) -> list[str]:
+    return sorted(path.name for path in (tmp_path / f"{topic}-0").iterdir() if ".log" in path.suffixes)
+
+
+def log_file(offset: int, suffix: str = "") -> str:
+    return f"{offset:020}.log{suffix}"
+
+
+@on_loop
+async def test_old_segments_are_let_go_and_their_files_follow_after_the_delay(tmp_path: Path) -> None:
+    async with keeping(tmp_path) as (node, keeper):
+        await node.create(new_topic("t", configs={"retention.ms": "1000"}), new_topic("kept"))
+        produce(node, "t", b"a", b"b")
+        produce(node, "kept", b"a")
+        node.clock.advance(1001)
+        await keeper.retain()
+        assert node.partition("t").log.log_start_offset == 2
+        assert node.partition("kept").log.log_start_offset == 0
+        doomed = [log_file(0, ".deleted"), log_file(1, ".deleted"), log_file(2)]
+        assert files_of(tmp_path, "t") == doomed
+        node.clock.advance(DELAY_MS - 1)
+        await keeper.tick()
+        assert files_of(tmp_path, "t") == doomed
+        node.clock.advance(1)
+        await keeper.tick()
+        assert files_of(tmp_path, "t") == [log_file(2)]
+
+
+@on_loop
+async def test_what_is_only_compacted_is_kept_but_for_deleted_records(tmp_path: Path) -> None:
+    async with keeping(tmp_path) as (node, keeper):
+        configs = {"cleanup.policy": "compact", "retention.ms": "1"}
+        await node.create(new_topic("t", configs=configs))
+        produce(node, "t", b"a", b"b", key=b"k")
+        node.clock.advance(10_000)
+        await keeper.retain()
+        assert files_of(tmp_path, "t") == [log_file(offset) for offset in range(3)]
+        node.partition("t").delete_records(1)
+        await keeper.retain()
+        assert files_of(tmp_path, "t") == [log_file(0, ".deleted"), log_file(1), log_file(2)]
+
+
+@on_loop
+async def test_a_deleted_topic_leaves_the_disk_after_the_delay(tmp_path: Path) -> None:
+    async with keeping(tmp_path) as (node, keeper):
+        await node.create(new_topic("t"))
+        await delete(node, "t")
+        assert len(list(tmp_path.glob("t-0.*-delete"))) == 1
+        node.clock.advance(DELAY_MS)
+        await keeper.tick()
+        assert list(tmp_path.glob("t-0*")) == []
+
+
+async def delete(node: RunningNode, topic: str) -> None:
+    await node.node.metadata.write(lambda image: decide_delete(image, [TopicToDelete(topic)]))
+
+
+@on_loop
+async def test_logs_are_flushed_when_their_time_has_come(tmp_path: Path) -> None:
+    async with keeping(tmp_path) as (node, keeper):
+        await node.create(new_topic("t", configs={"flush.ms": "500"}), new_topic("never"))
+        for topic in ("t", "never"):
+            node.partition(topic).append_as_leader(batch(b"a"), 1)
+        node.clock.advance(499)
+        await keeper.tick()
+        assert node.partition("t").log.recovery_point == 0
+        node.clock.advance(1)
+        await keeper.tick()
+        assert node.partition("t").log.recovery_point == 1
+        assert node.partition("never").log.recovery_point == 0
+        assert node.node.flusher.flushes_count == 1
+
+
+@on_loop
+async def test_checkpoints_are_written(tmp_path: Path) -> None:
+    async with keeping(tmp_path) as (node, keeper):
+        await node.create(new_topic("t"))
+        produce(node, "t", b"a", b"b")
+        await keeper.checkpoint()
+        assert "t 0 2" in (tmp_path / "replication-offset-checkpoint").read_text()
+
+
+@on_loop
+async def test_silent_producers_are_forgotten(tmp_path: Path) -> None:
+    async with keeping(tmp_path, producer_id_expiration_ms="1000") as (node, keeper):
+        await node.create(new_topic("t"))
+        produce(node, "t", b"a", producer_id=5, producer_epoch=0, base_sequence=0, timestamp_ms=NOW_MS)
+        node.clock.advance(999)
+        await keeper.expire_producers()
+        assert len(node.partition("t").log.active_producers) == 1
+        node.clock.advance(10)
+        await keeper.expire_producers()
+        assert node.partition("t").log.active_producers == []
+
+
+@on_loop
+async def test_idle_connections_are_closed(tmp_path: Path) -> None:
+    class Idle:
+        active_ms, listener, is_busy = 0, "A", False
+        closed = False
+
+        def close(self, why: str) -> None:
+            self.closed = True
+
+        def abort(self) -> None:
+            raise AssertionError
+
+    async with keeping(tmp_path) as (_, keeper):
+        idle = Idle()
+        keeper._connections.add(idle)
+        await keeper.tick()
+        assert idle.closed
+
+
+# When
+
+
+class Quiet:
+    """A configuration with chosen intervals, and chores that only say when they run."""
+
+    def __init__(self, **intervals: int) -> None:
+        self.intervals = {key.replace("_", "."): value for key, value in intervals.items()}
+
+    def integer(self, key: str) -> int:
+        return self.intervals.get(key, 10**9)
+
+
+def quiet_keeper(**intervals: int) -> Housekeeping:
+    nothing: Any = None
+    config: Any = Quiet(**intervals)
+    return Housekeeping(config, nothing, nothing, nothing, nothing, nothing)
+
+
+def record(keeper: Housekeeping, name: str, fail: Callable[[], None] = lambda: None) -> list[float]:
+    """The times in seconds at which a chore runs."""
+    times: list[float] = []
+
+    async def chore() -> None:
+        times.append(round(asyncio.get_running_loop().time(), 3))
+        fail()
+
+    chore.__name__ = name
+    setattr(keeper, name, chore)
+    return times
+
+
+@in_virtual_time
+async def test_each_chore_runs_in_its_own_interval() -> None:
+    keeper = quiet_keeper(
+        log_retention_check_interval_ms=5000,
+        log_initial_task_delay_ms=700,
+        log_flush_offset_checkpoint_interval_ms=4000,
+        log_flush_start_offset_checkpoint_interval_ms=3000,
+        producer_id_expiration_check_interval_ms=6000,
+    )
+    names = ("retain", "checkpoint", "tick", "expire_producers")
+    times = {name: record(keeper, name) for name in names}
+    keeper.start()
+    await asyncio.sleep(10.5)
+    await keeper.stop()
+    await asyncio.sleep(10)
+    assert times == {
+        "retain": [0.7, 5.7],
+        "checkpoint": [3, 6, 9],
+        "tick": [TICK_MS / 1000 * count for count in range(1, 11)],
+        "expire_producers": [6],
+    }
+
+
+@pytest.mark.parametrize("error", [OSError("disk"), KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "disk")])
+def test_a_chore_that_fails_is_logged_and_tried_again(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logged: list[str] = []
+
+    class Log:
+        def exception(self, event: str, chore: str) -> None:
+            logged.append(chore)
+
+    monkeypatch.setattr(module, "_log", Log())
+
+    def fail() -> None:
+        raise error
+
+    @in_virtual_time
+    async def scenario() -> None:
+        keeper = quiet_keeper(log_retention_check_interval_ms=1000, log_initial_task_delay_ms=1000)
+        times = record(keeper, "retain", fail)
+        record(keeper, "tick")
+        keeper.start()
+        await asyncio.sleep(3.5)
+        await keeper.stop()
+        assert times == [1, 2, 3]
+        assert logged == ["retain"] * 3
+
+    scenario()
+
+
+@in_virtual_time
+async def test_work_that_is_spawned_runs_once_and_is_cut_short_by_stopping() -> None:
+    keeper = quiet_keeper()
+    done: list[str] = []
+
+    async def work(name: str, seconds: float) -> str:
+        await asyncio.sleep(seconds)
+        done.append(name)
+        return name
+
+    keeper.spawn(work("short", 1))
+    keeper.spawn(work("long", 100))
+    await asyncio.sleep(2)
+    await keeper.stop()
+    assert done == ["short"]
+    assert keeper._tasks == set()

@@ -1,0 +1,159 @@
+import os
+import signal
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.config.definition import ConfigError
+from barnabas.server import main
+from barnabas.server.main import EXIT_CANNOT_START, EXIT_STOPPED, load, serve
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("BARNABAS_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "server.properties"
+    path.write_text("listeners=PLAINTEXT://127.0.0.1:1111\nlog.dirs=/from/file\nnum.partitions=3\n")
+    return path
+
+
+def loaded(
+    file: Path | None = None,
+    data: Path | None = None,
+    listen: str | None = None,
+    overrides: Mapping[str, str] | None = None,
+) -> BrokerConfig:
+    return load(file, data, listen, overrides or {}).config
+
+
+def where(config: BrokerConfig) -> tuple[str, tuple[str, ...]]:
+    return f"{config.listeners[0].host}:{config.listeners[0].port}", config.log_dirs
+
+
+def test_without_anything_it_listens_on_loopback_with_its_data_here() -> None:
+    assert where(loaded()) == ("127.0.0.1:9092", ("data",))
+
+
+def test_the_file_comes_before_the_defaults(file: Path) -> None:
+    config = loaded(file)
+    assert where(config) == ("127.0.0.1:1111", ("/from/file",))
+    assert config.integer("num.partitions") == 3
+
+
+def test_the_environment_comes_before_the_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BARNABAS_LISTENERS", "PLAINTEXT://127.0.0.1:2222")
+    monkeypatch.setenv("BARNABAS_LOG_DIRS", "/one,/two")
+    monkeypatch.setenv("BARNABAS_NUM_PARTITIONS", "4")
+    config = loaded(file)
+    assert where(config) == ("127.0.0.1:2222", ("/one", "/two"))
+    assert config.integer("num.partitions") == 4
+
+
+def test_the_command_line_comes_before_all(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BARNABAS_LISTENERS", "PLAINTEXT://127.0.0.1:2222")
+    monkeypatch.setenv("BARNABAS_NUM_PARTITIONS", "4")
+    config = loaded(file, Path("/mine"), "127.0.0.1:3333", {"num.partitions": "5"})
+    assert where(config) == ("127.0.0.1:3333", ("/mine",))
+    assert config.integer("num.partitions") == 5
+
+
+def test_data_and_listen_come_before_their_keys() -> None:
+    overrides = {"log.dirs": "/key", "listeners": "PLAINTEXT://127.0.0.1:4444"}
+    assert where(loaded(None, Path("/mine"), "127.0.0.1:3333", overrides)) == ("127.0.0.1:3333", ("/mine",))
+    assert where(loaded(overrides=overrides)) == ("127.0.0.1:4444", ("/key",))
+
+
+def test_log_dir_alone_is_enough_wherever_it_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "server.properties"
+    path.write_text("log.dir=/from/file\n")
+    assert loaded(path).log_dirs == ("/from/file",)
+    assert loaded(overrides={"log.dir": "/from/set"}).log_dirs == ("/from/set",)
+    monkeypatch.setenv("BARNABAS_LOG_DIR", "/from/environment")
+    assert loaded().log_dirs == ("/from/environment",)
+
+
+def test_an_unknown_key_is_a_warning_with_the_nearest_one() -> None:
+    [warning] = load(None, None, None, {"num.partition": "1"}).warnings
+    assert "num.partition" in str(warning)
+    assert "did you mean num.partitions?" in str(warning)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        ({"num.partitions": "many"}, "Invalid value .many. for num.partitions"),
+        ({"listeners": "nonsense"}, "Invalid value .nonsense. for listeners"),
+    ],
+)
+def test_a_value_that_cannot_be_is_named_with_its_key(overrides: dict[str, str], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        loaded(overrides=overrides)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "says"),
+    [
+        ({"num.partitions": "many"}, "many"),
+        ({"listeners": "SSL://127.0.0.1:0", "security.inter.broker.protocol": "SSL"}, "wants SSL"),
+    ],
+)
+def test_what_cannot_start_ends_with_2_and_says_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], overrides: dict[str, str], says: str
+) -> None:
+    assert serve(None, tmp_path, None, overrides) == EXIT_CANNOT_START
+    captured = capsys.readouterr()
+    assert captured.err.startswith("barnabas: ")
+    assert says in captured.err
+    assert "Traceback" not in captured.err
+
+
+def test_a_port_in_use_ends_with_2_and_names_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert serve(None, tmp_path, f"127.0.0.1:{port}", {}) == EXIT_CANNOT_START
+    assert f"Cannot listen on 127.0.0.1:{port}: Address already in use" in capsys.readouterr().err
+
+
+def test_a_file_that_is_not_there_ends_with_2_and_names_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert serve(tmp_path / "none.properties", None, None, {}) == EXIT_CANNOT_START
+    assert "none.properties" in capsys.readouterr().err
+
+
+@pytest.fixture
+def _stop_once_started(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Sends the signal that stops a broker as soon as it has greeted."""
+    greet = main._greet
+
+    def greet_and_stop(*arguments: object) -> None:
+        greet(*arguments)  # type: ignore[arg-type]
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
+
+    monkeypatch.setattr(main, "_greet", greet_and_stop)
+    yield
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+@pytest.mark.usefixtures("_stop_once_started")
+def test_a_signal_stops_it_cleanly_after_it_has_said_where_it_serves(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    overrides = {"barnabas.metrics.listener": "127.0.0.1:0", "num.partition": "1"}
+    assert serve(None, tmp_path, "127.0.0.1:0", overrides) == EXIT_STOPPED
+    captured = capsys.readouterr()
+    assert "Barnabas serves Kafka on 127.0.0.1:" in captured.out
+    assert f"data in {tmp_path}" in captured.out
+    assert "/metrics" in captured.out
+    assert "barnabas topics create greetings --bootstrap 127.0.0.1:" in captured.out
+    assert "warning: Unknown configuration num.partition" in captured.err
+    assert (tmp_path / ".kafka_cleanshutdown").exists()
