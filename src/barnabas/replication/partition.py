@@ -4,7 +4,7 @@ import asyncio
 
 from barnabas.log.log_config import FOREVER, LogConfig
 from barnabas.log.partition_log import AppendInfo, LogSlice, PartitionLog
-from barnabas.metadata.topics import INTERNAL_TOPICS, PartitionState, Topic
+from barnabas.metadata.topics import INTERNAL_TOPICS, NO_LEADER, PartitionState, Topic
 from barnabas.replication.waiting import WaitingFetch
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -56,6 +56,8 @@ class Partition:
     def update_state(self, state: PartitionState) -> None:
         """Take over what the cluster has decided on leader and in-sync replicas."""
         self.leader, self.leader_epoch, self.isr = state.leader, state.leader_epoch, state.isr
+        if not self.is_leader:
+            self._let_go()
         self._begin_epoch()
         self._advance_high_watermark()
 
@@ -138,13 +140,17 @@ class Partition:
 
     def close(self) -> None:
         """Let go of everyone who waits: the partition is going away from this broker."""
-        self.leader = -1
+        self.leader = NO_LEADER
         self.acks_at_once = frozenset()
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Nobody waits for what only a leader can give."""
         for waiting in tuple(self._waiting_fetches):
             waiting.complete()
         for _, future in self._waiting_for_high_watermark:
             if not future.done():
-                message = f"Broker {self.broker_id} does not hold {self.topic}-{self.index} any longer."
+                message = f"Broker {self.broker_id} does not lead {self.topic}-{self.index} any longer."
                 future.set_exception(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, message))
         self._waiting_for_high_watermark.clear()
 

@@ -252,6 +252,19 @@ async def test_a_closed_partition_lets_go_of_everyone(make_partition: Make) -> N
 
 
 @in_virtual_time
+async def test_a_leader_that_loses_its_partition_lets_go_of_everyone(make_partition: Make) -> None:
+    partition = make_partition((1, 2))
+    produce = partition.replicated(append(partition, b"a"))
+    assert produce is not None
+    fetch = WaitingFetch(1000)
+    partition.add_waiting_fetch(fetch)
+    partition.update_state(PartitionState(2, 1, (2, 1)))
+    with pytest.raises(KafkaError, match="Broker 1 does not lead t-0 any longer"):
+        await produce
+    await fetch.wait([], 1_000_000)
+
+
+@in_virtual_time
 async def test_statistics_say_who_leads_and_who_waits(make_partition: Make) -> None:
     partition = make_partition((1, 2), PartitionState(1, 3, (1, 2)))
     partition.add_waiting_fetch(WaitingFetch(1))
