@@ -100,7 +100,7 @@ class FakeBroker:
         topic = self.topics[name]
         base_offset = topic.next_offsets[partition]
         for position, header in iterate_headers(batch):
-            assign(batch, position, topic.next_offsets[partition], 0)
+            assign(memoryview(batch)[position:], topic.next_offsets[partition], header.batch_length, 0)
             topic.next_offsets[partition] += header.last_offset_delta + 1
         topic.logs[partition] += batch
         return base_offset
