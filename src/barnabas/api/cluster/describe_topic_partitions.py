@@ -1,7 +1,7 @@
 """DescribeTopicPartitions (75), v0: topics page by page, so that no answer grows with the cluster (KIP-966).
 
 A limit below 1 counts as 1. Errors: INVALID_REQUEST for a cursor at a topic that is not asked for, or before
-partition 0; per topic UNKNOWN_TOPIC_OR_PARTITION and INVALID_TOPIC_EXCEPTION.
+partition 0; per topic UNKNOWN_TOPIC_OR_PARTITION and INVALID_TOPIC_EXCEPTION; per partition LEADER_NOT_AVAILABLE.
 """
 
 from barnabas.api.cluster.topic_descriptions import offline_replicas

@@ -3,8 +3,10 @@
 v5: log start offset.  v8: errors of single records (KIP-467).  v10: the current leader (KIP-951).  v12: implicit
 transactions (KIP-890).  v13: topic ids (KIP-516).
 Errors, per partition: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, NOT_LEADER_OR_FOLLOWER,
-INVALID_REQUIRED_ACKS, INVALID_TOPIC_EXCEPTION, NOT_ENOUGH_REPLICAS, REQUEST_TIMED_OUT, INVALID_TXN_STATE, and
-what `PartitionLog.append_as_leader` raises. With acks=0 nothing is answered; an error closes the connection.
+INVALID_REQUIRED_ACKS, INVALID_TOPIC_EXCEPTION, NOT_ENOUGH_REPLICAS, REQUEST_TIMED_OUT, INVALID_TXN_STATE,
+UNSUPPORTED_COMPRESSION_TYPE (zstd before v7), CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP,
+MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER,
+KAFKA_STORAGE_ERROR. With acks=0 nothing is answered; an error closes the connection.
 """
 
 import asyncio

@@ -1,0 +1,95 @@
+"""Writes docs/apis.md from the table of handlers and what their modules say of themselves.
+
+Run it after a change to an API: `python tools/generate_api_docs.py`.
+"""
+
+import inspect
+import re
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import barnabas.api
+from barnabas.api.registry import ApiSpec, build
+
+DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "apis.md"
+
+_HEAD = re.compile(r"(?P<name>\w+) \((?P<key>\d+)\), v(?P<first>\d+)(?:-v(?P<last>\d+))?: (?P<summary>.+)")
+_VERSION_NOTE = re.compile(r"  (?=v\d+: )")
+
+_INTRODUCTION = """\
+# APIs
+
+Written by `tools/generate_api_docs.py` from the modules under `src/barnabas/api/`: change those, not this.
+
+These are the APIs of the Kafka protocol that a broker serves, and the versions of each. ApiVersions tells a client
+the same. A request of another API or version is answered with UNSUPPORTED_VERSION, and its connection closes; a
+request that cannot be read closes its connection. UNKNOWN_SERVER_ERROR may come from any API: it is a fault of the
+broker, which its log explains.
+
+"""
+
+
+class ApiText(NamedTuple):
+    """What a handler's module says in its docstring."""
+
+    name: str
+    api_key: int
+    first: int
+    last: int
+    summary: str
+    notes: list[str]  #: what each version added, and other remarks
+    errors: str
+
+
+def text_of(spec: ApiSpec) -> ApiText:
+    """Take a handler module's docstring apart.
+
+    :raises ValueError: When it does not begin with `Name (key), vA-vB: what it does.`
+    """
+    module = sys.modules[spec.handle.__module__]
+    document = inspect.getdoc(module) or ""
+    head, _, body = document.partition("\n\n")
+    head = " ".join(head.split())
+    match = _HEAD.fullmatch(head)
+    if match is None:
+        message = f"{module.__name__} begins with '{head}', not with 'Name (key), vA-vB: what it does.'"
+        raise ValueError(message)
+    remarks, _, errors = body.partition("Errors")
+    notes = [note for line in _paragraphs(remarks) for note in _VERSION_NOTE.split(line)]
+    first, last = int(match["first"]), int(match["last"] or match["first"])
+    return ApiText(
+        match["name"], int(match["key"]), first, last, match["summary"], notes, " ".join(errors.split())
+    )
+
+
+def _paragraphs(text: str) -> list[str]:
+    """Paragraphs without their line breaks; a break before a version's note counts as its two spaces."""
+    text = re.sub(r"\n(?=v\d+: )", "  ", text.strip())
+    return [paragraph.replace("\n", " ") for paragraph in text.split("\n\n") if paragraph]
+
+
+def render() -> str:
+    """The whole page."""
+    texts = [text_of(spec) for spec in build(barnabas.api).values()]
+    rows = ["| Key | API | Versions | What it does |", "| --- | --- | --- | --- |"]
+    rows += [
+        f"| {each.api_key} | [{each.name}](#{each.name.lower()}) | {_versions(each)} | {each.summary} |"
+        for each in texts
+    ]
+    return _INTRODUCTION + "\n".join(rows) + "\n" + "".join(map(_section, texts))
+
+
+def _versions(text: ApiText) -> str:
+    return f"{text.first}" if text.first == text.last else f"{text.first}-{text.last}"
+
+
+def _section(text: ApiText) -> str:
+    lines = [f"\n## {text.name}\n"]
+    lines += [f"- {note.strip()}" for note in text.notes]
+    lines.append(f"- Errors{text.errors}")
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    DOCUMENT.write_text(render(), encoding="utf-8")
