@@ -14,7 +14,7 @@ from barnabas.log.log_directory import LogDirectoryError
 from barnabas.net.listener import StartError
 from barnabas.server.broker import BrokerServer
 from barnabas.telemetry.logs import configure
-from barnabas.telemetry.standard_logs import capture_standard_logs
+from barnabas.telemetry.standard_logs import standard_logs_captured
 
 EXIT_STOPPED, EXIT_CANNOT_START = 0, 2
 DEFAULT_LISTEN = "127.0.0.1:9092"
@@ -69,10 +69,9 @@ def run(loaded: LoadedConfig) -> int:
 
     config = loaded.config
     configure(config.text("barnabas.log.format"), config.text("barnabas.log.level"))
-    capture_standard_logs()
     for warning in loaded.warnings:
         print(f"barnabas: warning: {warning}", file=sys.stderr)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    with standard_logs_captured(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_serve(config))
 
 

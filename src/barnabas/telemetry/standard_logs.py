@@ -2,6 +2,8 @@
 
 import logging
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from barnabas.telemetry.logs import get_logger
 
@@ -23,14 +25,15 @@ class StandardLogHandler(logging.Handler):
             logger.info(_message(record), **fields)
 
 
-def capture_standard_logs() -> StandardLogHandler:
-    """Send what Python's logging gets to the broker's lines; for a process that is a broker and no more.
-
-    `logging.getLogger().removeHandler(...)` of the result ends it.
-    """
+@contextmanager
+def standard_logs_captured() -> Iterator[None]:
+    """Send what Python's logging gets to the broker's lines; for a process that is a broker and no more."""
     handler = StandardLogHandler()
     logging.getLogger().addHandler(handler)
-    return handler
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(handler)
 
 
 def _message(record: logging.LogRecord) -> str:

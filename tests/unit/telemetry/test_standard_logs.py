@@ -5,15 +5,15 @@ import logging
 import pytest
 
 from barnabas.telemetry import logs
-from barnabas.telemetry.standard_logs import capture_standard_logs
+from barnabas.telemetry.standard_logs import StandardLogHandler, standard_logs_captured
 
 
 @pytest.fixture(autouse=True)
-def handler(monkeypatch):
+def captured(monkeypatch):
     monkeypatch.setattr(logs, "_settings", logs._Settings())
-    handler = capture_standard_logs()
-    yield handler
-    logging.getLogger().removeHandler(handler)
+    with standard_logs_captured():
+        yield
+    assert not [each for each in logging.getLogger().handlers if isinstance(each, StandardLogHandler)]
 
 
 @pytest.fixture
@@ -58,9 +58,9 @@ def test_a_level_that_was_set_holds_for_a_librarys_lines(lines):
 @pytest.mark.parametrize(
     ("text", "arguments"), [("no place", (5,)), ("%d", ("x",)), ("%(name)s", ({"a": 1},))]
 )
-def test_arguments_that_do_not_fit_their_line_are_written_beside_it(lines, handler, text, arguments):
+def test_arguments_that_do_not_fit_their_line_are_written_beside_it(lines, text, arguments):
     record = logging.LogRecord("library", logging.ERROR, __file__, 1, text, arguments, None)
-    handler.emit(record)
+    StandardLogHandler().emit(record)
     assert [line["event"] for line in lines()] == [f"{text} {record.args}"]
 
 
