@@ -218,9 +218,12 @@ class _Started:
     def __await__(self) -> Generator[Any, None, Parts]:
         try:
             yield self._awaited
-        except BaseException as error:  # cancellation belongs into the coroutine
-            self._steps.throw(error)
-            raise
+        except BaseException as error:  # it belongs into the coroutine, which may catch it and go on
+            try:
+                awaited = self._steps.throw(error)
+            except StopIteration as done:
+                return cast("Parts", done.value)
+            return (yield from _Started(self._steps, awaited).__await__())
         return (yield from self._steps)
 
 
