@@ -34,16 +34,17 @@ def test_every_codec_goes_through_every_version(
 ) -> None:
     kafka.create_topic("t")
     packed = encode_batch(RECORDS, compression=codec)
-    for number, version in enumerate(PRODUCE_VERSIONS):
+    versions = [version for version in PRODUCE_VERSIONS if codec is not Compression.ZSTD or version >= 7]
+    for number, version in enumerate(versions):
         answer = wire.produce("t", packed, version=version)
         assert (answer.error_code, answer.base_offset) == (ErrorCode.NONE, number * len(RECORDS))
-    end = len(PRODUCE_VERSIONS) * len(RECORDS)
+    end = len(versions) * len(RECORDS)
     for version in FETCH_VERSIONS:
         data = wire.fetch("t", version=version)
         assert (data.error_code, data.high_watermark) == (ErrorCode.NONE, end)
         found = decode_all(bytes(data.records or b""))
         assert [record.offset for record in found] == list(range(end))
-        assert [record[1:] for record in found] == [record[1:] for record in RECORDS] * len(PRODUCE_VERSIONS)
+        assert [record[1:] for record in found] == [record[1:] for record in RECORDS] * len(versions)
 
 
 def test_a_batch_is_kept_as_it_came_but_for_its_offset_and_epoch(kafka: EmbeddedBroker, wire: Wire) -> None:
@@ -156,3 +157,18 @@ def test_a_topic_s_own_codec_repacks_what_comes_in_another(kafka: EmbeddedBroker
     kept = bytes(wire.fetch("t").records or b"")
     assert kept[22] & 7 == Compression.ZSTD
     assert [record[1:] for record in decode_all(kept)] == [record[1:] for record in RECORDS]
+
+
+def test_clients_from_before_zstd_are_told_that_they_cannot_have_it(
+    kafka: EmbeddedBroker, wire: Wire
+) -> None:
+    """KIP-110."""
+    kafka.create_topic("t")
+    packed = encode_batch(RECORDS, compression=Compression.ZSTD)
+    for version in range(3, 7):
+        answer = wire.produce("t", packed, version=version)
+        assert answer.error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    kafka.create_topic("zstd", configs={"compression.type": "zstd"})
+    wire.produce("zstd", packed)
+    codes = [wire.fetch("zstd", version=version).error_code for version in (9, 10)]
+    assert codes == [ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, ErrorCode.NONE]

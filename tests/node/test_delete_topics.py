@@ -1,0 +1,147 @@
+"""DeleteTopics and CreatePartitions."""
+
+import time
+
+import pytest
+
+from barnabas.base.ids import ZERO_UUID
+from barnabas.testing import EmbeddedBroker
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.delete_topics import DeleteTopicState
+from support.admin import create, delete, described, grow, more_partitions, new_topic
+from support.batches import batch, values_of
+from support.wire import Wire
+
+UNKNOWN_ID = bytes(range(16))
+
+
+@pytest.fixture
+def there(kafka: EmbeddedBroker, wire: Wire) -> Wire:
+    for name in ("a", "b"):
+        kafka.create_topic(name, partitions=2)
+    return wire
+
+
+def test_a_topic_goes_by_name_or_by_id(kafka: EmbeddedBroker, there: Wire) -> None:
+    id_of_b = there.topic_id("b")
+    by_name, by_id = delete(there, "a", id_of_b)
+    assert (by_name.name, by_name.error_code) == ("a", ErrorCode.NONE)
+    assert (by_id.name, by_id.topic_id, by_id.error_code) == ("b", id_of_b, ErrorCode.NONE)
+    assert kafka.topics() == {}
+
+
+@pytest.mark.parametrize("version", range(1, 7))
+def test_every_version_deletes_and_tells_what_it_can(
+    kafka: EmbeddedBroker, there: Wire, version: int
+) -> None:
+    gone, missing = delete(there, "a", "nope", version=version)
+    assert (gone.name, gone.error_code) == ("a", ErrorCode.NONE)
+    assert (missing.name, missing.error_code) == ("nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    assert (missing.error_message is not None) == (version >= 5)
+    assert kafka.topics() == {"b": 2}
+
+
+@pytest.mark.parametrize(
+    ("asked", "code", "message"),
+    [
+        ("nope", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "'nope'"),
+        (UNKNOWN_ID, ErrorCode.UNKNOWN_TOPIC_ID, "AAECAwQFBgcICQoLDA0ODw"),
+        (DeleteTopicState(name=None, topic_id=ZERO_UUID), ErrorCode.INVALID_REQUEST, "Neither"),
+        (DeleteTopicState(name="a", topic_id=UNKNOWN_ID), ErrorCode.INVALID_REQUEST, "Both"),
+    ],
+)
+def test_what_cannot_be_deleted_is_told_and_its_neighbour_goes(
+    kafka: EmbeddedBroker, there: Wire, asked: str, code: ErrorCode, message: str
+) -> None:
+    results = delete(there, asked, "b")
+    codes = {result.name: ErrorCode(result.error_code) for result in results}
+    assert codes.pop("b") is ErrorCode.NONE
+    assert list(codes.values()) == [code]
+    assert any(message in (result.error_message or "") for result in results)
+    assert kafka.topics() == {"a": 2}
+
+
+@pytest.mark.kafka_settings({"delete.topic.enable": "false"})
+@pytest.mark.parametrize(
+    ("version", "code"), [(2, ErrorCode.INVALID_REQUEST), (6, ErrorCode.TOPIC_DELETION_DISABLED)]
+)
+def test_deletion_can_be_switched_off(
+    kafka: EmbeddedBroker, there: Wire, version: int, code: ErrorCode
+) -> None:
+    assert delete(there, "a", version=version)[0].error_code == code
+    assert kafka.topics() == {"a": 2, "b": 2}
+
+
+@pytest.mark.kafka_settings({"log.segment.delete.delay.ms": "100"})
+def test_deletion_is_asynchronous_on_disk(kafka: EmbeddedBroker, there: Wire) -> None:
+    there.produce("a", batch(b"x"))
+    delete(there, "a")
+    renamed = list(kafka.directory.glob("a-*"))
+    assert len(renamed) == 2
+    assert all(path.name.endswith("-delete") for path in renamed)
+    deadline_s = time.monotonic() + 10
+    while list(kafka.directory.glob("a-*")) and time.monotonic() < deadline_s:
+        time.sleep(0.05)
+    assert list(kafka.directory.glob("a-*")) == []
+
+
+def test_a_topic_made_anew_starts_empty_under_another_id(kafka: EmbeddedBroker, there: Wire) -> None:
+    old_id = there.topic_id("a")
+    there.produce("a", batch(b"old"))
+    for _ in range(3):
+        delete(there, "a")
+        create(there, new_topic("a"))
+    with Wire(kafka.port) as wire:
+        assert wire.topic_id("a") != old_id
+        assert values_of(wire.fetch("a").records) == []
+        assert wire.produce("a", batch(b"new")).base_offset == 0
+
+
+# CreatePartitions
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_a_topic_grows_and_keeps_what_it_has(kafka: EmbeddedBroker, there: Wire, version: int) -> None:
+    there.produce("a", batch(b"x"))
+    assert grow(there, more_partitions("a", 5), version=version)["a"].error_code == ErrorCode.NONE
+    assert kafka.topics() == {"a": 5, "b": 2}
+    assert values_of(there.fetch("a").records) == [b"x"]
+    assert there.produce("a", batch(b"y"), partition=4).base_offset == 0
+
+
+@pytest.mark.parametrize("validate_only", [False, True])
+@pytest.mark.parametrize(
+    ("asked", "code", "message"),
+    [
+        (more_partitions("nope", 5), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "nope"),
+        (more_partitions("a", 2), ErrorCode.INVALID_PARTITIONS, "2"),
+        (more_partitions("a", 1), ErrorCode.INVALID_PARTITIONS, "1"),
+        (more_partitions("a", 0), ErrorCode.INVALID_PARTITIONS, "0"),
+        (more_partitions("a", -1), ErrorCode.INVALID_PARTITIONS, "-1"),
+        (more_partitions("a", 20_000), ErrorCode.INVALID_PARTITIONS, "10000"),
+        (more_partitions("a", 4, [[1]]), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "2 additional"),
+        (more_partitions("a", 3, [[99]]), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "99"),
+        (more_partitions("a", 3, [[1, 1]]), ErrorCode.INVALID_REPLICA_ASSIGNMENT, "twice"),
+    ],
+)
+def test_what_cannot_grow_is_told_and_its_neighbour_grows(
+    kafka: EmbeddedBroker, there: Wire, asked: object, code: ErrorCode, message: str, validate_only: bool
+) -> None:
+    results = grow(there, asked, more_partitions("b", 3), validate_only=validate_only)
+    assert results.pop("b").error_code == ErrorCode.NONE
+    [refused] = results.values()
+    assert ErrorCode(refused.error_code) is code
+    assert message in (refused.error_message or "")
+    assert kafka.topics() == {"a": 2, "b": 2 if validate_only else 3}
+
+
+def test_a_topic_asked_to_grow_twice_is_refused(kafka: EmbeddedBroker, there: Wire) -> None:
+    results = grow(there, more_partitions("a", 3), more_partitions("a", 4))
+    assert results["a"].error_code == ErrorCode.INVALID_REQUEST
+    assert kafka.topics()["a"] == 2
+
+
+def test_new_partitions_can_be_assigned_by_hand(kafka: EmbeddedBroker, there: Wire) -> None:
+    broker_id = kafka.server.node.broker_id
+    assert grow(there, more_partitions("a", 3, [[broker_id]]))["a"].error_code == ErrorCode.NONE
+    assert described(there, "a").partitions[2].replica_nodes == [broker_id]
