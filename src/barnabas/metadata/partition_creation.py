@@ -68,9 +68,6 @@ def _grown(image: Image, more: MorePartitions, dice: random.Random) -> Topic:
     if added_count < 0:
         message = f"Topic '{more.name}' has {topic.partition_count} partitions: {more.count} would be fewer."
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
-    if added_count > PARTITIONS_PER_REQUEST_MAX:
-        message = f"{added_count} partitions are too many: at most {PARTITIONS_PER_REQUEST_MAX} at once."
-        raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
     added = _added(topic, more, added_count, usable_brokers(image), dice)
     return replace(topic, assignments=topic.assignments + added)
 
@@ -79,14 +76,17 @@ def _added(
     topic: Topic, more: MorePartitions, added_count: int, broker_ids: Sequence[int], dice: random.Random
 ) -> Assignments:
     factor = topic.replication_factor
-    if more.assignments is None:
-        return spread(broker_ids, added_count, factor, dice)
-    if len(more.assignments) != added_count:
+    if more.assignments is not None and len(more.assignments) != added_count:
         message = (
             f"Topic '{more.name}' gets {added_count} additional partition(s), but {len(more.assignments)} "
             "assignment(s) were given."
         )
         raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+    if added_count > PARTITIONS_PER_REQUEST_MAX:
+        message = f"{added_count} partitions are too many: at most {PARTITIONS_PER_REQUEST_MAX} at once."
+        raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
+    if more.assignments is None:
+        return spread(broker_ids, added_count, factor, dice)
     for replicas in more.assignments:
         check_replicas(replicas, broker_ids, factor)
     return tuple(tuple(replicas) for replicas in more.assignments)

@@ -78,7 +78,7 @@ ASKED: list[tuple[Message, tuple[object, ...]]] = [
     (FindCoordinatorRequest(key="a", coordinator_keys=["b", "c"]), ("", "b", "c")),
     (ApiVersionsRequest(), WHOLE),
     (CreateTopicsRequest(topics=[CreatableTopic(name="a"), CreatableTopic(name="b")]), ("a", "b")),
-    (CreateTopicsRequest(topics=[CreatableTopic(name="a"), CreatableTopic(name="a")]), ("a",)),
+    (CreateTopicsRequest(topics=[CreatableTopic(name="a"), CreatableTopic(name="a")]), ("a", "a")),
     (
         DeleteTopicsRequest(
             topic_names=["a"], topics=[DeleteTopicState(name="b"), DeleteTopicState(name=None, topic_id=ID)]

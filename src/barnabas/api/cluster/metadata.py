@@ -7,7 +7,7 @@ Errors, per topic: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_TOPIC_E
 request that the rules above forbid.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from barnabas.api.cluster.brokers import reachable_brokers
 from barnabas.api.cluster.topic_descriptions import describe_topic
@@ -22,7 +22,6 @@ from barnabas.wire.codec import encode
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata import (
     MetadataRequest,
-    MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponseTopic,
@@ -35,7 +34,7 @@ _CACHED_COUNT_MAX = 16
 def refuse(request: MetadataRequest, error: KafkaError) -> MetadataResponse:
     """Every topic asked for, in error."""
     topics = [
-        MetadataResponseTopic(error_code=error.code, name=topic.name, topic_id=topic.topic_id)
+        MetadataResponseTopic(error_code=error.code, name=topic.name or "", topic_id=topic.topic_id)
         for topic in request.topics or []
     ]
     return MetadataResponse(error_code=error.code, topics=topics)
@@ -48,8 +47,13 @@ async def handle(context: RequestContext, request: MetadataRequest) -> MetadataR
     if request.topics is None or (context.api_version == 0 and not request.topics):
         return _all_topics(context, request)
     started_ns = context.node.tracer.now_ns()
-    created = await _auto_create(context, request)
-    topics = [_one(context, request, asked, created) for asked in request.topics]
+    topic_ids = dict.fromkeys(topic.topic_id for topic in request.topics if topic.topic_id != ZERO_UUID)
+    if topic_ids:  # one id makes it a request by ids: names count for nothing
+        topics = [_by_id(context, request, topic_id) for topic_id in topic_ids]
+    else:
+        names = dict.fromkeys(topic.name for topic in request.topics if topic.name is not None)
+        created = await _auto_create(context, request, names)
+        topics = [_by_name(context, request, name, created) for name in names]
     if context.node.tracer.enabled:
         names = ",".join(topic.name or "" for topic in topics)
         auto_create = request.allow_auto_topic_creation
@@ -84,18 +88,15 @@ def _all_topics(context: RequestContext, request: MetadataRequest) -> MetadataRe
     return EncodedResponse(found[1])
 
 
-async def _auto_create(context: RequestContext, request: MetadataRequest) -> dict[str, KafkaError]:
+async def _auto_create(
+    context: RequestContext, request: MetadataRequest, names: Iterable[str]
+) -> dict[str, KafkaError]:
     """Create the topics that are named and not there, if request and broker allow; the errors met, by name."""
     node = context.node
     allowed = request.allow_auto_topic_creation and node.config.boolean("auto.create.topics.enable")
-    missing = {
-        topic.name: None
-        for topic in request.topics or []
-        if topic.name is not None and topic.topic_id == ZERO_UUID and topic.name not in node.image.topics
-    }
-    if not allowed or not missing:
+    wanted = [NewTopic(name) for name in names if name not in node.image.topics]
+    if not allowed or not wanted:
         return {}
-    wanted = [NewTopic(name) for name in missing]
     rules = creation_rules(node)
     outcomes = await node.metadata.write(
         lambda image: decide_create(image, wanted, rules, node.dice, validate_only=False)
@@ -103,23 +104,26 @@ async def _auto_create(context: RequestContext, request: MetadataRequest) -> dic
     return {outcome.name: outcome.error for outcome in outcomes if outcome.error is not None}
 
 
-def _one(
-    context: RequestContext,
-    request: MetadataRequest,
-    asked: MetadataRequestTopic,
-    created: dict[str, KafkaError],
-) -> MetadataResponseTopic:
-    image = context.node.image
-    if asked.name is None or asked.topic_id != ZERO_UUID:
-        topic = image.topic_by_id(asked.topic_id)
-        if topic is None:
-            code = ErrorCode.UNKNOWN_TOPIC_ID
-            return MetadataResponseTopic(error_code=code, name=None, topic_id=asked.topic_id)
-    else:
-        topic = image.topics.get(asked.name)
-        if topic is None:
-            return MetadataResponseTopic(error_code=_missing_code(asked.name, created), name=asked.name)
+def _by_id(context: RequestContext, request: MetadataRequest, topic_id: bytes) -> MetadataResponseTopic:
+    topic = context.node.image.topic_by_id(topic_id)
+    if topic is None:
+        code = ErrorCode.UNKNOWN_TOPIC_ID
+        return MetadataResponseTopic(error_code=code, name=None, topic_id=topic_id)
     return _describe(context, request, topic)
+
+
+def _by_name(
+    context: RequestContext, request: MetadataRequest, name: str, created: dict[str, KafkaError]
+) -> MetadataResponseTopic:
+    topic = context.node.image.topics.get(name)
+    if topic is not None:
+        return _describe(context, request, topic)
+    asked = request.include_topic_authorized_operations
+    return MetadataResponseTopic(
+        error_code=_missing_code(name, created),
+        name=name,
+        topic_authorized_operations=TOPIC_OPERATIONS if asked else NOT_ASKED,
+    )
 
 
 def _missing_code(name: str, created: dict[str, KafkaError]) -> ErrorCode:

@@ -21,7 +21,7 @@ from barnabas.wire.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 
-TOPIC, BROKER = 2, 4
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = RESOURCE_TYPES = 2, 4, 8, 16, 32
 
 
 def refuse(request: DescribeConfigsRequest, error: KafkaError) -> DescribeConfigsResponse:
@@ -31,7 +31,11 @@ def refuse(request: DescribeConfigsRequest, error: KafkaError) -> DescribeConfig
 
 @serves(DescribeConfigsRequest, DescribeConfigsResponse, 1, 4, refuse=refuse)
 async def handle(context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    """Describe each resource for itself."""
+    """Describe each resource for itself; a type that Kafka does not have spoils the whole request."""
+    for resource in request.resources:
+        if resource.resource_type not in RESOURCE_TYPES:
+            message = f"Resource type {resource.resource_type} is unknown: {RESOURCE_TYPES} are known."
+            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     results = []
     for resource in request.resources:
         try:
