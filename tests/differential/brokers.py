@@ -10,11 +10,14 @@ from barnabas import api
 from barnabas.api import registry
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
-from barnabas.wire.schema import Versions
+from barnabas.wire.schema import Message, Versions
 from differential.sides import Side
 from differential.world import Pair
 from interop import candidate, reference
+
+START_TIMEOUT_S = 30.0
 
 SETTINGS = {
     "node.id": "1",
@@ -43,20 +46,22 @@ def pair_of_brokers(home: Path) -> Iterator[Pair]:
         left, right = Side("kafka", kafka.bootstrap), Side("barnabas", barnabas.bootstrap)
         stack.callback(left.disconnect)
         stack.callback(right.disconnect)
-        wait_for_producer_ids(left)
+        wait_for_coordinators(left)
         yield Pair(left, right, served_by_both(left))
 
 
-def wait_for_producer_ids(kafka: Side) -> None:
-    """Kafka has none to give for a moment after its start."""
-    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
-    deadline_s = time.monotonic() + 10
-    while True:
-        answer = kafka.exchange(request, InitProducerIdResponse, 4).body
-        assert isinstance(answer, InitProducerIdResponse)
-        if answer.error_code == ErrorCode.NONE:
-            return
-        assert time.monotonic() < deadline_s, answer
+def wait_for_coordinators(kafka: Side) -> None:
+    """Kafka has no producer ids for a moment after its start, and makes its coordinators' topics when asked."""
+    wait_for(kafka, InitProducerIdRequest(None, transaction_timeout_ms=60_000), InitProducerIdResponse, 4)
+    for key_type in (0, 1):
+        wait_for(kafka, FindCoordinatorRequest("any", key_type), FindCoordinatorResponse, 2)
+
+
+def wait_for(side: Side, request: Message, response: type[Message], version: int) -> None:
+    """Ask until there is no error."""
+    deadline_s = time.monotonic() + START_TIMEOUT_S
+    while getattr(side.exchange(request, response, version).body, "error_code", None) != ErrorCode.NONE:
+        assert time.monotonic() < deadline_s, f"{side.name} is not ready for {request}"
         time.sleep(0.05)
 
 

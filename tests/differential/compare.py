@@ -28,7 +28,11 @@ KEYED: dict[str, tuple[str, ...]] = {
     "CreateTopicsResponse.topics": ("name",),
     "CreateTopicsResponse.topics.configs": ("name",),
     "DeleteRecordsResponse.topics.partitions": ("partition_index",),
+    "DeleteTopicsResponse.responses": ("name", "topic_id"),
+    "CreatePartitionsResponse.results": ("name",),
     "DescribeConfigsResponse.results.configs": ("name",),
+    "DescribeConfigsResponse.results": ("resource_type", "resource_name"),
+    "MetadataResponse.topics": ("name",),
     "DescribeProducersResponse.topics.partitions.active_producers": ("producer_id",),
     "FetchResponse.responses.partitions": ("partition_index",),
     "ListOffsetsResponse.topics.partitions": ("partition_index",),
@@ -164,7 +168,10 @@ def _flatten_array(
 
 
 def _label(element: Struct, key: tuple[str, ...], names: Identities) -> str:
-    return " ".join(str(plain(name, getattr(element, name), names)) for name in key)
+    parts = [plain(name, getattr(element, name), names) for name in key]
+    if parts == [None]:  # a topic that is known by its id alone
+        parts = [plain("topic_id", element.__getattribute__("topic_id"), names)]
+    return " ".join(map(str, parts))
 
 
 def _is_empty(group: Struct) -> bool:

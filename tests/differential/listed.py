@@ -9,15 +9,22 @@ from pathlib import Path
 from typing import Any
 
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
+from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from barnabas.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from differential.batches import Batch
 from differential.compare import MISSING, Difference
 from differential.sequences import Step, beginning, create, produce, topic
+from differential.symbols import Name
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "differences.md"
 BEGIN, END = "<!-- the table is generated -->\n", "<!-- end of the generated table -->\n"
+
+ANYWHERE = "(anywhere)"
 
 
 @dataclass(frozen=True)
@@ -33,8 +40,9 @@ class Listed:
     example: tuple[Step, ...]
 
     def allows(self, difference: Difference) -> bool:
-        same_place = (difference.api, difference.path) == (self.api, self.path)
-        return same_place and self.applies(difference)
+        """Whether the difference is this one, at the path or below it."""
+        same_place = self.path == ANYWHERE or f"{difference.path}.".startswith(f"{self.path}.")
+        return difference.api == self.api and same_place and self.applies(difference)
 
 
 def _is_missing(difference: Difference) -> bool:
@@ -46,7 +54,7 @@ def _meets_exception(difference: Difference) -> bool:
 
 
 def _has_text(difference: Difference) -> bool:
-    return difference.kafka is None and difference.barnabas == "a text"
+    return difference.kafka in (None, "") and difference.barnabas == "a text"
 
 
 def _is_at(*parts: str) -> Callable[[Difference], bool]:
@@ -54,13 +62,47 @@ def _is_at(*parts: str) -> Callable[[Difference], bool]:
 
 
 def _list_offsets(**fields: Any) -> tuple[Step, ...]:
-    topics = [ListOffsetsTopic("missing", [ListOffsetsPartition(0)])]
-    return ((ListOffsetsRequest(replica_id=-1, topics=topics, **fields), 2),)
+    symbol: Any = Name("a")
+    topics = [ListOffsetsTopic(symbol, [ListOffsetsPartition(0)])]
+    return (beginning()[0], (ListOffsetsRequest(replica_id=-1, topics=topics, **fields), 2))
+
+
+def _create_partitions(count: int) -> tuple[Step, ...]:
+    symbol: Any = Name("a")
+    return (
+        beginning()[0],
+        (CreatePartitionsRequest([CreatePartitionsTopic(symbol, count, None)], 10_000), 3),
+    )
+
+
+def _describe(resource_type: int, name: str) -> tuple[Step, ...]:
+    request = DescribeConfigsRequest([DescribeConfigsResource(resource_type, name)], include_synonyms=True)
+    return ((request, 4),)
+
+
+def _is_auto_created(difference: Difference) -> bool:
+    told = (difference.kafka, difference.barnabas)
+    if difference.path == "topics.error_code":
+        return told in (
+            ("UNKNOWN_TOPIC_OR_PARTITION", "NONE"),
+            ("UNKNOWN_TOPIC_OR_PARTITION", "INVALID_TOPIC_EXCEPTION"),
+        )
+    return told == ("none", difference.barnabas) or difference.path.startswith("topics.partitions")
+
+
+#: Keys of which each broker has its own value.
+_OWN = (
+    "[advertised.listeners]", "[controller.", "[listener.security.protocol.map]", "[listeners]", "[log.dir",
+    "[process.roles]", "[metadata.log.dir]",
+)  # fmt: skip
+_NEW: Any = Name("new")
+_A: Any = Name("a")
 
 
 def _fetch(version: int, **fields: Any) -> tuple[Step, ...]:
-    topics = [FetchTopic("missing", partitions=[FetchPartition(0)])]
-    return ((FetchRequest(topics=topics, **fields), version),)
+    symbol: Any = Name("a")
+    topics = [FetchTopic(symbol, partitions=[FetchPartition(0)])]
+    return (beginning()[0], (FetchRequest(topics=topics, **fields), version))
 
 
 #: Kafka sets this key for the whole cluster when it turns KIP-966 on.
@@ -71,6 +113,7 @@ _ELR = (
     "replicas (KIP-966); Barnabas has neither yet."
 )
 _EXCEPTION = "Kafka meets an exception that it does not expect; Barnabas says that the request is wrong."
+_MORE = "Kafka says nothing more; Barnabas says what is wrong."
 _NO_FEATURES = "Barnabas has no feature levels to negotiate yet."
 _API_VERSIONS = ((ApiVersionsRequest("differential", "1"), 4),)
 
@@ -87,16 +130,71 @@ LISTED = (
     Listed("ApiVersions", "supported_features", "always", _NO_FEATURES, _is_missing, _API_VERSIONS),
     Listed("ApiVersions", "finalized_features", "always", _NO_FEATURES, _is_missing, _API_VERSIONS),
     Listed("ApiVersions", "finalized_features_epoch", "always", _NO_FEATURES, lambda _: True, _API_VERSIONS),
-    Listed("CreateTopics", "topics.configs.config_source", "`min.insync.replicas`", _ELR, _is_at(_MIN_ISR), (_CREATE,)),
+    Listed("CreateTopics", "topics.configs", "`min.insync.replicas`", _ELR, _is_at(_MIN_ISR), (_CREATE,)),
     Listed(
-        "DescribeProducers", "topics.partitions.error_message", "UNKNOWN_TOPIC_OR_PARTITION",
-        "Kafka says nothing more; Barnabas says what is missing.", _has_text,
-        ((DescribeProducersRequest([TopicRequest("missing", [0])]), 0),),
+        "CreateTopics", "topics", "two names in one request of which one has `.` where the other has `_`",
+        "Kafka compares new names only with those of topics that are there, and so makes both.",
+        lambda each: "c_d" in each.at, (create(topic("c.d"), topic("c_d")),),
+    ),
+    Listed("DescribeConfigs", "results.configs", "`min.insync.replicas`", _ELR, _is_at(_MIN_ISR), _describe(4, "1")),
+    Listed(
+        "DescribeConfigs", "results.configs", "`barnabas.*`", "Barnabas has settings of its own.",
+        _is_at("[barnabas."), _describe(4, "1"),
+    ),
+    Listed(
+        "DescribeConfigs", "results.configs", "addresses, directories, and what only a KRaft node has",
+        "Each broker has its own addresses and directories; Barnabas has no controller listener.",
+        _is_at(*_OWN), _describe(4, "1"),
+    ),
+    Listed(
+        "DescribeConfigs", "results.error_message", "UNKNOWN_TOPIC_OR_PARTITION", _MORE, _has_text,
+        _describe(2, "missing"),
+    ),
+    Listed(
+        "DescribeConfigs", "results", "loggers (type 8) of this broker",
+        "Barnabas does not describe them yet and answers INVALID_REQUEST.",
+        _is_at("results[8 1]"), _describe(8, "1"),
+    ),
+    Listed(
+        "DescribeConfigs", "results", "groups (type 32) and client metrics (type 16)",
+        "Barnabas does not describe them yet and answers INVALID_REQUEST.",
+        _is_at("results[16 ", "results[32 "), _describe(32, "group"),
+    ),
+    Listed(
+        "Metadata", "topics", "a topic that is created by this request",
+        "Kafka answers UNKNOWN_TOPIC_OR_PARTITION and creates the topic afterwards; Barnabas answers with the topic, "
+        "or with the reason why it cannot be.",
+        _is_auto_created, ((MetadataRequest([MetadataRequestTopic(name=_NEW)]), 12),),
+    ),
+    Listed(
+        "DescribeProducers", "topics.partitions.error_message", "a partition that the topic lacks", _MORE, _has_text,
+        (beginning()[0], (DescribeProducersRequest([TopicRequest(_A, [9])]), 0)),
+    ),
+    Listed(
+        "CreatePartitions", "results.error_message", "some errors",
+        _MORE, _has_text, _create_partitions(20_000),
+    ),
+    Listed(
+        "CreatePartitions", "results.error_code", "over 10,000 new partitions at once",
+        "Kafka meets an exception that it does not expect, and its controller resigns; Barnabas answers "
+        "INVALID_PARTITIONS.",
+        lambda each: (each.kafka, each.barnabas) == ("UNKNOWN_SERVER_ERROR", "INVALID_PARTITIONS"),
+        _create_partitions(20_000),
     ),
     Listed(
         "Produce", "responses.partition_responses.error_message", "an error that is not about single records",
-        "Kafka says nothing more; Barnabas says what is wrong.", _has_text,
+        _MORE, _has_text,
         (beginning()[0], produce("a", Batch(flaw="no records"))[0]),
+    ),
+    Listed(
+        "FindCoordinator", ANYWHERE, "a group, a transactional id or a share group",
+        "Barnabas has no coordinators yet and answers COORDINATOR_NOT_AVAILABLE, which clients try again.",
+        lambda each: each.barnabas in ("COORDINATOR_NOT_AVAILABLE", "", -1, "a text"),
+        ((FindCoordinatorRequest("group"), 0),),
+    ),
+    Listed(
+        "Metadata", "topics", "Kafka's internal topics, when all topics are asked for",
+        "Barnabas has no coordinators yet.", _is_at("topics[__"), ((MetadataRequest(None), 5),),
     ),
     Listed(
         "ListOffsets", "topics.partitions.error_code", "an isolation level other than 0 and 1", _EXCEPTION,

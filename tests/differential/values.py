@@ -9,8 +9,9 @@ from hypothesis.strategies import SearchStrategy
 
 from barnabas.api.registry import ApiSpec
 from barnabas.base.ids import ZERO_UUID
-from barnabas.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig
+from barnabas.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from barnabas.wire.messages.fetch import FetchRequest
+from barnabas.wire.messages.metadata import MetadataRequest
 from barnabas.wire.messages.produce import ProduceRequest
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.schema import Field, Message, Struct
@@ -70,16 +71,16 @@ POOLS: dict[str, Sequence[Any]] = {
     "transactional_id": [None, None, None, None, "", "tx"],
     "client_software_name": ["client", "", "bad name", "-a", "a-", "a.b-c"],
     "client_software_version": ["1.0", "", "1.0 beta", "x" * 300],
-    "num_partitions": [-1, 1, 1, 2, 3, 0, -2, 10_001, INT32_MAX],
+    "num_partitions": [-1, 1, 1, 2, 3, 0, -2, 10_001],
     "replication_factor": [-1, -1, 1, 1, 1, 0, -2, 2, 32_767],
     "broker_ids": [1, 1, 1, 1, 0, -1, 2],
-    "count": [1, 2, 3, 4, 0, -1, 20_000, INT32_MAX],
+    "count": [1, 2, 3, 4, 0, -1],
     "resource_type": [2, 2, 2, 4, 4, 0, 1, 3, 8, 16, 32, 127, -1],
     "resource_name": [*TOPIC_NAMES, "1", "1", "2", "-1", "", "one"],
     "configuration_keys": ["retention.ms", "cleanup.policy", "num.partitions", "no.such.key", ""],
     "key": ["group", ""],
     "coordinator_keys": ["group", ""],
-    "key_type": [3, 4, -1, 127],
+    "key_type": [0, 1, 2, 3, -1, 127],
     "endpoint_type": [1, 1, 2, 0, 3, -1],
     "response_partition_limit": [1, 2, 3, 1000, 0, -1, INT32_MAX],
     "transaction_timeout_ms": [60_000, 0, -1, INT32_MAX],
@@ -129,6 +130,8 @@ def messages(spec: ApiSpec, version: int) -> SearchStrategy[Message]:
         return st.builds(_in_session, built, st.sampled_from(SESSIONS))
     if spec.request is ProduceRequest:
         return built.map(_without_twins)
+    if spec.request in (CreateTopicsRequest, MetadataRequest):
+        return built.map(_without_collision)
     return built
 
 
@@ -142,6 +145,15 @@ SESSIONS: list[tuple[Any, Any]] = [
 
 def _in_session(request: FetchRequest, session: tuple[Any, Any]) -> FetchRequest:
     request.session_id, request.session_epoch = session
+    return request
+
+
+def _without_collision(request: Message) -> Message:
+    """The request without the second of two names that collide: what becomes of it is on the list."""
+    topics = getattr(request, "topics", None) or []
+    names = {repr(topic.name) for topic in topics}
+    if repr(Name("c.d")) in names:
+        topics[:] = [topic for topic in topics if topic.name != Name("c_d")]
     return request
 
 
