@@ -35,6 +35,25 @@ from barnabas.wire.records.batch import (
 _EMPTY = memoryview(b"")
 
 
+def _hand_over(segments: Segments, files: OpenFiles) -> OpenFiles:
+    """Let `files` decide from now on which segments are kept open."""
+    for segment in segments:
+        segment.hand_over(files)
+    return files
+
+
+def _open_epochs(directory: Path) -> LeaderEpochs | None:
+    """The leader epochs of a log; None, and the file removed, when it is damaged.
+
+    Every batch names its epoch: recovering the whole log finds them all again.
+    """
+    try:
+        return LeaderEpochs(directory)
+    except MalformedFile:
+        (directory / LEADER_EPOCH_FILE).unlink()
+        return None
+
+
 class AppendInfo(NamedTuple):
     """What became of an append."""
 
@@ -123,13 +142,10 @@ class PartitionLog(LocalLog):
         :raises MalformedFile: When `partition.metadata` is damaged.
         """
         directory.mkdir(exist_ok=True)
-        try:
-            epochs = LeaderEpochs(directory)
-        except MalformedFile:
-            # Every batch names its epoch: recovering the whole log finds them all again.
-            (directory / LEADER_EPOCH_FILE).unlink()
+        epochs = _open_epochs(directory)
+        if epochs is None:
             epochs, clean_shutdown, recovery_point = LeaderEpochs(directory), False, 0
-        loaded = load_segments(
+        segments, end_offset, _ = load_segments(
             directory,
             config,
             epochs,
@@ -138,15 +154,12 @@ class PartitionLog(LocalLog):
             clean_shutdown=clean_shutdown,
             now_ms=clock.wall_ms(),
         )
-        segments, end_offset = loaded.segments, loaded.log_end_offset
         start_offset = max(log_start_offset, segments[0].base_offset)
         epochs.truncate_from_end(end_offset)
         epochs.truncate_from_start(start_offset)
         remove_stray_snapshots(directory, [segment.base_offset for segment in segments])
         producers = restore_producers(directory, topic_partition, segments, start_offset, end_offset)
-        files = OpenFiles() if open_files is None else open_files
-        for segment in segments:
-            segment.hand_over(files)
+        files = _hand_over(segments, OpenFiles() if open_files is None else open_files)
         log = cls(
             directory,
             topic_partition,
