@@ -9,6 +9,7 @@ from barnabas.config.broker_keys import BROKER_KEYS
 from barnabas.config.definition import ConfigError
 from barnabas.config.properties import parse_properties
 from barnabas.config.rules import check_broker_config
+from barnabas.config.vocabulary import NO_EFFECT
 
 _ENVIRONMENT_PREFIX = "BARNABAS_"
 _OWN_PREFIX = "barnabas."
@@ -34,6 +35,7 @@ class LoadedConfig(NamedTuple):
 
     config: BrokerConfig
     warnings: tuple[ConfigWarning, ...]
+    without_effect: tuple[str, ...] = ()  #: keys that were set although they change nothing in Barnabas
 
 
 def read_properties(path: Path) -> dict[str, str]:
@@ -76,7 +78,8 @@ def load_broker_config(
     merged = {name: text for properties in sources.values() for name, text in properties.items()}
     config = BrokerConfig(merged)
     check_broker_config(config)
-    return LoadedConfig(config, warnings)
+    without_effect = tuple(sorted(name for name in merged if _is_without_effect(name)))
+    return LoadedConfig(config, warnings, without_effect)
 
 
 def nearest_key(name: str) -> str | None:
@@ -109,6 +112,11 @@ def _parse_setting(setting: str) -> tuple[str, str]:
     if not equals or not name.strip():
         raise ConfigError("--set", setting, "must be key=value")
     return name.strip(), text
+
+
+def _is_without_effect(name: str) -> bool:
+    key = find_broker_key(name)
+    return key is not None and key.effect is NO_EFFECT
 
 
 def _is_known(name: str) -> bool:

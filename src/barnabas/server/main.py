@@ -20,6 +20,13 @@ EXIT_STOPPED, EXIT_CANNOT_START = 0, 2
 DEFAULT_LISTEN = "127.0.0.1:9092"
 DEFAULT_DATA = Path("data")
 
+#: Keys on which people rely for protection: that they do nothing must not be overlooked.
+UNENFORCED_KEYS = {
+    "authorizer.class.name",
+    "create.topic.policy.class.name",
+    "alter.config.policy.class.name",
+}
+
 
 def serve(
     config_file: Path | None, data: Path | None, listen: str | None, overrides: Mapping[str, str]
@@ -69,10 +76,19 @@ def run(loaded: LoadedConfig) -> int:
 
     config = loaded.config
     configure(config.text("barnabas.log.format"), config.text("barnabas.log.level"))
-    for warning in loaded.warnings:
-        print(f"barnabas: warning: {warning}", file=sys.stderr)
+    _warn(loaded)
     with standard_logs_captured(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_serve(config))
+
+
+def _warn(loaded: LoadedConfig) -> None:
+    for warning in loaded.warnings:
+        print(f"barnabas: warning: {warning}", file=sys.stderr)
+    if loaded.without_effect:
+        names = ", ".join(loaded.without_effect)
+        print(f"barnabas: warning: set, but without effect in Barnabas: {names}", file=sys.stderr)
+    for key in UNENFORCED_KEYS & set(loaded.without_effect):
+        print(f"barnabas: warning: {key} is NOT enforced: no client is held back by it", file=sys.stderr)
 
 
 async def _serve(config: BrokerConfig) -> int:
