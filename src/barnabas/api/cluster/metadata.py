@@ -55,9 +55,12 @@ async def handle(context: RequestContext, request: MetadataRequest) -> MetadataR
         created = await _auto_create(context, request, names)
         topics = [_by_name(context, request, name, created) for name in names]
     if context.node.tracer.enabled:
-        names = ",".join(topic.name or "" for topic in topics)
-        auto_create = request.allow_auto_topic_creation
-        context.node.tracer.record("barnabas.metadata", started_ns, topics=names, auto_create=auto_create)
+        context.node.tracer.record(
+            "barnabas.metadata",
+            started_ns,
+            topics=",".join(topic.name or "" for topic in topics),
+            auto_create=request.allow_auto_topic_creation,
+        )
     return _response(context, request, topics)
 
 
