@@ -1,6 +1,7 @@
 """A whole broker, put together from its rooms: started, serving, stopped."""
 
 import asyncio
+import os
 import random
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -185,7 +186,14 @@ class BrokerServer:
             return
         metrics = metrics_registry(self.node, self.statistics, self._connections, self._directories)
         self._metrics = MetricsServer(metrics, address)
-        await self._metrics.start()
+        try:
+            await self._metrics.start()
+        except OSError as error:
+            why = os.strerror(error.errno) if error.errno else str(error)
+            message = (
+                f"Metrics cannot be served on {address}: {why}. Choose another barnabas.metrics.listener."
+            )
+            raise StartError(message) from error
         self._undo.push_async_callback(self._metrics.close)
 
     @property
