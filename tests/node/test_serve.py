@@ -1,0 +1,201 @@
+"""`barnabas serve` as a process: how it starts, refuses to start, and stops."""
+
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from barnabas.client.admin_model import Resource, ResourceType
+from barnabas.client.blocking import Client
+from barnabas.wire.errors import ErrorCode
+from support.admin import create, new_topic
+from support.batches import batch, values_of
+from support.process import BrokerProcess, run_serve
+from support.wire import Wire
+
+
+def setting(bootstrap: str, key: str) -> str | None:
+    """A setting as the broker itself describes it."""
+    with Client(bootstrap) as client:
+        [node] = client.cluster.metadata.nodes
+        resource = Resource(ResourceType.BROKER, str(node))
+        [[entry]] = client.admin.describe_configs([resource], [key]).values()
+        return entry.value
+
+
+def test_it_serves_and_says_where_and_what_to_try(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path / "data") as broker, Wire(broker.port) as wire:
+        assert create(wire, new_topic("t"))["t"].error_code == ErrorCode.NONE
+        assert wire.produce("t", batch(b"x")).error_code == ErrorCode.NONE
+        assert broker.process.stdout
+        assert "Try" in broker.process.stdout.readline()
+        assert f"--bootstrap {broker.bootstrap}" in broker.process.stdout.readline()
+
+
+def test_sigterm_stops_it_within_a_second_with_exit_code_0_though_clients_are_connected(
+    tmp_path: Path,
+) -> None:
+    with BrokerProcess(tmp_path) as broker, Wire(broker.port) as wire, Wire(broker.port) as polling:
+        create(wire, new_topic("t"))
+        wire.produce("t", batch(b"x"))
+        polling.send(polling.fetch_request("t", 1, min_bytes=1, max_wait_ms=30_000))
+        started_s = time.monotonic()
+        assert broker.terminate() == 0
+        assert time.monotonic() - started_s < 1.5
+        assert (tmp_path / ".kafka_cleanshutdown").exists()
+        assert "Traceback" not in broker.stderr
+        assert "Exception" not in broker.stderr
+
+
+def test_a_port_in_use_is_told_and_ends_with_2(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        ended = run_serve("--data", str(tmp_path), "--listen", address)
+    assert ended.returncode == 2
+    assert ended.stderr.startswith(f"barnabas: Cannot listen on {address}: Address already in use.")
+    assert "--listen" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_metrics_port_in_use_is_told_and_ends_with_2(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        where = ("--data", str(tmp_path), "--listen", "127.0.0.1:0")
+        ended = run_serve(*where, "--set", f"barnabas.metrics.listener={address}")
+    assert ended.returncode == 2
+    assert address in ended.stderr
+    assert "barnabas.metrics.listener" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_directory_in_use_is_told_and_ends_with_2_and_harms_nobody(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path) as broker, Wire(broker.port) as wire:
+        create(wire, new_topic("t"))
+        ended = run_serve("--data", str(tmp_path), "--listen", "127.0.0.1:0")
+        assert ended.returncode == 2
+        assert str(tmp_path) in ended.stderr
+        assert "in use" in ended.stderr
+        assert "Traceback" not in ended.stderr
+        assert wire.produce("t", batch(b"x")).error_code == ErrorCode.NONE
+
+
+def test_a_directory_that_cannot_be_is_told_and_ends_with_2(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    ended = run_serve("--data", str(tmp_path / "file" / "data"), "--listen", "127.0.0.1:0")
+    assert ended.returncode == 2
+    assert str(tmp_path / "file" / "data") in ended.stderr
+    assert "Not a directory" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parts"),
+    [
+        (["--set", "num.partitions=many"], ["num.partitions", "many", "whole number"]),
+        (["--set", "num.partitions=0"], ["num.partitions", "0", "at least 1"]),
+        (["--set", "nonsense"], ["nonsense", "key=value"]),
+        (["--listen", "nowhere"], ["nowhere"]),
+        (["--config", "missing.properties"], ["missing.properties", "No such file"]),
+    ],
+)
+def test_a_bad_value_is_told_with_key_value_and_what_is_valid_and_ends_with_2(
+    tmp_path: Path, arguments: list[str], parts: list[str]
+) -> None:
+    ended = run_serve("--data", str(tmp_path), *arguments)
+    assert ended.returncode == 2
+    for part in parts:
+        assert part.lower() in ended.stderr.lower()
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_bad_value_in_the_environment_is_told(tmp_path: Path) -> None:
+    ended = run_serve("--data", str(tmp_path), environment={"BARNABAS_NUM_PARTITIONS": "many"})
+    assert ended.returncode == 2
+    assert "num.partitions" in ended.stderr
+    assert "many" in ended.stderr
+
+
+def test_an_unknown_key_is_a_warning_with_the_nearest_key(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path, "--set", "num.partition=3") as broker:
+        broker.terminate()
+        assert (
+            "warning: Unknown configuration num.partition (--set); did you mean num.partitions?"
+            in broker.stderr
+        )
+
+
+def test_file_environment_and_set_override_each_other_in_this_order(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text("num.partitions=2\nnum.network.threads=4\nlog.retention.hours=5\n")
+    environment = {"BARNABAS_NUM_PARTITIONS": "3", "BARNABAS_NUM_NETWORK_THREADS": "5"}
+    arguments = ("--config", str(file), "--set", "num.partitions=4")
+    with BrokerProcess(tmp_path / "data", *arguments, environment=environment) as broker:
+        keys = ("num.partitions", "num.network.threads", "log.retention.hours")
+        assert [setting(broker.bootstrap, key) for key in keys] == ["4", "5", "5"]
+
+
+APACHE_PROPERTIES = """
+# Licensed to the Apache Software Foundation (ASF) under one or more ...
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=localhost:9093
+listeners=PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://127.0.0.1:0
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs={data}
+num.partitions=1
+num.recovery.threads.per.data.dir=1
+offsets.topic.replication.factor=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+log.retention.hours=168
+log.segment.bytes=1073741824
+log.retention.check.interval.ms=300000
+"""
+
+
+def test_apache_kafka_s_own_property_file_is_understood(tmp_path: Path) -> None:
+    file = tmp_path / "server.properties"
+    file.write_text(APACHE_PROPERTIES.format(data=tmp_path / "data"))
+    with BrokerProcess(None, "--config", str(file), port=-1) as broker:
+        with Wire(broker.port) as wire:
+            create(wire, new_topic("t"))
+            wire.produce("t", batch(b"x"))
+            assert values_of(wire.fetch("t").records) == [b"x"]
+        assert broker.terminate() == 0
+        assert "Unknown configuration" not in broker.stderr
+    assert (tmp_path / "data" / "t-0").is_dir()
+
+
+def test_frames_that_cannot_be_close_their_connection_with_a_line_in_the_log(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path, "--set", "socket.request.max.bytes=1000") as broker:
+        for size in (1001, -1, -(2**31)):
+            with Wire(broker.port) as wire:
+                wire.socket.sendall(size.to_bytes(4, "big", signed=True))
+                assert wire.is_closed()
+        broker.terminate()
+        assert broker.stderr.count("closing a connection") == 3
+        for number in ("1001", "-1", "1000"):
+            assert number in broker.stderr
+
+
+@pytest.mark.parametrize("stop", ["kill", "terminate"])
+def test_a_second_start_on_the_same_data_goes_on_where_the_first_ended(tmp_path: Path, stop: str) -> None:
+    with BrokerProcess(tmp_path) as broker:
+        with Wire(broker.port) as wire:
+            create(wire, new_topic("t", configs={"retention.ms": "-1"}))
+            wire.produce("t", batch(b"a"))
+        getattr(broker, stop)()
+    with BrokerProcess(tmp_path, port=broker.port) as broker, Wire(broker.port) as wire:
+        assert wire.produce("t", batch(b"b")).base_offset == 1
+        assert values_of(wire.fetch("t").records) == [b"a", b"b"]
