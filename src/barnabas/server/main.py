@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import signal
 import sys
 from collections.abc import Mapping
@@ -77,8 +78,16 @@ def run(loaded: LoadedConfig) -> int:
     config = loaded.config
     configure(config.text("barnabas.log.format"), config.text("barnabas.log.level"))
     _warn(loaded)
+    _allow_many_files()
     with standard_logs_captured(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_serve(config))
+
+
+def _allow_many_files() -> None:
+    """Raise the soft limit of open files to the hard one, as the JVM does for Kafka: each connection is a file."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _warn(loaded: LoadedConfig) -> None:

@@ -1,4 +1,5 @@
 import os
+import resource
 import signal
 import socket
 import threading
@@ -170,3 +171,14 @@ def test_what_is_set_without_effect_is_said_and_protection_that_is_none_most_of_
     assert "without effect in Barnabas: authorizer.class.name, num.io.threads\n" in errors
     assert "authorizer.class.name is NOT enforced" in errors
     assert "num.partitions" not in errors
+
+
+@pytest.mark.usefixtures("_stop_once_started")
+def test_it_allows_itself_as_many_files_as_the_system_does(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 512), hard))
+    try:
+        assert serve(None, tmp_path, "127.0.0.1:0", {}) == EXIT_STOPPED
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
