@@ -1,0 +1,130 @@
+"""Auto-creation, all and none told apart, and the answer on everything that is kept encoded."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.metadata.brokers import decide_register
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from support.images import broker, new_topic
+from support.loop import on_loop
+from support.nodes import RunningNode, running_node
+
+
+def asking(*names: str, create: bool = False) -> MetadataRequest:
+    topics = [MetadataRequestTopic(name=name) for name in names]
+    return MetadataRequest(topics=topics, allow_auto_topic_creation=create)
+
+
+def codes(response: MetadataResponse) -> dict[str | None, int]:
+    return {topic.name: topic.error_code for topic in response.topics}
+
+
+@pytest.mark.parametrize(
+    ("broker_allows", "request_allows", "created"),
+    [("true", True, True), ("true", False, False), ("false", True, False), ("false", False, False)],
+)
+def test_a_topic_is_made_when_both_broker_and_request_allow_it(
+    tmp_path: Path, broker_allows: str, request_allows: bool, created: bool
+) -> None:
+    @on_loop
+    async def scenario() -> None:
+        settings = {"auto_create_topics_enable": broker_allows, "num_partitions": "3"}
+        async with running_node(tmp_path, **settings) as node:
+            response = await node.ask(asking("new", "bad name", create=request_allows))
+            expected = ErrorCode.NONE if created else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            assert codes(response) == {"new": expected, "bad name": ErrorCode.INVALID_TOPIC_EXCEPTION}
+            assert ("new" in node.node.image.topics) is created
+            if created:
+                assert len(response.topics[0].partitions) == 3
+                assert response.topics[0].topic_id == node.topic_id("new")
+
+    scenario()
+
+
+@on_loop
+async def test_before_version_4_every_request_allows_creation(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        assert codes(await node.ask(asking("new"), 3)) == {"new": ErrorCode.NONE}
+
+
+@on_loop
+async def test_a_name_that_collides_is_not_made(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("a.b"))
+        response = await node.ask(asking("a_b", create=True))
+        assert codes(response) == {"a_b": ErrorCode.INVALID_TOPIC_EXCEPTION}
+
+
+@pytest.mark.parametrize(
+    ("version", "topics", "expected"),
+    [(0, [], {"a", "b"}), (1, [], set()), (1, None, {"a", "b"}), (12, None, {"a", "b"}), (12, [], set())],
+)
+def test_all_topics_and_none_are_told_apart(
+    tmp_path: Path, version: int, topics: list[Any] | None, expected: set[str]
+) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node:
+            await node.create(new_topic("a"), new_topic("b"))
+            assert set(codes(await node.ask(MetadataRequest(topics=topics), version))) == expected
+
+    scenario()
+
+
+@on_loop
+async def test_topics_are_found_by_id(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("a"))
+        ids = [node.topic_id("a"), b"?" * 16]
+        topics = [MetadataRequestTopic(name=None, topic_id=topic_id) for topic_id in ids]
+        response = await node.ask(MetadataRequest(topics=topics), 12)
+        assert codes(response) == {"a": ErrorCode.NONE, None: ErrorCode.UNKNOWN_TOPIC_ID}
+        assert [topic.topic_id for topic in response.topics] == ids
+
+
+async def everything(node: RunningNode, version: int = 12, **flags: bool) -> MetadataResponse:
+    response: MetadataResponse = await node.ask(MetadataRequest(topics=None, **flags), version)
+    return response
+
+
+@on_loop
+async def test_the_answer_on_everything_is_made_once_for_each_state_of_the_cluster(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("a"))
+        assert set(codes(await everything(node))) == {"a"}
+        [(revision, body)] = node.node.metadata_answers.values()
+        await everything(node)
+        assert node.node.metadata_answers[next(iter(node.node.metadata_answers))][1] is body
+        await node.create(new_topic("b"))
+        assert set(codes(await everything(node))) == {"a", "b"}
+        [(later, _)] = node.node.metadata_answers.values()
+        assert later > revision
+
+
+@on_loop
+async def test_answers_that_differ_are_kept_apart_and_only_so_many(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("a"))
+        for version in range(1, 14):
+            for flag in (False, True):
+                response = await everything(
+                    node, version, include_topic_authorized_operations=flag and version >= 8
+                )
+                operations = response.topics[0].topic_authorized_operations
+                assert (operations != -(2**31)) is (flag and version >= 8)
+        assert len(node.node.metadata_answers) <= 16
+
+
+@on_loop
+async def test_clients_see_the_brokers_of_their_own_listener_that_are_not_fenced(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        for joining in (broker(2), broker(3, fenced=True)):
+            await node.node.metadata.write(
+                lambda image, joining=joining: decide_register(image.brokers, joining)
+            )
+        assert [found.node_id for found in (await everything(node)).brokers] == [1, 2]
+        node.connection.listener = "OTHER"
+        assert (await everything(node)).brokers == []

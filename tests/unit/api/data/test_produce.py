@@ -1,0 +1,192 @@
+"""What Produce does when it must wait, and what it tells of errors; the differential test has the rest."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from barnabas.metadata.brokers import decide_register
+from barnabas.metadata.topics import PARTITION_STATES, PartitionState, partition_key
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    TopicProduceData,
+)
+from support.batches import batch
+from support.images import broker, by_hand, new_topic
+from support.loop import in_virtual_time, on_loop, turns
+from support.nodes import RunningNode, frame_of, running_node
+
+ALL, NONE = -1, 0
+
+
+def producing(*topics: str, acks: int = ALL, timeout_ms: int = 1000, **options: object) -> ProduceRequest:
+    """One record for partition 0 of each topic."""
+    return ProduceRequest(
+        acks=acks,
+        timeout_ms=timeout_ms,
+        topic_data=[
+            TopicProduceData(
+                name=topic,
+                partition_data=[PartitionProduceData(index=0, records=bytes(batch(b"v", **options)))],
+            )
+            for topic in topics
+        ],
+    )
+
+
+async def answers(node: RunningNode, request: ProduceRequest) -> list[PartitionProduceResponse]:
+    response = await node.ask(request, 12)
+    return [answer for topic in response.responses for answer in topic.partition_responses]
+
+
+async def replicate(node: RunningNode, *topics: str) -> None:
+    """Make topics with replicas on brokers 1 and 2, of which 2 has nothing yet."""
+    await node.node.metadata.write(lambda image: decide_register(image.brokers, broker(2)))
+    await node.create(*(by_hand(topic, [1, 2]) for topic in topics))
+
+
+async def shrink(node: RunningNode, topic: str, state: PartitionState) -> None:
+    key = partition_key(node.topic_id(topic), 0)
+    await node.node.metadata.reached(await node.store.commit({}, (PARTITION_STATES.put(key, state),)))
+
+
+@in_virtual_time
+async def test_acks_of_all_are_answered_when_the_last_replica_has_the_records(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await replicate(node, "t")
+        asking = asyncio.create_task(answers(node, producing("t")))
+        await turns()
+        assert not asking.done()
+        await shrink(node, "t", PartitionState(1, 1, (1,)))
+        [answer] = await asking
+        assert (answer.error_code, answer.base_offset) == (0, 0)
+
+
+@in_virtual_time
+async def test_acks_of_one_do_not_wait_for_replicas(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await replicate(node, "t")
+        [answer] = await answers(node, producing("t", acks=1))
+        assert answer.error_code == 0
+        assert asyncio.get_running_loop().time() == 0
+
+
+@in_virtual_time
+async def test_replicas_that_take_too_long_are_a_timeout_for_their_partition_alone(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await replicate(node, "slow")
+        await node.create(by_hand("quick", [1]))
+        slow, quick = await answers(node, producing("slow", "quick", timeout_ms=700))
+        assert asyncio.get_running_loop().time() == pytest.approx(0.7)
+        assert (slow.error_code, slow.base_offset) == (ErrorCode.REQUEST_TIMED_OUT, -1)
+        assert slow.error_message == "The in-sync replicas did not have the records within 700 ms."
+        assert (quick.error_code, quick.base_offset) == (0, 0)
+        assert node.partition("slow").log.log_end_offset == 1
+
+
+@in_virtual_time
+async def test_a_leader_that_loses_its_partition_says_so_to_who_waits(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await replicate(node, "t")
+        asking = asyncio.create_task(answers(node, producing("t")))
+        await turns()
+        await shrink(node, "t", PartitionState(2, 1, (2,)))
+        [answer] = await asking
+        assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@on_loop
+async def test_a_topic_that_flushes_each_message_is_answered_from_the_disk(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("t", configs={"flush.messages": "1"}))
+        results = await asyncio.gather(*(answers(node, producing("t", acks=1)) for _ in range(20)))
+        assert sorted(answer.base_offset for [answer] in results) == list(range(20))
+        assert node.partition("t").log.recovery_point == 20
+        assert node.node.flusher.flushes_count < 20
+
+
+@on_loop
+async def test_a_disk_that_fails_at_the_flush_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail() -> None:
+        raise OSError(28, "No space left on device")
+
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("t", configs={"flush.messages": "1"}))
+        with monkeypatch.context() as patched:
+            patched.setattr(node.partition("t").log, "flush", fail)
+            [answer] = await answers(node, producing("t"))
+        assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert "No space left on device" in (answer.error_message or "")
+        assert answer.base_offset == -1
+
+
+@pytest.mark.parametrize(("topic", "closes"), [("t", False), ("gone", True)])
+def test_without_acks_nothing_is_answered_and_an_error_closes(
+    tmp_path: Path, topic: str, closes: bool
+) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node:
+            await node.create(new_topic("t"))
+            frame = memoryview(bytearray(frame_of(producing(topic, acks=NONE), 12)))
+            context, request = node.dispatcher.parse(frame, node.connection)
+            assert await node.dispatcher.answer(context, request) is None
+            assert context.close_after is closes
+            assert node.partition("t").log.log_end_offset == (not closes)
+
+    scenario()
+
+
+@on_loop
+async def test_one_bad_partition_does_not_fail_its_neighbours(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("t"), new_topic("__consumer_offsets"))
+        request = producing("gone", "t", "__consumer_offsets", acks=1)
+        request.topic_data.append(TopicProduceData(name="t", partition_data=[PartitionProduceData(index=9)]))
+        found = await answers(node, request)
+        assert [answer.error_code for answer in found] == [
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            ErrorCode.NONE,
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ]
+        assert all(answer.error_message for answer in found if answer.error_code)
+
+
+@on_loop
+async def test_a_damaged_batch_is_refused_and_nothing_of_it_is_appended(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("t"))
+        request = producing("t")
+        data = request.topic_data[0].partition_data[0]
+        data.records = bytes(data.records or b"")[:-1] + b"?"
+        [answer] = await answers(node, request)
+        assert answer.error_code == ErrorCode.CORRUPT_MESSAGE
+        assert node.partition("t").log.log_end_offset == 0
+
+
+@on_loop
+async def test_records_without_keys_are_named_one_by_one_where_keys_are_needed(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("t", configs={"cleanup.policy": "compact"}))
+        request = producing("t")
+        request.topic_data[0].partition_data[0].records = bytes(batch(b"1", b"2"))
+        [answer] = await answers(node, request)
+        assert answer.error_code == ErrorCode.INVALID_RECORD
+        assert [error.batch_index for error in answer.record_errors] == [0, 1]
+        assert all(error.batch_index_error_message for error in answer.record_errors)
+
+
+@on_loop
+async def test_the_brokers_time_is_answered_where_it_counts(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(
+            new_topic("theirs"), new_topic("ours", configs={"message.timestamp.type": "LogAppendTime"})
+        )
+        theirs, ours = await answers(node, producing("theirs", "ours", timestamp_ms=5))
+        assert (theirs.log_append_time_ms, ours.log_append_time_ms) == (-1, node.clock.now_ms)
