@@ -1,0 +1,84 @@
+from pathlib import Path
+
+from barnabas.config.topic_keys import TOPIC_KEYS
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResult,
+)
+from support.images import new_topic
+from support.loop import on_loop
+from support.nodes import RunningNode, running_node
+
+TOPIC, BROKER = 2, 4
+
+
+async def ask(
+    node: RunningNode, *resources: tuple[int, str], keys: list[str] | None = None, **flags: bool
+) -> list[DescribeConfigsResult]:
+    wanted = [
+        DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys)
+        for kind, name in resources
+    ]
+    response = await node.ask(DescribeConfigsRequest(resources=wanted, **flags))
+    results: list[DescribeConfigsResult] = response.results
+    return results
+
+
+@on_loop
+async def test_a_topic_shows_what_it_overrides_and_what_the_broker_says(tmp_path: Path) -> None:
+    async with running_node(tmp_path, log_retention_ms="1000") as node:
+        await node.create(new_topic("t", configs={"segment.ms": "7"}))
+        [result] = await ask(node, (TOPIC, "t"), include_synonyms=True, include_documentation=True)
+        shown = {config.name: config for config in result.configs}
+        assert set(shown) <= set(TOPIC_KEYS)
+        assert (shown["segment.ms"].value, shown["segment.ms"].config_source) == ("7", 1)
+        assert (shown["retention.ms"].value, shown["retention.ms"].config_source) == ("1000", 4)
+        assert (shown["flush.ms"].config_source, shown["flush.ms"].config_type) == (5, 5)
+        assert shown["flush.ms"].documentation
+        assert shown["retention.ms"].synonyms[0].name == "log.retention.ms"
+
+
+@on_loop
+async def test_what_was_not_asked_for_is_not_shown(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("t"))
+        [result] = await ask(node, (TOPIC, "t"), keys=["retention.ms", "no.such.key"])
+        [config] = result.configs
+        assert (config.name, config.synonyms, config.documentation) == ("retention.ms", [], None)
+
+
+@on_loop
+async def test_each_resource_is_answered_for_itself(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("t"))
+        asked = [
+            (TOPIC, "t"),
+            (TOPIC, "gone"),
+            (TOPIC, "bad name"),
+            (BROKER, "1"),
+            (BROKER, "2"),
+            (BROKER, "x"),
+        ]
+        results = await ask(node, *asked)
+        assert [(result.resource_type, result.resource_name) for result in results] == asked
+        assert [result.error_code for result in results] == [
+            ErrorCode.NONE,
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            ErrorCode.NONE,
+            ErrorCode.INVALID_REQUEST,
+            ErrorCode.INVALID_REQUEST,
+        ]
+        assert [bool(result.error_message) for result in results] == [False, True, True, False, True, True]
+
+
+@on_loop
+async def test_a_broker_shows_its_own_values_and_keeps_its_secrets(tmp_path: Path) -> None:
+    async with running_node(tmp_path, ssl_key_password="secret", num_partitions="5") as node:
+        [result] = await ask(node, (BROKER, "1"))
+        shown = {config.name: config for config in result.configs}
+        assert (shown["num.partitions"].value, shown["num.partitions"].config_source) == ("5", 4)
+        assert (shown["ssl.key.password"].value, shown["ssl.key.password"].is_sensitive) == (None, True)
+        assert (shown["node.id"].value, shown["node.id"].read_only) == ("1", True)
