@@ -1,0 +1,117 @@
+"""Requests at random: well-formed ones of every API and version, and damage to them. Reproducible by seed."""
+
+import random
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+from barnabas.wire.messages.api_versions import ApiVersionsRequest
+from barnabas.wire.schema import Field, Message, Struct
+from support.batches import batch
+from support.nodes import APIS, frame_of
+
+NUMBERS = {
+    "int8": (-(2**7), 2**7 - 1),
+    "int16": (-(2**15), 2**15 - 1),
+    "uint16": (0, 2**16 - 1),
+    "int32": (-(2**31), 2**31 - 1),
+    "uint32": (0, 2**32 - 1),
+    "int64": (-(2**63), 2**63 - 1),
+}
+NUMBERS_LIKELY = (-1, 0, 0, 0, 1, 1, 2, 3, 100, 1000)
+TEXTS = ("", "a", "b", "missing", ".", "no name", "größe", "x" * 300, "retention.ms", "1")
+
+
+class RandomRequests:
+    """Gives frames; the topics "a" and "b" are worth having."""
+
+    def __init__(self, seed: int, topic_ids: Sequence[bytes]) -> None:
+        self.dice = random.Random(seed)
+        self._topic_ids = [*topic_ids, bytes(16), bytes(range(16))]
+
+    def frame(self, correlation_id: int) -> bytes:
+        """A request of any API and version, every other one damaged."""
+        spec = self.dice.choice(list(APIS.values()))
+        version = self.dice.randint(spec.versions.first, spec.versions.last)
+        request = self._struct(spec.request, version)
+        assert isinstance(request, Message)
+        self._keep_short(request)
+        frame = frame_of(request, version, correlation_id, self.dice.choice(["fuzz", None, ""]))
+        return frame if self.dice.random() < 0.5 else self._damaged(frame)
+
+    def garbage(self) -> bytes:
+        """Bytes that were never a request."""
+        return self.dice.randbytes(self.dice.choice([0, 1, 7, 8, 20, 200]))
+
+    def _struct(self, kind: type[Struct], version: int) -> Struct:
+        return kind(
+            **{field.name: self._value(field, version) for field in kind.FIELDS if version in field.versions}
+        )
+
+    def _value(self, field: Field, version: int) -> Any:
+        if version in field.nullable and self.dice.random() < 0.1:
+            return None
+        if field.is_array:
+            count = self.dice.choice([0, 1, 1, 1, 2, 3])
+            return [self._single(field, version) for _ in range(count)]
+        return self._single(field, version)
+
+    def _single(self, field: Field, version: int) -> Any:
+        dice = self.dice
+        if field.kind == "struct":
+            assert field.struct is not None
+            return self._struct(field.struct, version)
+        if field.kind in NUMBERS:
+            first, last = NUMBERS[field.kind]
+            likely = [number for number in NUMBERS_LIKELY if first <= number <= last]
+            return dice.choice([*likely, first, last, dice.randint(first, last)])
+        if field.kind == "string":
+            return dice.choice(TEXTS)
+        if field.kind == "bool":
+            return dice.random() < 0.5
+        if field.kind == "uuid":
+            return dice.choice(self._topic_ids)
+        if field.kind == "records":
+            return bytes(self._records())
+        return dice.randbytes(dice.randint(0, 20))
+
+    def _records(self) -> bytearray:
+        records = bytearray(
+            batch(*[b"value"] * self.dice.randint(1, 3), producer_id=self.dice.choice([-1, -1, 5]))
+        )
+        if self.dice.random() < 0.3:
+            records[self.dice.randrange(len(records))] ^= 1 << self.dice.randrange(8)
+        return records
+
+    def _keep_short(self, request: Message) -> None:
+        """Whatever waits must not hold up the others, and no topic fill the disk."""
+        if hasattr(request, "max_wait_ms"):
+            request.max_wait_ms = min(request.max_wait_ms, 1)
+        for topic in getattr(request, "topics", None) or []:
+            for counter in ("num_partitions", "count"):
+                if 10 < getattr(topic, counter, 0) <= 10_000:
+                    setattr(topic, counter, 10)
+
+    def _damaged(self, frame: bytes) -> bytes:
+        dice, data = self.dice, bytearray(frame)
+        for _ in range(dice.choice([1, 1, 2, 5])):
+            at = dice.randrange(len(data)) if data else 0
+            match dice.randrange(6):
+                case 0 if data:
+                    data[at] ^= 1 << dice.randrange(8)
+                case 1 if data:
+                    data[at] = dice.choice([0, 1, 0x7F, 0x80, 0xFF])
+                case 2:
+                    del data[at:]
+                case 3:
+                    data[at:at] = dice.randbytes(dice.randint(1, 8))
+                case 4:
+                    del data[at : at + dice.randint(1, 8)]
+                case 5:
+                    data[at : at + 4] = struct.pack(">i", dice.choice([-1, -2, 2**31 - 1, len(data)]))
+        return bytes(data)
+
+
+#: Asked behind each frame: its answer shows that the connection lives.
+PROBE_CORRELATION_ID = 2**31 - 7
+PROBE = frame_of(ApiVersionsRequest(), 0, PROBE_CORRELATION_ID)
