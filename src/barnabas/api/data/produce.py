@@ -14,6 +14,7 @@ from collections.abc import Awaitable
 
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
+from barnabas.base.buffers import Buffer
 from barnabas.log.validation import InvalidRecords
 from barnabas.metadata.topics import INTERNAL_TOPICS
 from barnabas.replication.partition import ALL_REPLICAS, Partition
@@ -62,6 +63,10 @@ async def handle(context: RequestContext, request: ProduceRequest) -> ProduceRes
 
     Until the first wait the records are views of the network buffer; nothing keeps them beyond.
     """
+    if request.transactional_id is None and _has_transaction(request):
+        message = "Records of a transaction came without a transactional id: nobody is allowed to write them."
+        error = KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, message)
+        return _answer(context, request, refuse(request, error))
     response = ProduceResponse()
     waits: list[Awaitable[None]] = []
     for topic in request.topic_data:
@@ -167,7 +172,12 @@ def _codec(records: memoryview) -> int:
     return records[_ATTRIBUTES_POSITION] & COMPRESSION_MASK if len(records) > _ATTRIBUTES_POSITION else 0
 
 
-def is_transactional(records: memoryview) -> bool:
+def _has_transaction(request: ProduceRequest) -> bool:
+    partitions = (data for topic in request.topic_data for data in topic.partition_data)
+    return any(data.records is not None and is_transactional(data.records) for data in partitions)
+
+
+def is_transactional(records: Buffer) -> bool:
     """Whether the first batch belongs to a transaction."""
     return len(records) > _ATTRIBUTES_POSITION and bool(records[_ATTRIBUTES_POSITION] & _TRANSACTIONAL_BIT)
 
