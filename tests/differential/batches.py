@@ -129,6 +129,13 @@ UNREADABLE = {
 }
 
 
+#: Flaws in the records alone, under a header that is right: Barnabas looks at records only where it must.
+IN_RECORDS = {
+    "one record too few", "count and delta too large", "says gzip", "says zstd", "spoiled records",
+    "last record cut",
+}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Batch:
     """One record batch; its producer id and sequence depend on the broker that gets it."""

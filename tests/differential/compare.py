@@ -56,6 +56,7 @@ class Difference(NamedTuple):
     at: str
     kafka: Any
     barnabas: Any
+    request: Message | None = None
 
     def __str__(self) -> str:
         return f"{self.api} v{self.version} {self.at}: Kafka {self.kafka!r}, Barnabas {self.barnabas!r}"

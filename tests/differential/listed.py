@@ -12,11 +12,12 @@ from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from barnabas.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
+from barnabas.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from differential.batches import Batch
+from differential.batches import IN_RECORDS, UNREADABLE, Batch
 from differential.compare import MISSING, Difference
 from differential.sequences import Step, beginning, create, produce, topic
 from differential.symbols import Name
@@ -97,6 +98,10 @@ _OWN = (
 )  # fmt: skip
 _NEW: Any = Name("new")
 _A: Any = Name("a")
+
+
+def _has_flaw(*names: str) -> Callable[[Difference], bool]:
+    return lambda difference: any(f"flaw={name!r}" in repr(difference.request) for name in names)
 
 
 def _fetch(version: int, **fields: Any) -> tuple[Step, ...]:
@@ -180,6 +185,38 @@ LISTED = (
         "INVALID_PARTITIONS.",
         lambda each: (each.kafka, each.barnabas) == ("UNKNOWN_SERVER_ERROR", "INVALID_PARTITIONS"),
         _create_partitions(20_000),
+    ),
+    Listed(
+        "DescribeTopicPartitions", "topics.name", "Kafka's internal topics, when all topics are asked for",
+        "Barnabas has no coordinators yet.", lambda each: str(each.kafka).startswith("__"),
+        (beginning()[0], (DescribeTopicPartitionsRequest([], 1), 0)),
+    ),
+    Listed(
+        "Produce", "responses.partition_responses", "records that do not fit the header of their batch",
+        "Kafka unpacks every batch; Barnabas trusts a header whose CRC is right, and looks at records only where the "
+        "topic demands it (compaction, bounds for timestamps, another codec).",
+        _has_flaw(*IN_RECORDS), (beginning()[0], *produce("a", Batch(flaw="spoiled records"))),
+    ),
+    Listed(
+        "Produce", "responses.partition_responses.error_code", "a codec that does not exist, records that cannot be "
+        "unpacked", _EXCEPTION,
+        lambda each: (each.kafka, each.barnabas) == ("UNKNOWN_SERVER_ERROR", "INVALID_RECORD"),
+        (beginning()[0], *produce("a", Batch(flaw="codec 5"))),
+    ),
+    Listed(
+        "Produce", "responses.partition_responses.log_start_offset", "records that are not exactly one batch",
+        "Barnabas tells where the log starts with every INVALID_RECORD.", lambda each: each.kafka == -1,
+        (beginning()[0], *produce("a", Batch(flaw="two batches"))),
+    ),
+    Listed(
+        "Produce", "responses.partition_responses.error_code", "a batch without a readable header for a partition "
+        "that is not there", "Kafka fails the whole request with CORRUPT_MESSAGE before it looks for the partition.",
+        _has_flaw(*UNREADABLE), produce("missing", Batch(flaw="magic 3")),
+    ),
+    Listed(
+        "Produce", "outcome", "null for records",
+        "Kafka meets an exception and never answers; Barnabas answers INVALID_RECORD.",
+        lambda each: each.kafka == "timed out", (beginning()[0], *produce("a", None)),
     ),
     Listed(
         "Produce", "responses.partition_responses.error_message", "an error that is not about single records",

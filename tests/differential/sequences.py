@@ -34,11 +34,11 @@ def create(*topics: CreatableTopic) -> Step:
     return CreateTopicsRequest(topics=list(topics), timeout_ms=10_000), 7
 
 
-def produce(name: str, *batches: Batch, index: int = 0) -> list[Step]:
+def produce(name: str, *batches: Batch | None, index: int = 0) -> tuple[Step, ...]:
     """One request for each batch."""
     symbol: Any = Name(name)
     data: list[Any] = list(batches)
-    return [
+    return tuple(
         (
             ProduceRequest(
                 acks=-1,
@@ -52,7 +52,7 @@ def produce(name: str, *batches: Batch, index: int = 0) -> list[Step]:
             9,
         )
         for batch in data
-    ]
+    )
 
 
 def new_producer() -> Step:

@@ -10,7 +10,7 @@ from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsR
 from barnabas.wire.messages.produce import ProduceRequest
 from barnabas.wire.schema import Message
 
-ANSWER_TIMEOUT_S = 20.0
+ANSWER_TIMEOUT_S = 10.0
 CLIENT_ID = b"differential"
 
 _HEADER = struct.Struct(">hhih")

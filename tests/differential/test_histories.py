@@ -1,5 +1,7 @@
 """Any history of requests gets the same answers from both brokers, but for the listed differences."""
 
+from collections.abc import Iterable
+
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -28,7 +30,7 @@ def budget(examples: int) -> settings:
     )
 
 
-def check(world: World, steps: list[Step]) -> None:
+def check(world: World, steps: Iterable[Step]) -> None:
     for request, version in steps:
         differences = world.exchange(request, version)
         assert not differences, "\n".join([*map(str, differences), f"request: {brief(request)}"])

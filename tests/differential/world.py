@@ -90,6 +90,7 @@ class World:
         differences = compare(
             spec.name, version, answers[0], answers[1], self.kafka_names, self.barnabas_names
         )
+        differences = [difference._replace(request=request) for difference in differences]
         if isinstance(request, CHANGES_TOPICS) and self.names_in(request):
             differences += self.settle(spec.name, version)
         return differences

@@ -1,0 +1,24 @@
+"""Every flaw that a batch can have, in topics of every kind, is met as Kafka meets it."""
+
+import pytest
+
+from barnabas.wire.records.compression import Compression
+from differential.batches import FLAWS, IN_RECORDS, Batch
+from differential.sequences import beginning, produce
+from differential.test_histories import check
+from differential.world import World
+
+RECORDS = ((1000, b"k", b"v"), (2000, b"k", b"w" * 50))
+
+
+@pytest.mark.parametrize("flaw", FLAWS)
+@pytest.mark.parametrize("topic", ["a", "stamped", "compacted"])
+@pytest.mark.parametrize("compression", [Compression.NONE, Compression.LZ4], ids=str)
+def test_a_flawed_batch_is_met_as_kafka_meets_it(
+    world: World, topic: str, compression: Compression, flaw: str
+) -> None:
+    check(world, beginning())
+    batches = [Batch(RECORDS, compression, flaw=flaw), Batch(RECORDS, compression, producer=1, flaw=flaw)]
+    check(world, produce(topic, *batches[: 1 if flaw in IN_RECORDS else 2]))
+    if flaw not in IN_RECORDS:  # of those, what follows depends on whether they were taken
+        check(world, produce(topic, Batch(RECORDS)))
