@@ -4,9 +4,10 @@ v5: log start offset.  v8: errors of single records (KIP-467).  v10: the current
 transactions (KIP-890).  v13: topic ids (KIP-516).
 Errors, per partition: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, NOT_LEADER_OR_FOLLOWER,
 INVALID_REQUIRED_ACKS, INVALID_TOPIC_EXCEPTION, NOT_ENOUGH_REPLICAS, REQUEST_TIMED_OUT, INVALID_TXN_STATE,
-TRANSACTIONAL_ID_AUTHORIZATION_FAILED, UNSUPPORTED_COMPRESSION_TYPE (zstd before v7), CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP,
-MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER,
-KAFKA_STORAGE_ERROR. With acks=0 nothing is answered; an error closes the connection.
+TRANSACTIONAL_ID_AUTHORIZATION_FAILED, UNSUPPORTED_COMPRESSION_TYPE (zstd before v7), CORRUPT_MESSAGE,
+INVALID_RECORD, INVALID_TIMESTAMP, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_PRODUCER_EPOCH,
+OUT_OF_ORDER_SEQUENCE_NUMBER, KAFKA_STORAGE_ERROR. With acks=0 nothing is answered; an error closes the
+connection.
 """
 
 import asyncio
@@ -150,9 +151,6 @@ def _records(
 ) -> memoryview:
     """What is to be appended, if the request is one that may append it."""
     records = data.records
-    if acks not in (1, ALL_REPLICAS, NO_ANSWER):
-        message = f"acks={acks} is not known: -1 (all), 0 (none) and 1 (leader) are."
-        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, message)
     if records is None:
         message = f"No records are given for {partition.topic}-{partition.index}."
         raise KafkaError(ErrorCode.INVALID_RECORD, message)
@@ -164,6 +162,9 @@ def _records(
     if context.api_version < FIRST_VERSION_WITH_ZSTD and _codec(records) == Compression.ZSTD:
         message = f"Produce version {context.api_version} does not know zstd: version {FIRST_VERSION_WITH_ZSTD} does."
         raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, message)
+    if acks not in (1, ALL_REPLICAS, NO_ANSWER):
+        message = f"acks={acks} is not known: -1 (all), 0 (none) and 1 (leader) are."
+        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, message)
     return records
 
 
