@@ -179,6 +179,7 @@ class LogDirectories:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
         directory = min(online, key=lambda directory: len(directory.logs))
         try:
+            directory.forget_checkpoints(name)
             log = PartitionLog.create(
                 directory.path / str(name),
                 name,

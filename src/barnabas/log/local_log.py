@@ -82,8 +82,13 @@ class LocalLog:
         message = f"{self.topic_partition} is offline: {self.failure}"
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
 
-    def _failed(self, error: OSError) -> KafkaError:
-        """Take the log offline and give back what its callers are told."""
+    def take_offline(self, error: OSError) -> KafkaError:
+        """Let nobody read or write any more, after an error of the disk; gives back what callers are told.
+
+        A log that is offline already, deleted for one, stays as it is.
+        """
+        if self.failure is not None:
+            return self._offline()
         self.failure = f"the disk of {self.directory.parent} failed: {error}"
         if self.on_failure is not None:
             self.on_failure(error)
@@ -138,7 +143,7 @@ class LocalLog:
             try:
                 self._roll(self.log_end_offset)
             except OSError as error:
-                raise self._failed(error) from error
+                raise self.take_offline(error) from error
 
     def _roll(self, base_offset: int) -> Segment:
         active = self._segments.active
@@ -234,7 +239,7 @@ class LocalLog:
                 self._roll(self.log_end_offset)
             return self._delete_first(count)
         except OSError as error:
-            raise self._failed(error) from error
+            raise self.take_offline(error) from error
 
     def _delete_first(self, count: int) -> list[Path]:
         if not count:
@@ -265,7 +270,7 @@ class LocalLog:
         try:
             removed = self._truncate_segments(offset)
         except OSError as error:
-            raise self._failed(error) from error
+            raise self.take_offline(error) from error
         self.log_end_offset = offset
         self.log_start_offset = min(self.log_start_offset, offset)
         self.recovery_point = min(self.recovery_point, offset)
@@ -288,7 +293,7 @@ class LocalLog:
             removed = self._mark_deleted(list(self._segments))
             self._segments.replace_all(self._create_segment(offset))
         except OSError as error:
-            raise self._failed(error) from error
+            raise self.take_offline(error) from error
         self.log_start_offset = self.log_end_offset = self.high_watermark = self.recovery_point = offset
         self.epochs.clear()
         self._restore_producers()

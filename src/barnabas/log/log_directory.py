@@ -5,6 +5,7 @@ import os
 import re
 from pathlib import Path
 from random import Random
+from threading import Lock
 
 from barnabas.base.ids import TopicPartition, uuid_to_text
 from barnabas.log.checkpoints import (
@@ -69,6 +70,9 @@ class LogDirectory:
         self.failure: str | None = None
         self.directory_id = b""
         self._lock_fd = -1
+        #: Partitions of which the checkpoint files may have offsets, those of deleted topics included.
+        self._checkpointed: set[TopicPartition] = set()
+        self._checkpointing = Lock()
 
     def lock(self) -> None:
         """Create the directory and keep every other broker out.
@@ -138,13 +142,29 @@ class LogDirectory:
     def read_checkpoint(self, name: str) -> dict[TopicPartition, int]:
         """Offsets by partition; a damaged file counts as none, which costs time but no data."""
         try:
-            return read_offsets(self.path / name)
+            offsets = read_offsets(self.path / name)
         except MalformedFile:
             return {}
+        self._checkpointed.update(offsets)
+        return offsets
 
     def checkpoint(self) -> None:
         """Write recovery points, log starts and high watermarks. Blocks; may run in a thread."""
+        with self._checkpointing:
+            self._write_checkpoints()
+
+    def forget_checkpoints(self, name: TopicPartition) -> None:
+        """Take a deleted partition's offsets out of the files before a new one gets its name. May block.
+
+        After a crash the new log would else begin at the start of the old one, and so lose its records.
+        """
+        with self._checkpointing:
+            if name in self._checkpointed:
+                self._write_checkpoints()
+
+    def _write_checkpoints(self) -> None:
         logs = list(self.logs.items())
+        self._checkpointed.update(name for name, _ in logs)
         write_offsets(self.path / RECOVERY_POINT_FILE, {name: log.recovery_point for name, log in logs})
         starts = {
             name: log.log_start_offset
@@ -153,6 +173,7 @@ class LogDirectory:
         }
         write_offsets(self.path / LOG_START_OFFSET_FILE, starts)
         write_offsets(self.path / HIGH_WATERMARK_FILE, {name: log.high_watermark for name, log in logs})
+        self._checkpointed = {name for name, _ in logs}
 
     def partitions_on_disk(self) -> list[TopicPartition]:
         """The partitions that have a directory here."""

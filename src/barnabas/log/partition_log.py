@@ -269,7 +269,7 @@ class PartitionLog(LocalLog):
                 segment = self._roll(base_offset)
             segment.append(records, last_offset, max_timestamp, config)
         except OSError as error:
-            raise self._failed(error) from error
+            raise self.take_offline(error) from error
         self.log_end_offset = last_offset + 1
 
     def _remember_producer(self, records: memoryview, header: BatchHeader) -> None:
@@ -307,7 +307,7 @@ class PartitionLog(LocalLog):
         try:
             return self._read(start_offset, max_bytes, upper_bound_offset, min_one_batch)
         except OSError as error:
-            raise self._failed(error) from error
+            raise self.take_offline(error) from error
 
     def _read(self, start_offset: int, max_bytes: int, upper_bound_offset: int, whole: bool) -> LogSlice:
         segments = self._segments
@@ -358,7 +358,7 @@ class PartitionLog(LocalLog):
         try:
             return search()
         except OSError as error:
-            raise self._failed(error) from error
+            raise self.take_offline(error) from error
 
     def earliest_offset(self) -> TimestampOffset:
         """Where the log begins, with the epoch of the leader that wrote there."""

@@ -150,6 +150,9 @@ class FetchSessionCache:
             message = f"Fetch session {session.session_id} mixes topic names and topic ids."
             raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, message)
         session.apply(request)
+        if not session.targets:
+            del self._sessions[session.session_id]  # nothing is left to remember
+            return FetchContext([])
         session.epoch = 1 if session.epoch == 2**31 - 1 else session.epoch + 1
         session.used_ms = self._clock.monotonic_ms()
         self._sessions.move_to_end(session.session_id)

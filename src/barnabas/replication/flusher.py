@@ -34,6 +34,10 @@ class Flusher:
         try:
             await asyncio.get_running_loop().run_in_executor(self._thread, log.flush)
         except Exception as error:  # whoever waits must hear of it, whatever it is
+            if isinstance(error, OSError):
+                log.take_offline(
+                    error
+                )  # the kernel forgets pages that it could not write: no later flush is true
             for future in futures:
                 if not future.done():
                     future.set_exception(error)

@@ -141,6 +141,15 @@ def test_a_session_is_ended_by_the_final_epoch() -> None:
     assert error.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
+def test_a_session_whose_last_partition_is_forgotten_is_gone() -> None:
+    cache = Cache()
+    session = cache.begin(asking(A0)).session_id
+    last = cache.begin(asking(session=session, epoch=1, forget=[("a", 0)]))
+    assert (last.session_id, last.targets, last.is_incremental) == (0, [], False)
+    error = cache.refused(asking(A0, session=session, epoch=2))
+    assert error.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
 def test_a_session_is_replaced_by_a_new_one_at_the_initial_epoch() -> None:
     cache = Cache()
     old = cache.begin(asking(A0)).session_id

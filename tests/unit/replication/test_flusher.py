@@ -17,6 +17,10 @@ class Log:
         self.error = error
         self.flushes_count = 0
         self.threads: set[str] = set()
+        self.failures: list[OSError] = []
+
+    def take_offline(self, error: OSError) -> None:
+        self.failures.append(error)
 
     def flush(self) -> None:
         self.entered.set()
@@ -130,3 +134,17 @@ async def test_closing_finishes_what_was_asked_for() -> None:
 @on_loop
 async def test_a_flusher_that_never_flushed_closes() -> None:
     await Flusher().close()
+
+
+@on_loop
+async def test_a_log_whose_flush_failed_goes_offline() -> None:
+    failed, sound = Log(OSError(5, "Input/output error")), Log()
+    flusher = Flusher()
+    for log in (failed, sound):
+        log.gate.set()
+    results = await asyncio.gather(
+        *(flushed(flusher, log) for log in (failed, sound)), return_exceptions=True
+    )
+    assert results == [failed.error, None]
+    assert (failed.failures, sound.failures) == ([failed.error], [])
+    await flusher.close()
