@@ -13,6 +13,7 @@ from barnabas.wire import primitives
 from barnabas.wire.codec import Malformed, decode, encode_parts
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
+from barnabas.wire.messages.produce import ProduceRequest
 from barnabas.wire.schema import Message
 
 PRODUCE = 0
@@ -115,10 +116,10 @@ class Dispatcher:
             parts = None if response is None else encode_response(context, response)
         except KafkaError as error:
             self.statistics.failed(context.api.api_key)
-            parts = encode_response(context, context.api.refuse(request, error))
+            parts = _refuse(context, request, error)
         except Exception:
             self.statistics.crashed(context.api.name, context.api_version)
-            parts = encode_response(context, context.api.refuse(request, UNEXPECTED))
+            parts = _refuse(context, request, UNEXPECTED)
         self.statistics.finished(context.api.api_key, started_ns)
         return parts
 
@@ -138,6 +139,14 @@ def read_header(frame: Buffer, apis: Mapping[int, ApiSpec]) -> RequestHeader:
         text = f"a request header cannot be read: {error}"
         raise Refused(text) from error
     return RequestHeader(api_key, api_version, correlation_id, client_id, position)
+
+
+def _refuse(context: RequestContext, request: Message, error: KafkaError) -> list[Buffer] | None:
+    """A whole request in error. Who wants no answer (acks=0) cannot be told but by closing the connection."""
+    if isinstance(request, ProduceRequest) and request.acks == 0:
+        context.close_after = True
+        return None
+    return encode_response(context, context.api.refuse(request, error))
 
 
 def encode_response(context: RequestContext, response: Message | EncodedResponse) -> list[Buffer]:

@@ -101,7 +101,12 @@ def test_a_consumer_reads_on_after_a_retriable_error_and_a_lost_connection(kafka
     for value in ("a", "b"):
         kafka.produce("t", value)
     faults = [kafka.fail_next("Fetch", "NOT_LEADER_OR_FOLLOWER"), kafka.drop_next("Fetch")]
-    settings = {"bootstrap.servers": kafka.bootstrap, "group.id": "unused", "enable.auto.commit": False, "log_level": 0}
+    settings = {
+        "bootstrap.servers": kafka.bootstrap,
+        "group.id": "unused",
+        "enable.auto.commit": False,
+        "log_level": 0,
+    }
     consumer = Consumer({**settings, "reconnect.backoff.ms": 1, "fetch.error.backoff.ms": 1})
     try:
         consumer.assign([TopicPartition("t", 0, 0)])
@@ -115,7 +120,14 @@ def test_a_consumer_reads_on_after_a_retriable_error_and_a_lost_connection(kafka
 def test_a_consumer_is_told_that_it_may_not_read(kafka: EmbeddedBroker) -> None:
     kafka.produce("t", "x")
     kafka.fail_next("Fetch", "TOPIC_AUTHORIZATION_FAILED", times=1000)
-    consumer = Consumer({"bootstrap.servers": kafka.bootstrap, "group.id": "unused", "enable.auto.commit": False, "log_level": 0})
+    consumer = Consumer(
+        {
+            "bootstrap.servers": kafka.bootstrap,
+            "group.id": "unused",
+            "enable.auto.commit": False,
+            "log_level": 0,
+        }
+    )
     try:
         consumer.assign([TopicPartition("t", 0, 0)])
         message = consumer.poll(20)

@@ -9,6 +9,8 @@ from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, Desc
 from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.wire.schema import Message
+from support.batches import batch
+from support.wire import Wire, produce_request
 
 
 @pytest.fixture
@@ -149,3 +151,15 @@ def test_a_dropped_request_does_nothing_and_a_dropped_answer_everything(kafka: E
                 producer.send_and_wait("t", b"x")
             assert fault.struck_count == 1
             assert len(kafka.records("t")) == count
+
+
+def test_a_failure_of_a_request_that_wants_no_answer_closes_its_connection(
+    kafka: EmbeddedBroker, client: Client
+) -> None:
+    kafka.create_topic("t")
+    fault = kafka.fail_next("Produce", "TOPIC_AUTHORIZATION_FAILED")
+    with Wire(kafka.port) as wire:
+        wire.send(produce_request("t", wire.topic_id("t"), batch(b"x"), acks=0))
+        assert wire.is_closed()
+    assert fault.is_over
+    assert kafka.records("t") == []

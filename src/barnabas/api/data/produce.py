@@ -66,8 +66,7 @@ async def handle(context: RequestContext, request: ProduceRequest) -> ProduceRes
     """
     if request.transactional_id is None and _has_transaction(request):
         message = "Records of a transaction came without a transactional id: nobody is allowed to write them."
-        error = KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, message)
-        return _answer(context, request, refuse(request, error))
+        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, message)
     response = ProduceResponse()
     waits: list[Awaitable[None]] = []
     for topic in request.topic_data:
