@@ -18,7 +18,6 @@ from support.wire import Wire
 
 PRODUCERS_COUNT = 3
 PARTITIONS_COUNT = 2
-ROUNDS_COUNT = 20
 LOAD_S = 0.3  #: how long a round lasts at most from its first acknowledgement on
 WAIT_S = 30
 
@@ -106,16 +105,16 @@ def stored(bootstrap: str) -> dict[tuple[str, int], list[int]]:
 
 
 @pytest.mark.parametrize(
-    ("stop", "settings"),
+    ("stop", "rounds_count", "settings"),
     [
-        ("kill", []),
-        ("kill", ["--set", "log.flush.interval.messages=1"]),
-        ("terminate", []),
+        ("kill", 20, []),
+        ("kill", 20, ["--set", "log.flush.interval.messages=1"]),
+        ("terminate", 5, []),
     ],
     ids=["killed", "killed-with-flush", "stopped"],
 )
 def test_nothing_acknowledged_is_lost_nothing_is_twice_and_order_is_kept(
-    tmp_path: Path, stop: str, settings: list[str]
+    tmp_path: Path, stop: str, rounds_count: int, settings: list[str]
 ) -> None:
     dice = random.Random(11)
     broker = BrokerProcess(tmp_path / "data", *settings)
@@ -123,7 +122,7 @@ def test_nothing_acknowledged_is_lost_nothing_is_twice_and_order_is_kept(
         create(wire, new_topic("t", PARTITIONS_COUNT))
     loads = [Load(f"producer {index}", broker.bootstrap) for index in range(PRODUCERS_COUNT)]
     try:
-        for _ in range(ROUNDS_COUNT):
+        for _ in range(rounds_count):
             await_acknowledgements(loads, 1)
             time.sleep(dice.uniform(0, LOAD_S))
             getattr(broker, stop)()
