@@ -232,3 +232,20 @@ def test_many_idle_logs_hold_few_files(open_all: OpenAll, produce: Produce) -> N
             produce(log, b"x")
     assert sum(segment._fd >= 0 for log in logs for segment in log._segments) <= 8
     assert all(log.read(0, 1000, 3).size_bytes > 0 for log in logs)
+
+
+def test_a_topic_made_again_does_not_begin_where_a_deleted_one_did(
+    open_all: OpenAll, produce: Produce
+) -> None:
+    logs = open_all("a")
+    log = logs.create("t", 0, TOPIC_ID, LogConfig())
+    for _ in range(10):
+        produce(log, b"x")
+    log.update_high_watermark(10)
+    log.increment_log_start_offset(10)
+    logs.checkpoint()
+    logs.delete_async(TopicPartition("t", 0))
+    produce(logs.create("t", 0, TOPIC_ID, LogConfig()), b"acknowledged")
+    kill(logs)
+    again = open_all("a").logs[TopicPartition("t", 0)]
+    assert (again.log_start_offset, again.log_end_offset) == (0, 1)
