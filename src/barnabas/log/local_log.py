@@ -1,12 +1,13 @@
 """The files of one replica and what is done to them as a whole: roll, flush, retain, truncate, close."""
 
+import errno
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
-from barnabas.log.checkpoints import write_partition_metadata
+from barnabas.log.checkpoints import PARTITION_METADATA_FILE, write_partition_metadata
 from barnabas.log.files import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
@@ -186,8 +187,14 @@ class LocalLog:
         return self.log_end_offset - self.recovery_point >= self.config.flush_messages
 
     def flush_due(self, now_ms: int) -> bool:
-        """Whether `flush.ms` has passed (on the monotonic clock) and something is not flushed."""
-        return self.log_end_offset > self.recovery_point and now_ms - self._flushed_ms >= self.config.flush_ms
+        """Whether `flush.ms` has passed (on the monotonic clock) or a segment was rolled, and is not flushed.
+
+        As in Apache Kafka, what lies behind the active segment so needs no recovery after a crash.
+        """
+        if self.failure is not None or self.log_end_offset == self.recovery_point:
+            return False
+        rolled = self.recovery_point < self._segments.active.base_offset
+        return rolled or now_ms - self._flushed_ms >= self.config.flush_ms
 
     def flush(self) -> int:
         """Put everything appended so far on the disk; gives back the new recovery point. Blocks.
@@ -195,8 +202,10 @@ class LocalLog:
         May run in a thread while the loop appends: it opens the files for itself and looks only at
         what was there when it began.
 
-        :raises OSError: When the disk fails.
+        :raises OSError: When the disk fails, or has failed: a flush that succeeds then would prove nothing.
         """
+        if self.failure is not None:
+            raise OSError(errno.EIO, self.failure)
         end_offset = self.log_end_offset
         self._flushed_ms = self._clock.monotonic_ms()
         if end_offset > self.recovery_point:
@@ -204,6 +213,7 @@ class LocalLog:
                 self._sync_segment(segment)
         if self._unsynced_directory:
             self._unsynced_directory = False
+            sync_path(self.directory / PARTITION_METADATA_FILE)  # a log without its topic's id is set aside
             sync_path(self.directory)
             sync_path(self.directory.parent)
         self.epochs.flush()

@@ -33,6 +33,52 @@ def test_flushing_in_a_thread_and_appending_go_together(open_log: OpenLog, produ
     assert log.flush() == 300
 
 
+def test_a_rolled_segment_is_due_for_a_flush_without_any_setting(open_log: OpenLog, produce: Produce) -> None:
+    log = open_log()
+    produce(log, b"a")
+    assert not log.flush_due(1 << 60)
+    log.roll()
+    assert log.flush_due(0)
+    log.flush()
+    produce(log, b"b")
+    assert not log.flush_due(1 << 60)
+
+
+def test_after_a_failed_flush_none_succeeds_and_none_is_due(
+    open_log: OpenLog, produce: Produce, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = open_log(flush_ms=0)
+    produce(log, b"a")
+
+    def broken(fd: int) -> None:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", broken)
+        with pytest.raises(OSError, match="Input/output error") as error:
+            log.flush()
+    log.take_offline(error.value)
+    assert not log.flush_due(1 << 60)
+    with pytest.raises(OSError, match="the disk of"):
+        log.flush()
+    assert log.recovery_point == 0
+
+
+def test_the_first_flush_puts_the_topic_id_on_the_disk(
+    open_log: OpenLog, produce: Produce, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = open_log(topic_id=bytes(range(16)))
+    produce(log, b"a")
+    synced: list[Path] = []
+    monkeypatch.setattr("barnabas.log.local_log.sync_path", synced.append)
+    log.flush()
+    assert tmp_path / "t-0" / "partition.metadata" in synced
+    synced.clear()
+    produce(log, b"b")
+    log.flush()
+    assert tmp_path / "t-0" / "partition.metadata" not in synced
+
+
 def test_a_snapshot_is_taken_at_every_roll_and_at_the_end(
     open_log: OpenLog, produce: Produce, tmp_path: Path
 ) -> None:
