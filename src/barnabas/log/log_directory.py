@@ -16,7 +16,7 @@ from barnabas.log.checkpoints import (
     read_offsets,
     write_offsets,
 )
-from barnabas.log.files import write_atomically
+from barnabas.log.files import sync_path, write_atomically
 from barnabas.log.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 from barnabas.log.partition_log import PartitionLog
 
@@ -132,7 +132,9 @@ class LogDirectory:
         """Whether the last stop was clean; a crash from now on is not."""
         marker = self.path / CLEAN_SHUTDOWN_FILE
         was_clean = marker.exists()
-        marker.unlink(missing_ok=True)
+        if was_clean:
+            marker.unlink()
+            sync_path(self.path)  # a power cut must not bring it back
         return was_clean
 
     def write_clean_shutdown_marker(self) -> None:

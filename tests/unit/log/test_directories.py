@@ -85,6 +85,16 @@ def test_the_marker_of_a_clean_stop_is_gone_while_running(open_all: OpenAll, tmp
     assert not (tmp_path / "a" / ".kafka_cleanshutdown").exists()
 
 
+def test_a_power_cut_does_not_bring_the_marker_back(
+    open_all: OpenAll, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_all("a").close()
+    synced: list[Path] = []
+    monkeypatch.setattr("barnabas.log.log_directory.sync_path", synced.append)
+    open_all("a")
+    assert synced == [tmp_path / "a"]
+
+
 def test_checkpoints_are_kafkas(open_all: OpenAll, produce: Produce, tmp_path: Path) -> None:
     directories = open_all("a")
     log = directories.create("t", 0, TOPIC_ID, LogConfig())
