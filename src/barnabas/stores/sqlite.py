@@ -81,10 +81,11 @@ class SqliteStore:
         database.execute("BEGIN IMMEDIATE")
         try:
             revision = self._write(database, reads, changes)
+            database.execute("COMMIT")
         except BaseException:
-            database.execute("ROLLBACK")
+            if database.in_transaction:  # SQLite rolls back by itself after some errors of the disk
+                database.execute("ROLLBACK")
             raise
-        database.execute("COMMIT")
         # From here, so that watchers hear of it even if whoever asked has been cancelled meanwhile.
         loop.call_soon_threadsafe(self._publish, Commit(revision, changes))
         return revision

@@ -58,6 +58,35 @@ async def test_what_fails_half_way_leaves_nothing_and_the_store_goes_on(tmp_path
         assert await store.commit({}, (Change("a", b"1"),)) == 1
 
 
+class FullDisk:
+    """A database whose transactions cannot be committed."""
+
+    def __init__(self, database: sqlite3.Connection) -> None:
+        self._database = database
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._database, name)
+
+    def execute(self, statement: str, *values: object) -> sqlite3.Cursor:
+        if statement == "COMMIT":
+            raise sqlite3.OperationalError("database or disk is full")
+        return self._database.execute(statement, *values)
+
+
+@on_loop
+async def test_a_commit_that_the_disk_refuses_leaves_nothing_and_the_store_goes_on(tmp_path: Path) -> None:
+    async with opened(tmp_path / "s") as store:
+        await store.load()
+        database = store._database
+        assert database is not None
+        store._database = FullDisk(database)  # type: ignore[assignment]
+        with pytest.raises(sqlite3.OperationalError, match="disk is full"):
+            await store.commit({}, (Change("a", b"1"),))
+        store._database = database
+        assert await store.load() == (0, [])
+        assert await store.commit({}, (Change("a", b"1"),)) == 1
+
+
 @on_loop
 async def test_a_file_that_is_no_store_is_refused(tmp_path: Path) -> None:
     (tmp_path / "s").write_bytes(b"not a database, and long enough to be told from one" * 50)
