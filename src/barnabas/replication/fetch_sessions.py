@@ -103,7 +103,8 @@ class FetchSession:
 
     def served(self, key: Key) -> None:
         """Put a partition that got data behind the others: next time they come first."""
-        self.targets.move_to_end(key)
+        if key in self.targets:  # another request of the session may have forgotten it meanwhile
+            self.targets.move_to_end(key)
 
 
 @dataclass(slots=True)

@@ -247,6 +247,15 @@ def test_partitions_that_got_data_go_behind_the_others() -> None:
     assert targets(cache.begin(asking(session=context.session_id, epoch=1))) == [A1, B0, A0]
 
 
+def test_a_partition_that_was_forgotten_while_it_was_read_stays_forgotten() -> None:
+    cache = Cache()
+    context = cache.begin(asking(A0, A1))
+    assert context.session is not None
+    cache.begin(asking(session=context.session_id, epoch=1, forget=[("a", 0)]))
+    context.session.served(("a", 0))
+    assert targets(cache.begin(asking(session=context.session_id, epoch=2))) == [A1]
+
+
 def target() -> FetchTarget:
     return FetchTarget("a", bytes(16), 0, 0, 100, -1, -1, by_id=False)
 
