@@ -90,12 +90,18 @@ class Connections:
         self._open.discard(connection)
 
     def close_idle(self) -> None:
-        """Close what has been silent for `connections.max.idle.ms`."""
+        """Close what has been silent for `connections.max.idle.ms`.
+
+        One that is closed keeps its socket until its last answer is sent; whoever has not read that after as
+        long a time again never will.
+        """
         if self._idle_ms_max <= 0:
             return
         limit_ms = self.now_ms() - self._idle_ms_max
         for connection in [each for each in self._open if each.active_ms < limit_ms and not each.is_busy]:
             connection.close(f"idle for more than {self._idle_ms_max} ms")
+            if connection.active_ms < limit_ms - self._idle_ms_max:
+                connection.abort()
 
     def by_listener(self) -> Counter[str]:
         """How many connections are open on each listener."""

@@ -52,6 +52,14 @@ def test_what_was_silent_for_too_long_and_waits_for_nothing_is_closed(
     assert client.closed == (["idle for more than 1000 ms"] if closes else [])
 
 
+@pytest.mark.parametrize(("active_ms", "aborts"), [(7_999, True), (8_000, False)])
+def test_who_was_closed_and_does_not_read_its_last_answer_is_aborted(active_ms: int, aborts: bool) -> None:
+    owner, client = connections(), Client(active_ms)
+    owner.add(client)
+    owner.close_idle()
+    assert client.aborted is aborts
+
+
 def test_without_a_limit_nobody_is_idle() -> None:
     owner, client = connections(idle_ms_max=-1), Client(0)
     owner.add(client)

@@ -149,8 +149,9 @@ async def test_idle_connections_are_closed(tmp_path: Path) -> None:
         def abort(self) -> None:
             raise AssertionError
 
-    async with keeping(tmp_path) as (_, keeper):
+    async with keeping(tmp_path) as (node, keeper):
         idle = Idle()
+        idle.active_ms = node.clock.monotonic_ms() - 600_001  # one more than connections.max.idle.ms
         keeper._connections.add(idle)
         await keeper.tick()
         assert idle.closed
