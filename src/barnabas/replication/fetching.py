@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from barnabas.replication.fetch_sessions import FetchTarget, Key
-from barnabas.replication.partition import Partition
+from barnabas.replication.partition import NO_EPOCH, Partition
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import EpochEndOffset, PartitionData
@@ -67,7 +67,7 @@ def _read(
     replicas: ReplicaManager, target: FetchTarget, left_bytes: int, *, committed: bool, min_one_batch: bool
 ) -> PartitionData:
     partition = find(replicas, target)
-    partition.check_leader(target.leader_epoch)
+    partition.check_leader(max(NO_EPOCH, target.leader_epoch))  # as Kafka reads it here, unlike elsewhere
     log = partition.log
     data = PartitionData(
         partition_index=target.index,
