@@ -6,7 +6,7 @@ from collections.abc import Iterator
 _SIZE = struct.Struct(">i")
 
 #: What a frame's buffer starts with at most: a size that is only claimed must not cost memory.
-FIRST_ALLOCATION_BYTES = 1 << 20
+FIRST_ALLOCATION_BYTES = 128 << 10
 
 
 class BadFrame(Exception):
