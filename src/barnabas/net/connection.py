@@ -136,6 +136,10 @@ class Connection(asyncio.BufferedProtocol):
         self._task = None
         if task.cancelled() or self._closing:
             return
+        if task.exception() is not None:
+            # Not even the refusal could be encoded: asyncio logs why, and the client must not wait for ever.
+            self.close("a request could not be answered")
+            task.result()
         self._answered(context, task.result())
         self._send()
         self._drain_queue()
