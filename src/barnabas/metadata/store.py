@@ -40,11 +40,18 @@ class Conflict(Exception):
         self.revision = revision
 
 
+class StoreError(Exception):
+    """A store that cannot be opened; the message is for whoever configured it."""
+
+
 class Store(Protocol):
     """What `MetadataWriter` needs of a store. Revisions count up by transactions, from 1."""
 
     async def load(self) -> tuple[int, list[Item]]:
-        """The store's revision and everything in it."""
+        """The store's revision and everything in it.
+
+        :raises StoreError: When there is no reading it.
+        """
         ...
 
     async def commit(self, reads: Mapping[str, int], changes: tuple[Change, ...]) -> int:

@@ -1,7 +1,7 @@
 """The one path by which cluster state changes: decide, commit by compare-and-set, await its return."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TypeVar
 
 from barnabas.metadata.decision import Decision
@@ -13,8 +13,9 @@ ResponseT = TypeVar("ResponseT")
 
 _log = get_logger("barnabas.metadata")
 
-#: Called after each replay with the image before, the image after and the changes that lie between.
-Listener = Callable[[Image, Image, tuple[Change, ...]], None]
+#: Called after each replay with the image before, the image after and the changes that lie between. The next commit
+#: waits for it; requests do not.
+Listener = Callable[[Image, Image, tuple[Change, ...]], Awaitable[None]]
 
 
 class MetadataWriter:
@@ -31,6 +32,7 @@ class MetadataWriter:
         self._following: asyncio.Task[None] | None = None
         self._failure: Exception | None = None  #: why the image will never move again
         self.image = Image()
+        self._followed_revision = 0  #: up to here every listener has done its part; at most the image's
         self.conflicts_count = 0
         self.commits_count = 0
 
@@ -43,6 +45,7 @@ class MetadataWriter:
         revision, items = await self._store.load()
         commits = self._store.watch(revision)
         self.image = Image.load(revision, items)
+        self._followed_revision = revision
         self._following = asyncio.create_task(self._follow(commits), name="metadata-watch")
 
     async def stop(self) -> None:
@@ -72,11 +75,11 @@ class MetadataWriter:
             return decision.response
 
     async def reached(self, revision: int) -> None:
-        """Wait until this node's image is at `revision` or later.
+        """Wait until this node's image is at `revision` or later, and its listeners have followed.
 
         :raises Exception: What ended the watch, or what a listener met: the image then stands still.
         """
-        if self.image.revision < revision:
+        if self._followed_revision < revision:
             if self._failure is not None:
                 raise self._failure
             future = asyncio.get_running_loop().create_future()
@@ -95,7 +98,7 @@ class MetadataWriter:
     async def _follow(self, commits: AsyncIterator[Commit]) -> None:
         try:
             async for commit in commits:
-                self._advance(commit)
+                await self._advance(commit)
         except Exception as error:  # whoever waits must hear of it, whatever it is
             _log.exception("the metadata watch has failed: cluster state stands still from here")
             self._failure = error
@@ -104,11 +107,12 @@ class MetadataWriter:
                     future.set_exception(error)
             self._waiters.clear()
 
-    def _advance(self, commit: Commit) -> None:
+    async def _advance(self, commit: Commit) -> None:
         before, after = self.image, self.image.replay(commit)
         self.image = after
         for listener in self._listeners:
-            listener(before, after, commit.changes)
+            await listener(before, after, commit.changes)
+        self._followed_revision = after.revision
         waiting = self._waiters
         self._waiters = [waiter for waiter in waiting if waiter[0] > after.revision]
         for revision, future in waiting:

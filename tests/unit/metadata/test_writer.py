@@ -14,7 +14,7 @@ from barnabas.metadata.producer_ids import KEY, decide_allocate_block
 from barnabas.metadata.store import Change, Conflict
 from barnabas.metadata.topic_creation import Created, decide_create
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
-from barnabas.metadata.writer import MetadataWriter
+from barnabas.metadata.writer import Listener, MetadataWriter
 from barnabas.wire.errors import ErrorCode
 from support.images import RULES, broker, new_topic
 from support.loop import on_loop, turns
@@ -176,10 +176,12 @@ async def test_a_cancelled_writer_still_gets_its_commit_replayed() -> None:
 async def test_listeners_see_every_change_in_order_before_the_write_returns() -> None:
     told: list[tuple[str, int, int, list[str]]] = []
 
-    def listener(name: str) -> Callable[[Image, Image, tuple[Change, ...]], None]:
-        return lambda before, after, changes: told.append(
-            (name, before.revision, after.revision, [change.key for change in changes])
-        )
+    def listener(name: str) -> Listener:
+        async def tell(before: Image, after: Image, changes: tuple[Change, ...]) -> None:
+            await turns(3)
+            told.append((name, before.revision, after.revision, [change.key for change in changes]))
+
+        return tell
 
     async with writers(MemoryStore()) as [writer]:
         writer.listen(listener("first"))
@@ -199,8 +201,12 @@ async def test_listeners_see_every_change_in_order_before_the_write_returns() ->
 @on_loop
 async def test_a_listener_finds_the_writers_image_to_be_the_new_one() -> None:
     found: list[bool] = []
+
+    async def listener(before: Image, after: Image, changes: tuple[Change, ...]) -> None:
+        found.append(writer.image is after)
+
     async with writers(MemoryStore()) as [writer]:
-        writer.listen(lambda before, after, changes: found.append(writer.image is after))
+        writer.listen(listener)
         await create(writer, "a")
     assert found == [True]
 
@@ -303,7 +309,7 @@ def test_any_interleaving_of_writers_is_as_if_they_had_come_one_after_another(
 
 @on_loop
 async def test_when_a_listener_fails_everyone_who_waits_hears_of_it_and_nobody_hangs() -> None:
-    def listener(before: Image, after: Image, changes: tuple[Change, ...]) -> None:
+    async def listener(before: Image, after: Image, changes: tuple[Change, ...]) -> None:
         raise LookupError("a fault of ours")
 
     async with writers(MemoryStore()) as [writer]:
@@ -312,4 +318,4 @@ async def test_when_a_listener_fails_everyone_who_waits_hears_of_it_and_nobody_h
         assert [str(result) for result in results] == ["a fault of ours"] * 2
         with pytest.raises(LookupError):
             await writer.reached(writer.image.revision + 1)
-        await writer.reached(writer.image.revision)
+        await writer.reached(writer.image.revision - 1)

@@ -19,7 +19,7 @@ from barnabas.metadata.store import Change, Commit
 from barnabas.metadata.topic_creation import NewTopic, decide_create
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete, decide_forget
 from barnabas.metadata.topics import PARTITION_STATES, TOPICS, PartitionState, Topic, partition_key
-from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.replication.replica_manager import OPENED_AT_ONCE_COUNT, ReplicaManager
 from barnabas.wire.errors import ErrorCode, KafkaError
 from support.batches import batch
 from support.images import RULES, by_hand, cluster, new_topic, replayed
@@ -54,7 +54,8 @@ class Broker:
     def commit(self, *changes: Change) -> None:
         before = self.image
         self.image = before.replay(Commit(before.revision + 1, changes))
-        self.replicas.apply(before, self.image, changes)
+        for _ in self.replicas.apply(before, self.image, changes).__await__():
+            pass
 
     def create(self, *topics: NewTopic) -> None:
         dice = random.Random(self.image.revision)
@@ -327,3 +328,14 @@ def test_commits_on_other_nouns_change_nothing_here(broker: Broker) -> None:
     before = broker.replicas.partition("t", 0)
     broker.commit(PRODUCER_IDS.put("next", 1000))
     assert broker.replicas.partition("t", 0) is before
+
+
+def test_others_are_served_while_many_replicas_are_opened(broker: Broker) -> None:
+    broker.start(cluster(1))
+    before = broker.image
+    dice = random.Random(0)
+    wide = new_topic("wide", 3 * OPENED_AT_ONCE_COUNT)
+    changes = decide_create(before, [wide], RULES, dice, validate_only=False).changes
+    after = before.replay(Commit(before.revision + 1, changes))
+    opened = [len(broker.held) for _ in broker.replicas.apply(before, after, changes).__await__()]
+    assert opened == [OPENED_AT_ONCE_COUNT, 2 * OPENED_AT_ONCE_COUNT, 3 * OPENED_AT_ONCE_COUNT]
