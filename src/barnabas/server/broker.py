@@ -61,6 +61,8 @@ class BrokerServer:
 
         :raises StartError: When an address is in use or a directory is not ours to use.
         :raises LogDirectoryError: Likewise for log directories.
+        :raises StoreError: When the metadata store cannot be read.
+        :raises MalformedFile: When a `meta.properties` is damaged.
         """
         try:
             await self._start()

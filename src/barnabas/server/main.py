@@ -11,7 +11,9 @@ from pathlib import Path
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.definition import ConfigError
 from barnabas.config.load import LoadedConfig, environment_name, load_broker_config, read_properties
+from barnabas.log.checkpoints import MalformedFile
 from barnabas.log.log_directory import LogDirectoryError
+from barnabas.metadata.store import StoreError
 from barnabas.net.listener import StartError
 from barnabas.server.broker import BrokerServer
 from barnabas.telemetry.logs import configure
@@ -39,7 +41,7 @@ def serve(
     try:
         loaded = load(config_file, data, listen, overrides)
         return run(loaded)
-    except (ConfigError, StartError, LogDirectoryError) as error:
+    except (ConfigError, StartError, LogDirectoryError, StoreError, MalformedFile) as error:
         print(f"barnabas: {error}", file=sys.stderr)
         return EXIT_CANNOT_START
 

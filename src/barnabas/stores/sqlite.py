@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from barnabas.metadata.store import NEVER, Change, Commit, Conflict, Item
+from barnabas.metadata.store import NEVER, Change, Commit, Conflict, Item, StoreError
 
 ResultT = TypeVar("ResultT")
 
@@ -30,8 +30,14 @@ class SqliteStore:
         self._database: sqlite3.Connection | None = None
 
     async def load(self) -> tuple[int, list[Item]]:
-        """The store's revision and everything in it; makes the file when there is none."""
-        return await self._in_thread(self._load)
+        """The store's revision and everything in it; makes the file when there is none.
+
+        :raises StoreError: When the file is no database, is damaged, or is kept locked by another process.
+        """
+        try:
+            return await self._in_thread(self._load)
+        except sqlite3.DatabaseError as error:
+            raise StoreError(f"the metadata store {self._path} cannot be read: {error}") from error
 
     async def commit(self, reads: Mapping[str, int], changes: tuple[Change, ...]) -> int:
         """Write `changes` if every key in `reads` still has that revision; see `metadata.store.Store`."""

@@ -117,6 +117,17 @@ def test_what_cannot_start_ends_with_2_and_says_why(
     assert "Traceback" not in captured.err
 
 
+@pytest.mark.parametrize("file", ["meta.properties", "metadata.sqlite"])
+def test_a_damaged_file_ends_with_2_and_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], file: str
+) -> None:
+    (tmp_path / file).write_bytes(b"neither properties nor a database" * 50)
+    assert serve(None, tmp_path, "127.0.0.1:0", {}) == EXIT_CANNOT_START
+    says = capsys.readouterr().err
+    assert str(tmp_path / file) in says
+    assert "Traceback" not in says
+
+
 def test_a_port_in_use_ends_with_2_and_names_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
