@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from barnabas.base.ids import ZERO_UUID
 from barnabas.wire.messages.create_topics import CreateTopicsResponse
 from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
-from barnabas.wire.messages.init_producer_id import InitProducerIdResponse
+from barnabas.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.wire.messages.metadata import MetadataResponse
 from barnabas.wire.messages.produce import ProduceRequest, ProduceResponse
 from barnabas.wire.schema import Message
@@ -76,8 +76,8 @@ class Identities:
         if isinstance(response, CreateTopicsResponse | MetadataResponse):
             for topic in response.topics:
                 self._learn_topic(topic.name, topic.topic_id)
-        elif isinstance(response, InitProducerIdResponse) and response.error_code == 0:
-            if response.producer_id not in self.producer_ids:
+        elif isinstance(response, InitProducerIdResponse) and isinstance(request, InitProducerIdRequest):
+            if request.transactional_id is None and response.producer_id >= 0:
                 self.producer_ids.append(response.producer_id)
         elif isinstance(response, FetchResponse) and isinstance(request, FetchRequest):
             self._learn_session(request, response)

@@ -15,8 +15,10 @@ from barnabas.wire.messages.describe_producers import DescribeProducersRequest, 
 from barnabas.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
+from barnabas.wire.messages.init_producer_id import InitProducerIdRequest
 from barnabas.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.wire.messages.produce import ProduceRequest
 from differential.batches import IN_RECORDS, UNREADABLE, Batch
 from differential.compare import MISSING, Difference
 from differential.sequences import Step, beginning, create, produce, topic
@@ -104,10 +106,32 @@ def _has_flaw(*names: str) -> Callable[[Difference], bool]:
     return lambda difference: any(f"flaw={name!r}" in repr(difference.request) for name in names)
 
 
+def _together(*steps: Step) -> Step:
+    """One Produce request of several."""
+    requests = [request for request, _ in steps if isinstance(request, ProduceRequest)]
+    data = [topic for request in requests for topic in request.topic_data]
+    return ProduceRequest(acks=-1, timeout_ms=10_000, topic_data=data), 9
+
+
+def _partitions(difference: Difference) -> list[tuple[str, int]]:
+    topics = getattr(difference.request, "topic_data", [])
+    return [(repr(topic.name), data.index) for topic in topics for data in topic.partition_data]
+
+
+def _fails_neighbours(difference: Difference) -> bool:
+    alone = len(_partitions(difference)) == 1 and difference.barnabas != "UNKNOWN_TOPIC_OR_PARTITION"
+    return _has_flaw(*UNREADABLE)(difference) and not alone
+
+
+def _names_twice(difference: Difference) -> bool:
+    named = _partitions(difference)
+    return len(set(named)) < len(named)
+
+
 def _fetch(version: int, **fields: Any) -> tuple[Step, ...]:
     symbol: Any = Name("a")
-    topics = [FetchTopic(symbol, partitions=[FetchPartition(0)])]
-    return (beginning()[0], (FetchRequest(topics=topics, **fields), version))
+    topics = [FetchTopic(symbol, partitions=[FetchPartition(0, partition_max_bytes=-1)])]
+    return (*beginning(), (FetchRequest(topics=topics, **fields), version))
 
 
 #: Kafka sets this key for the whole cluster when it turns KIP-966 on.
@@ -176,17 +200,6 @@ LISTED = (
         (beginning()[0], (DescribeProducersRequest([TopicRequest(_A, [9])]), 0)),
     ),
     Listed(
-        "CreatePartitions", "results.error_message", "some errors",
-        _MORE, _has_text, _create_partitions(20_000),
-    ),
-    Listed(
-        "CreatePartitions", "results.error_code", "over 10,000 new partitions at once",
-        "Kafka meets an exception that it does not expect, and its controller resigns; Barnabas answers "
-        "INVALID_PARTITIONS.",
-        lambda each: (each.kafka, each.barnabas) == ("UNKNOWN_SERVER_ERROR", "INVALID_PARTITIONS"),
-        _create_partitions(20_000),
-    ),
-    Listed(
         "DescribeTopicPartitions", "topics.name", "Kafka's internal topics, when all topics are asked for",
         "Barnabas has no coordinators yet.", lambda each: str(each.kafka).startswith("__"),
         (beginning()[0], (DescribeTopicPartitionsRequest([], 1), 0)),
@@ -209,9 +222,16 @@ LISTED = (
         (beginning()[0], *produce("a", Batch(flaw="two batches"))),
     ),
     Listed(
-        "Produce", "responses.partition_responses.error_code", "a batch without a readable header for a partition "
-        "that is not there", "Kafka fails the whole request with CORRUPT_MESSAGE before it looks for the partition.",
-        _has_flaw(*UNREADABLE), produce("missing", Batch(flaw="magic 3")),
+        "Produce", "responses.partition_responses", "a batch without a readable header, beside others or for a "
+        "partition that is not there",
+        "Kafka fails the whole request with CORRUPT_MESSAGE before it looks at anything else; Barnabas lets no "
+        "partition fail its neighbours.",
+        _fails_neighbours, (beginning()[0], _together(*produce("a", Batch(flaw="magic 3")), *produce("b", Batch()))),
+    ),
+    Listed(
+        "Produce", "responses.partition_responses", "a partition named twice in one request",
+        "Kafka takes the last batch; Barnabas appends and answers both.",
+        _names_twice, (beginning()[0], _together(*produce("a", Batch(), Batch()))),
     ),
     Listed(
         "Produce", "outcome", "null for records",
@@ -244,6 +264,24 @@ LISTED = (
     Listed(
         "Fetch", "responses.partitions.error_code", "an isolation level other than 0 and 1", _EXCEPTION,
         _meets_exception, _fetch(4, isolation_level=2),
+    ),
+    Listed(
+        "Fetch", "responses.partitions", "a negative `partition_max_bytes`",
+        "Kafka meets an exception that it does not expect; Barnabas takes it for 0.",
+        lambda each: "partition_max_bytes=-" in repr(each.request), _fetch(12, max_bytes=1000),
+    ),
+    Listed(
+        "InitProducerId", ANYWHERE, "a transactional id", "Barnabas has no transaction coordinator yet and answers "
+        "COORDINATOR_NOT_AVAILABLE, which clients try again.",
+        lambda each: "transactional_id='" in repr(each.request),
+        ((InitProducerIdRequest("tx", 60_000), 4),),
+    ),
+    # The last one, because Kafka's controller is gone for a while after it.
+    Listed(
+        "CreatePartitions", "results", "over 10,000 new partitions at once",
+        "Kafka meets an exception that it does not expect, and its controller resigns; Barnabas answers "
+        "INVALID_PARTITIONS.",
+        lambda each: each.barnabas in ("INVALID_PARTITIONS", "a text"), _create_partitions(20_000),
     ),
 )  # fmt: skip
 

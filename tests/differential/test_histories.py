@@ -39,8 +39,9 @@ def check(world: World, steps: Iterable[Step]) -> None:
 @settings(budget(EXAMPLES))
 @given(data=st.data())
 def test_any_history_is_answered_as_kafka_answers_it(pair: Pair, data: st.DataObject) -> None:
+    steps = data.draw(histories(list(pair.apis.values())))
     with pair.world() as world:
-        check(world, beginning() + data.draw(histories(list(pair.apis.values()))))
+        check(world, beginning() + steps)
 
 
 @pytest.mark.parametrize("api_key", APIS, ids=[spec.name for spec in APIS.values()])
@@ -50,7 +51,7 @@ def test_every_version_of_an_api_is_answered_as_kafka_answers_it(
     pair: Pair, api_key: int, data: st.DataObject
 ) -> None:
     spec = pair.apis[api_key]
+    versions = range(spec.versions.first, spec.versions.last + 1)
+    steps = [(data.draw(messages(spec, version)), version) for version in versions]
     with pair.world() as world:
-        check(world, beginning())
-        for version in range(spec.versions.first, spec.versions.last + 1):
-            check(world, [(data.draw(messages(spec, version)), version)])
+        check(world, beginning() + steps)
