@@ -290,11 +290,18 @@ class PartitionLog(LocalLog):
     # Reading
 
     def read(
-        self, start_offset: int, max_bytes: int, upper_bound_offset: int, *, min_one_batch: bool = False
+        self,
+        start_offset: int,
+        max_bytes: int,
+        upper_bound_offset: int,
+        *,
+        min_one_batch: bool = False,
+        may_copy: bool = True,
     ) -> LogSlice:
         """Bytes from the batch that holds `start_offset` on, of one segment, below `upper_bound_offset`.
 
-        Cut at `max_bytes` even inside a batch; with `min_one_batch` the first batch is whole (KIP-74).
+        Cut at `max_bytes` even inside a batch; with `min_one_batch` the first batch is whole (KIP-74). Few bytes
+        are copied, which is quicker, unless `may_copy` says that nothing may be.
 
         :raises KafkaError: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE for damaged files.
         """
@@ -305,11 +312,18 @@ class PartitionLog(LocalLog):
         if start_offset >= upper_bound_offset:
             return LogSlice(_EMPTY, self._segments.active.base_offset, 0)
         try:
-            return self._read(start_offset, max_bytes, upper_bound_offset, min_one_batch)
+            segment, position, size_bytes = self._find(
+                start_offset, max_bytes, upper_bound_offset, min_one_batch
+            )
+            data = segment.view(position, size_bytes, may_copy=may_copy) if size_bytes > 0 else _EMPTY
+            return LogSlice(data, segment.base_offset, position)
         except OSError as error:
             raise self.take_offline(error) from error
 
-    def _read(self, start_offset: int, max_bytes: int, upper_bound_offset: int, whole: bool) -> LogSlice:
+    def _find(
+        self, start_offset: int, max_bytes: int, upper_bound_offset: int, whole: bool
+    ) -> tuple[Segment, int, int]:
+        """Where a read begins and how much it gets: segment, position, size in bytes."""
         segments = self._segments
         index = segments.floor_index(start_offset)
         segment, position = segments[index], segments[index].position_of(start_offset)
@@ -324,8 +338,7 @@ class PartitionLog(LocalLog):
         if size_bytes > max_bytes:
             first_bytes = segment.batch_size_bytes(position) if whole else 0
             size_bytes = min(size_bytes, max(max_bytes, first_bytes))
-        data = segment.view(position, size_bytes) if size_bytes > 0 else _EMPTY
-        return LogSlice(data, segment.base_offset, position)
+        return segment, position, size_bytes
 
     def _out_of_range(self, offset: int) -> KafkaError:
         message = (

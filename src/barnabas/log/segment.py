@@ -200,13 +200,13 @@ class Segment:
         if position < self.size_bytes:
             yield from iterate_headers(self.mapped(), position, self.size_bytes)
 
-    def view(self, position: int, size_bytes: int) -> memoryview:
-        """The bytes at `position`: a copy of few, the mapped file itself for many.
+    def view(self, position: int, size_bytes: int, *, may_copy: bool = True) -> memoryview:
+        """The bytes at `position`: a copy of few, the mapped file itself for many, or if nothing may be copied.
 
         A view of the map stays valid after the segment is closed or deleted, but not when the file is
         truncated below it.
         """
-        if size_bytes < MAP_BYTES_MIN:
+        if may_copy and size_bytes < MAP_BYTES_MIN:
             return memoryview(os.pread(self._descriptor(), size_bytes, position))
         return memoryview(self.mapped())[position : position + size_bytes]
 

@@ -11,6 +11,10 @@ from barnabas.wire.messages.fetch import EpochEndOffset, PartitionData
 
 NO_OFFSET = -1
 
+#: Beyond so many bytes an answer takes nothing but views of the segments, so that the answers that slow clients have
+#: not read yet cost little memory of ours.
+COPIED_BYTES_MAX = 256 << 10
+
 _NO_LOG = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
@@ -34,9 +38,7 @@ def read_all(
     for key, target in targets:
         left_bytes = max_bytes - reads.size_bytes
         try:
-            data = _read(
-                replicas, target, left_bytes, committed=committed, min_one_batch=not reads.size_bytes
-            )
+            data = _read(replicas, target, left_bytes, reads.size_bytes, committed=committed)
         except KafkaError as error:
             data = refusal(target.index, error.code)
         if data.error_code or data.diverging_epoch.epoch >= 0:
@@ -64,7 +66,7 @@ def refusal(index: int, code: ErrorCode) -> PartitionData:
 
 
 def _read(
-    replicas: ReplicaManager, target: FetchTarget, left_bytes: int, *, committed: bool, min_one_batch: bool
+    replicas: ReplicaManager, target: FetchTarget, left_bytes: int, read_bytes: int, *, committed: bool
 ) -> PartitionData:
     partition = find(replicas, target)
     partition.check_leader(max(NO_EPOCH, target.leader_epoch))  # as Kafka reads it here, unlike elsewhere
@@ -81,7 +83,13 @@ def _read(
         data.diverging_epoch = diverging
         return data
     size_bytes = min(target.max_bytes, left_bytes)
-    found = partition.read(target.fetch_offset, size_bytes, committed=committed, min_one_batch=min_one_batch)
+    found = partition.read(
+        target.fetch_offset,
+        size_bytes,
+        committed=committed,
+        min_one_batch=read_bytes == 0,
+        may_copy=read_bytes < COPIED_BYTES_MAX,
+    )
     data.records = found.data
     return data
 

@@ -101,11 +101,13 @@ class Partition:
         self._advance_high_watermark(len(records))
         return appended
 
-    def read(self, start_offset: int, max_bytes: int, *, committed: bool, min_one_batch: bool) -> LogSlice:
+    def read(
+        self, start_offset: int, max_bytes: int, *, committed: bool, min_one_batch: bool, may_copy: bool = True
+    ) -> LogSlice:
         """What a consumer may see from `start_offset` on: up to the high watermark or last stable offset."""
         log = self.log
         bound = log.last_stable_offset if committed else log.high_watermark
-        return log.read(start_offset, max_bytes, bound, min_one_batch=min_one_batch)
+        return log.read(start_offset, max_bytes, bound, min_one_batch=min_one_batch, may_copy=may_copy)
 
     def delete_records(self, offset: int) -> int:
         """Make everything below `offset` (-1: below the high watermark) invisible; the new log start offset.

@@ -28,6 +28,7 @@ from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.server.housekeeping import Housekeeping
 from barnabas.server.metrics import metrics_registry
+from barnabas.stores.lock import StoreLock
 from barnabas.stores.sqlite import SqliteStore
 from barnabas.telemetry.http import MetricsServer
 from barnabas.telemetry.logs import get_logger
@@ -72,7 +73,9 @@ class BrokerServer:
 
     async def _start(self) -> None:
         paths = [Path(directory) for directory in self._config.log_dirs]
-        self._store = SqliteStore(_store_path(self._config, paths))
+        store_path = _store_path(self._config, paths)
+        self._undo.callback(StoreLock(store_path.parent).release)
+        self._store = SqliteStore(store_path)
         self._undo.push_async_callback(self._store.close)
         self._metadata = MetadataWriter(self._store)
         self._undo.push_async_callback(self._metadata.stop)

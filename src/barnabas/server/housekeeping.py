@@ -42,6 +42,7 @@ class Housekeeping:
         self._connections = connections
         self._flusher = flusher
         self._tasks: set[asyncio.Task[None]] = set()
+        self._under_way: set[asyncio.Task[None]] = set()  #: chores that are at work now
         #: (monotonic milliseconds from which they may go, files of deleted segments)
         self._doomed: list[tuple[int, list[Path]]] = []
 
@@ -68,10 +69,11 @@ class Housekeeping:
         self._keep(run())
 
     async def stop(self) -> None:
-        """Stop all chores."""
+        """Stop all chores. One that is under way is finished first: its thread could not be stopped anyway."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._under_way, return_exceptions=True)
 
     def _repeat(self, chore: Chore, interval_ms: int, first_ms: int | None = None) -> None:
         first_ms = interval_ms if first_ms is None else first_ms
@@ -86,10 +88,16 @@ class Housekeeping:
         await asyncio.sleep(first_seconds)
         while True:
             try:
-                await chore()
+                await asyncio.shield(self._begin(chore))
             except (OSError, KafkaError):
                 _log.exception("a chore failed and will be tried again", chore=chore.__name__)
             await asyncio.sleep(interval_seconds)
+
+    def _begin(self, chore: Chore) -> "asyncio.Task[None]":
+        task = asyncio.get_running_loop().create_task(chore())
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        return task
 
     async def retain(self) -> None:
         """Let go of old segments; their files follow after `file.delete.delay.ms`."""

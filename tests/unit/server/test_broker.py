@@ -8,6 +8,7 @@ import pytest
 
 from barnabas.base.clock import ManualClock
 from barnabas.log.log_directory import LogDirectoryError
+from barnabas.metadata.store import StoreError
 from barnabas.metadata.topic_creation import decide_create
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
 from barnabas.net.listener import StartError
@@ -128,8 +129,11 @@ async def test_a_port_in_use_leaves_nothing_open(tmp_path: Path) -> None:
 async def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
     first = broker_on(tmp_path)
     await first.start()
-    with pytest.raises(LogDirectoryError, match=str(tmp_path)):
+    with pytest.raises(StoreError, match=str(tmp_path)):
         await broker_on(tmp_path).start()
+    elsewhere = {"log_dirs": str(tmp_path / "other"), "metadata_log_dir": str(tmp_path)}
+    with pytest.raises(StoreError, match=str(tmp_path)):
+        await broker_on(tmp_path, **elsewhere).start()
     assert first.addresses
     await first.stop()
 
