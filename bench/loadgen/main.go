@@ -142,10 +142,11 @@ func latency(o options) map[string]float64 {
 	return map[string]float64{"p50_us": percentile(taken, 0.50), "p99_us": percentile(taken, 0.99)}
 }
 
-// waitUntil spins for the last stretch: a sleep alone is late by more than a request takes.
+// waitUntil spins for the last two milliseconds: a sleep may end a millisecond late, which is longer than a request
+// takes, and several requests would then go out at once.
 func waitUntil(due time.Time) {
-	if wait := time.Until(due); wait > 100*time.Microsecond {
-		time.Sleep(wait - 100*time.Microsecond)
+	if wait := time.Until(due); wait > 2*time.Millisecond {
+		time.Sleep(wait - 2*time.Millisecond)
 	}
 	for time.Now().Before(due) {
 	}
