@@ -1,8 +1,8 @@
-"""How much is tried: DIFFERENTIAL_EXAMPLES histories, 60 when it is not set."""
+"""How much is tried: DIFFERENTIAL_EXAMPLES histories, 150 when it is not set."""
 
 import os
 
-FIXED_EXAMPLES = 60
+FIXED_EXAMPLES = 150
 
 EXAMPLES = int(os.environ.get("DIFFERENTIAL_EXAMPLES", FIXED_EXAMPLES))
 #: Without a wish of its own a run sends the same requests each time.

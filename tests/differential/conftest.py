@@ -3,7 +3,6 @@
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -16,8 +15,8 @@ from differential.world import Pair, World
 
 @pytest.fixture(scope="session")
 def pair() -> Iterator[Pair]:
-    with ExitStack() as stack, tempfile.TemporaryDirectory(prefix="differential-") as home:
-        yield stack.enter_context(pair_of_brokers(Path(home)))
+    with tempfile.TemporaryDirectory(prefix="differential-") as home, pair_of_brokers(Path(home)) as running:
+        yield running
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ from differential.world import Pair
 
 APIS = registry.build(api)
 
-#: APIs that change nothing, so that any bytes may be tried on them.
-READING = (1, 2, 3, 10, 18, 23, 32, 60, 61, 75)
+#: APIs that change nothing, so that any bytes may be tried on them. (Metadata may create topics.)
+READING = (1, 2, 10, 18, 23, 32, 60, 61, 75)
 
 #: What Barnabas answers, before it closes, to what it does not serve; Kafka only closes.
 UNSUPPORTED = struct.pack(">h", ErrorCode.UNSUPPORTED_VERSION)

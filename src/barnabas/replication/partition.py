@@ -102,7 +102,13 @@ class Partition:
         return appended
 
     def read(
-        self, start_offset: int, max_bytes: int, *, committed: bool, min_one_batch: bool, may_copy: bool = True
+        self,
+        start_offset: int,
+        max_bytes: int,
+        *,
+        committed: bool,
+        min_one_batch: bool,
+        may_copy: bool = True,
     ) -> LogSlice:
         """What a consumer may see from `start_offset` on: up to the high watermark or last stable offset."""
         log = self.log
