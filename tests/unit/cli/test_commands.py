@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import types
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +30,26 @@ def put(broker: FakeBroker, *values: bytes, partition: int = 0) -> None:
         broker.append("t", partition, encode_batch([Record(0, 1_000 + number, b"k", value, (("h", b"1"),))]))
 
 
-def process(broker: FakeBroker, *arguments: str, **options: Any) -> "subprocess.Popen[bytes]":
-    """The command line as a process of its own."""
-    command = [sys.executable, "-c", "from barnabas.cli.main import main; main()", *arguments]
+#: A test run in the background has its children ignore Ctrl-C, unless they say otherwise.
+COMMAND_LINE = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from barnabas.cli.main import main
+main()
+"""
+
+
+@contextmanager
+def process(broker: FakeBroker, *arguments: str, **options: Any) -> Iterator["subprocess.Popen[bytes]"]:
+    """The command line as a process of its own, which does not outlive the test."""
+    command = [sys.executable, "-c", COMMAND_LINE, *arguments]
     environment = os.environ | {"BARNABAS_BOOTSTRAP": broker.bootstrap}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command, env=environment, **(pipes | options))
+    with subprocess.Popen(command, env=environment, **(pipes | options)) as running:
+        try:
+            yield running
+        finally:
+            running.kill()
 
 
 def test_topics_are_created_listed_described_grown_and_deleted(broker: FakeBroker, run: Run) -> None:
