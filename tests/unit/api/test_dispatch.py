@@ -1,4 +1,5 @@
 import asyncio
+import gc
 import struct
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -11,7 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.api.context import EncodedResponse, RequestContext
-from barnabas.api.dispatch import Dispatcher, Refused, Response, encode_response, read_header
+from barnabas.api.dispatch import (
+    LARGE_REQUEST_BYTES,
+    REQUEST_BYTES_MAX,
+    Dispatcher,
+    Refused,
+    Response,
+    encode_response,
+    read_header,
+)
 from barnabas.telemetry.requests import RequestStatistics
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -376,3 +385,31 @@ async def test_a_request_that_took_the_short_way_is_counted(tmp_path: Path) -> N
         assert answer is not None
         assert response_of(ProduceResponse, 12, answer).responses[0].partition_responses[0].error_code == 0
         assert node.dispatcher.statistics.apis[0].requests_count == 1
+
+
+def metadata_request_of(size_bytes: int) -> bytes:
+    names = [MetadataRequestTopic(name="n" * 30_000)] * (size_bytes // 30_000)
+    return frame_of(MetadataRequest(topics=names, allow_auto_topic_creation=False), 4)
+
+
+@on_loop
+async def test_a_large_request_is_read_and_the_collector_works_again_afterwards(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        frame = metadata_request_of(2 * LARGE_REQUEST_BYTES)
+        _, request = node.dispatcher.parse(memoryview(bytearray(frame)), node.connection)
+        assert isinstance(request, MetadataRequest)
+        assert len(request.topics or []) == 2 * LARGE_REQUEST_BYTES // 30_000
+        assert gc.isenabled()
+        cut = refused(node, frame[:-1])
+        assert "cannot be read" in str(cut)
+        assert gc.isenabled()
+
+
+@on_loop
+async def test_a_request_without_records_that_would_hold_everybody_up_is_refused_unread(
+    tmp_path: Path,
+) -> None:
+    async with running_node(tmp_path) as node:
+        error = refused(node, metadata_request_of(REQUEST_BYTES_MAX + 60_000))
+        assert f"at most {REQUEST_BYTES_MAX} are read" in str(error)
+        assert error.answer is None
