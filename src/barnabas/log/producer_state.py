@@ -86,12 +86,14 @@ class ProducerEntry:
         return None
 
     def check_sequence(self, header: BatchHeader) -> None:
-        """Refuse a gap.
+        """Refuse a gap; where no epoch is known, any sequence may come.
 
         :raises KafkaError: OUT_OF_ORDER_SEQUENCE_NUMBER.
         """
+        if self.producer_epoch == NO_EPOCH:
+            return
         if header.producer_epoch != self.producer_epoch:
-            if header.base_sequence != 0 and self.producer_epoch != NO_EPOCH:
+            if header.base_sequence != 0:
                 what = f"a new epoch, {header.producer_epoch}, starts with sequence 0"
                 raise self._out_of_order(header, what)
             return

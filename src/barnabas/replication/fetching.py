@@ -81,6 +81,7 @@ def _read(
     )
     if target.last_fetched_epoch >= 0 and (diverging := _divergence(partition, target)):
         data.diverging_epoch = diverging
+        data.aborted_transactions = None  # nothing was read
         return data
     size_bytes = min(target.max_bytes, left_bytes)
     found = partition.read(

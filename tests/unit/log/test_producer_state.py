@@ -72,6 +72,13 @@ def test_an_unknown_producer_may_start_anywhere(states: ProducerStates) -> None:
     assert append(states, header(77)) is None
 
 
+def test_without_an_epoch_any_sequence_may_follow(states: ProducerStates) -> None:
+    append(states, header(5, epoch=-1))
+    assert append(states, header(3, epoch=-1, offset=1)) is None
+    assert append(states, header(9, epoch=0, offset=2)) is None
+    assert refusal(states, header(3, epoch=0)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
 def test_one_of_the_last_five_batches_is_recognised(states: ProducerStates) -> None:
     for index in range(6):
         append(states, header(2 * index, 2, offset=10 + 2 * index))
