@@ -118,16 +118,11 @@ FLAWS: dict[str, Callable[[bytearray], bytes]] = {
 }
 
 
-#: Flaws that keep Apache Kafka from finding a batch at all.
+#: Flaws by which a batch fails its whole request in Apache Kafka.
 UNREADABLE = {
-    "magic 3",
-    "magic -1",
-    "length of a header",
-    "length too small",
-    "length zero",
-    "length negative",
-}
-
+    "magic 3", "magic -1", "length of a header", "length too small", "length zero", "length negative", "codec 5",
+    "codec 7",
+}  # fmt: skip
 
 #: Flaws in the records alone, under a header that is right: Barnabas looks at records only where it must.
 IN_RECORDS = {

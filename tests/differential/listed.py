@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from barnabas.base.ids import ZERO_UUID
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from barnabas.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from barnabas.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from barnabas.wire.messages.describe_topic_partitions import TopicRequest as DescribedTopic
 from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest
@@ -106,6 +108,21 @@ def _has_flaw(*names: str) -> Callable[[Difference], bool]:
     return lambda difference: any(f"flaw={name!r}" in repr(difference.request) for name in names)
 
 
+_NO_TOPIC_TWICE = FetchRequest(topics=[FetchTopic(partitions=[FetchPartition(0), FetchPartition(1)])])
+
+
+def _names_no_topic(difference: Difference) -> bool:
+    topics = getattr(difference.request, "topics", None) or []
+    return any(topic.topic_id == ZERO_UUID for topic in topics if not topic.topic)
+
+
+def _with_acks(acks: int, step: Step) -> ProduceRequest:
+    request = step[0]
+    assert isinstance(request, ProduceRequest)
+    request.acks = acks
+    return request
+
+
 def _together(*steps: Step) -> Step:
     """One Produce request of several."""
     requests = [request for request, _ in steps if isinstance(request, ProduceRequest)]
@@ -119,8 +136,8 @@ def _partitions(difference: Difference) -> list[tuple[str, int]]:
 
 
 def _fails_neighbours(difference: Difference) -> bool:
-    alone = len(_partitions(difference)) == 1 and difference.barnabas != "UNKNOWN_TOPIC_OR_PARTITION"
-    return _has_flaw(*UNREADABLE)(difference) and not alone
+    beside = len(_partitions(difference)) > 1 or difference.barnabas == "UNKNOWN_TOPIC_OR_PARTITION"
+    return beside and _has_flaw(*UNREADABLE)(difference)
 
 
 def _names_twice(difference: Difference) -> bool:
@@ -205,6 +222,12 @@ LISTED = (
         (beginning()[0], (DescribeTopicPartitionsRequest([], 1), 0)),
     ),
     Listed(
+        "DescribeTopicPartitions", ANYWHERE, "an empty name for a topic",
+        "Kafka meets an exception that it does not expect; Barnabas answers INVALID_TOPIC_EXCEPTION.",
+        lambda each: "TopicRequest(name='')" in repr(each.request),
+        ((DescribeTopicPartitionsRequest([DescribedTopic("")], 9), 0),),
+    ),
+    Listed(
         "Produce", "responses.partition_responses", "records that do not fit the header of their batch",
         "Kafka unpacks every batch; Barnabas trusts a header whose CRC is right, and looks at records only where the "
         "topic demands it (compaction, bounds for timestamps, another codec).",
@@ -222,9 +245,10 @@ LISTED = (
         (beginning()[0], *produce("a", Batch(flaw="two batches"))),
     ),
     Listed(
-        "Produce", "responses.partition_responses", "a batch without a readable header, beside others or for a "
-        "partition that is not there",
-        "Kafka fails the whole request with CORRUPT_MESSAGE before it looks at anything else; Barnabas lets no "
+        "Produce", "responses.partition_responses",
+        "a batch without a readable header or of an unknown codec, beside others or for a partition that is not "
+        "there",
+        "Kafka fails the whole request before it looks at anything else; Barnabas lets no "
         "partition fail its neighbours.",
         _fails_neighbours, (beginning()[0], _together(*produce("a", Batch(flaw="magic 3")), *produce("b", Batch()))),
     ),
@@ -266,9 +290,21 @@ LISTED = (
         _meets_exception, _fetch(4, isolation_level=2),
     ),
     Listed(
-        "Fetch", "responses.partitions", "a negative `partition_max_bytes`",
+        "Fetch", "responses.partitions", "a negative `max_bytes` or `partition_max_bytes`",
         "Kafka meets an exception that it does not expect; Barnabas takes it for 0.",
-        lambda each: "partition_max_bytes=-" in repr(each.request), _fetch(12, max_bytes=1000),
+        lambda each: "max_bytes=-" in repr(each.request), _fetch(12, max_bytes=1000),
+    ),
+    Listed(
+        "Fetch", ANYWHERE, "topic id zero, and several partitions of unknown topics",
+        "Kafka meets an exception that it does not expect; Barnabas answers UNKNOWN_TOPIC_ID.",
+        _names_no_topic, ((_NO_TOPIC_TWICE, 16),),
+    ),
+    Listed(
+        "Produce", "responses.partition_responses.error_code", "unknown acks, and records that are wrong, too",
+        "Two errors at once: Kafka tells of the records, Barnabas of the acks.",
+        lambda each: each.barnabas in ("INVALID_REQUIRED_ACKS", "UNSUPPORTED_COMPRESSION_TYPE")
+        and each.kafka in ("INVALID_RECORD", "CORRUPT_MESSAGE", "UNKNOWN_SERVER_ERROR"),
+        (beginning()[0], (_with_acks(2, *produce("a", Batch(flaw="two batches"))), 9)),
     ),
     Listed(
         "InitProducerId", ANYWHERE, "a transactional id", "Barnabas has no transaction coordinator yet and answers "

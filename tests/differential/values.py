@@ -33,7 +33,7 @@ OFFSETS = [0, 0, 1, 2, 3, 4, 5, 7, 10, -1, -2, INT64_MAX, INT64_MIN]
 EPOCHS = [-1, -1, -1, 0, 0, 1, -2, INT32_MAX]
 TIMES = [-1, -2, -3, -4, -5, -6, -7, 0, 999, 1000, 1001, 2000, 5000, INT64_MAX, Now(2 * HOUR_MS)]
 REPLICAS = [-1, -1, -1, -1, -2]
-LIMITS_BYTES = [1 << 20, 1 << 20, 1 << 20, 0, 1, 60, 100, 200, -1, INT32_MAX]
+LIMITS_BYTES = [1 << 20, 1 << 20, 1 << 20, 0, 1, 60, 100, 200, INT32_MAX]  # negative ones: see the list
 
 #: Field name -> its values, in every message that does not say otherwise below.
 POOLS: dict[str, Sequence[Any]] = {
@@ -66,7 +66,7 @@ POOLS: dict[str, Sequence[Any]] = {
     "max_wait_ms": [0, 0, 1, 20, -1],
     "min_bytes": [0, 1, 1, 50, -1],
     "max_bytes": LIMITS_BYTES,
-    "partition_max_bytes": [limit for limit in LIMITS_BYTES if limit >= 0],  # others: see the list
+    "partition_max_bytes": LIMITS_BYTES,
     "acks": [-1, -1, -1, 1, 1, 0, 2, -2],
     "timeout_ms": [10_000],
     "transactional_id": [None, None, None, None, "", "tx"],
@@ -103,7 +103,20 @@ CONFIGS = [
     ("remote.storage.enable", "true"), ("local.retention.ms", "-3"), ("flush.messages", "0"),
 ]  # fmt: skip
 
-STAMPS = [1000, 1000, 1001, 2000, 5000, 999, 0, -1, -5, Now(-2 * HOUR_MS), Now(2 * HOUR_MS), INT64_MAX]
+STAMPS = [
+    1000,
+    1000,
+    1001,
+    2000,
+    5000,
+    999,
+    0,
+    -1,
+    -5,
+    Now(-2 * HOUR_MS),
+    Now(2 * HOUR_MS),
+    INT64_MAX - 10,
+]  # deltas fit, too
 
 
 def batches() -> SearchStrategy[Batch]:
@@ -148,6 +161,8 @@ SESSIONS: list[tuple[Any, Any]] = [
 
 def _in_session(request: FetchRequest, session: tuple[Any, Any]) -> FetchRequest:
     request.session_id, request.session_epoch = session
+    if request.topics and not request.topics[0].topic:  # by ids; the zero id is on the list
+        request.topics = [topic for topic in request.topics if topic.topic_id != ZERO_UUID]
     return request
 
 
@@ -161,9 +176,9 @@ def _without_collision(request: Message) -> Message:
 
 
 def _names_topics(request: Message) -> bool:
-    """All topics at once are not drawn: Kafka's internal ones would count for the limit."""
+    """All topics at once are not drawn, as Kafka's internal ones would count for the limit; "" is on the list."""
     assert isinstance(request, DescribeTopicPartitionsRequest)
-    return bool(request.topics)
+    return bool(request.topics) and all(topic.name for topic in request.topics)
 
 
 def _without_twins(request: Message) -> Message:
