@@ -123,6 +123,13 @@ def _with_acks(acks: int, step: Step) -> ProduceRequest:
     return request
 
 
+def _in_transaction(step: Step) -> Step:
+    request = step[0]
+    assert isinstance(request, ProduceRequest)
+    request.transactional_id = "tx"
+    return request, 9
+
+
 def _together(*steps: Step) -> Step:
     """One Produce request of several."""
     requests = [request for request, _ in steps if isinstance(request, ProduceRequest)]
@@ -135,8 +142,11 @@ def _partitions(difference: Difference) -> list[tuple[str, int]]:
     return [(repr(topic.name), data.index) for topic in topics for data in topic.partition_data]
 
 
+_NOT_THERE = ("UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID")
+
+
 def _fails_neighbours(difference: Difference) -> bool:
-    beside = len(_partitions(difference)) > 1 or difference.barnabas == "UNKNOWN_TOPIC_OR_PARTITION"
+    beside = len(_partitions(difference)) > 1 or difference.barnabas in _NOT_THERE
     return beside and _has_flaw(*UNREADABLE)(difference)
 
 
@@ -184,6 +194,12 @@ LISTED = (
     ),
     Listed("DescribeConfigs", "results.configs", "`min.insync.replicas`", _ELR, _is_at(_MIN_ISR), _describe(4, "1")),
     Listed(
+        "CreateTopics", "topics.configs.value", "a value with spaces around it, or TRUE for true",
+        "Kafka answers the text that came, though DescribeConfigs shows the value; Barnabas shows the value in both.",
+        lambda each: str(each.kafka).strip().lower() == each.barnabas,
+        (create(topic("spaced", index_interval_bytes=" 100 ")),),
+    ),
+    Listed(
         "DescribeConfigs", "results.configs", "`barnabas.*`", "Barnabas has settings of its own.",
         _is_at("[barnabas."), _describe(4, "1"),
     ),
@@ -226,6 +242,12 @@ LISTED = (
         "Kafka meets an exception that it does not expect; Barnabas answers INVALID_TOPIC_EXCEPTION.",
         lambda each: "TopicRequest(name='')" in repr(each.request),
         ((DescribeTopicPartitionsRequest([DescribedTopic("")], 9), 0),),
+    ),
+    Listed(
+        "Produce", "responses.partition_responses", "records of a transaction, with a transactional id",
+        "Barnabas has no transactions yet and answers INVALID_TXN_STATE.",
+        lambda each: "transactional_id=None" not in repr(each.request) and _has_flaw("transactional")(each),
+        (beginning()[0], _in_transaction(*produce("a", Batch(producer=9, flaw="transactional")))),
     ),
     Listed(
         "Produce", "responses.partition_responses", "records that do not fit the header of their batch",

@@ -194,7 +194,10 @@ def _without_twins(request: Message) -> Message:
             if twin in seen:
                 topic.partition_data.remove(data)
             seen.add(twin)
-            if getattr(data.records, "flaw", None) in UNREADABLE:
+            flaw = getattr(data.records, "flaw", None)
+            if flaw == "transactional":
+                request.transactional_id = None  # whether there are transactions is on the list
+            if flaw in UNREADABLE:
                 topic.partition_data = [data]
                 request.topic_data = [topic]
                 return request
