@@ -3,6 +3,7 @@
 import asyncio
 import os
 import resource
+import shutil
 import signal
 import sys
 from collections.abc import Mapping
@@ -121,7 +122,14 @@ def _greet(server: BrokerServer, config: BrokerConfig) -> None:
     if server.metrics_port:
         metrics_host = config.text("barnabas.metrics.listener").rpartition(":")[0] or "127.0.0.1"
         print(f"Metrics: http://{metrics_host}:{server.metrics_port}/metrics")
+    command = _command()
     print("Try, in another terminal:")
-    print(f"  barnabas topics create greetings --bootstrap {bootstrap}")
-    print(f"  echo hello | barnabas produce greetings --bootstrap {bootstrap}")
-    print(f"  barnabas consume greetings --from-beginning --bootstrap {bootstrap}", flush=True)
+    print(f"  {command} topics create greetings --bootstrap {bootstrap}")
+    print(f"  echo hello | {command} produce greetings --bootstrap {bootstrap}")
+    print(f"  {command} consume greetings --from-beginning --bootstrap {bootstrap}", flush=True)
+
+
+def _command() -> str:
+    """What to type for this program: its name where the shell finds it, else the path by which it was called."""
+    called = Path(sys.argv[0])
+    return str(called) if called.name == "barnabas" and not shutil.which("barnabas") else "barnabas"
