@@ -9,6 +9,11 @@ from barnabas.base.ids import ZERO_UUID
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from barnabas.wire.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
 from barnabas.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -184,6 +189,29 @@ async def test_metadata_that_may_not_ask_by_id_is_answered_without_null_names(tm
         answer = await node.ask(MetadataRequest([MetadataRequestTopic(UNKNOWN_ID, None)]), 11)
         [topic] = answer.topics
         assert (topic.name, topic.error_code) == ("", ErrorCode.INVALID_REQUEST)
+
+
+@on_loop
+async def test_metadata_of_a_topic_without_name_and_id_is_an_invalid_request(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("t"))
+        answer = await node.ask(
+            MetadataRequest([MetadataRequestTopic(name="t"), MetadataRequestTopic(name=None)])
+        )
+        assert answer.error_code == ErrorCode.INVALID_REQUEST
+        named = [MetadataRequestTopic(node.topic_id("t"), None), MetadataRequestTopic(name=None)]
+        assert [topic.name for topic in (await node.ask(MetadataRequest(named))).topics] == ["t"]
+
+
+@pytest.mark.parametrize("values", [(None, "1000"), ("1000", None)])
+@on_loop
+async def test_null_for_a_config_is_refused_even_beside_a_value(
+    tmp_path: Path, values: tuple[str | None, ...]
+) -> None:
+    async with running_node(tmp_path) as node:
+        configs = [CreatableTopicConfig("retention.ms", value) for value in values]
+        answer = await node.ask(CreateTopicsRequest([CreatableTopic("t", 1, 1, configs=configs)]))
+        assert [topic.error_code for topic in answer.topics] == [ErrorCode.INVALID_CONFIG]
 
 
 @pytest.mark.parametrize("limit", [0, -1])

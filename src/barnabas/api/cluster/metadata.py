@@ -51,7 +51,7 @@ async def handle(context: RequestContext, request: MetadataRequest) -> MetadataR
     if topic_ids:  # one id makes it a request by ids: names count for nothing
         topics = [_by_id(context, request, topic_id) for topic_id in topic_ids]
     else:
-        names = dict.fromkeys(topic.name for topic in request.topics if topic.name is not None)
+        names = dict.fromkeys(topic.name or "" for topic in request.topics)
         created = await _auto_create(context, request, names)
         topics = [_by_name(context, request, name, created) for name in names]
     if context.node.tracer.enabled:
@@ -73,6 +73,10 @@ def _check(context: RequestContext, request: MetadataRequest) -> None:
         if topic.name is None and context.api_version < 12:
             message = f"Metadata version {context.api_version} needs a name for each topic."
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    asked = request.topics or []
+    if any(topic.name is None for topic in asked) and all(topic.topic_id == ZERO_UUID for topic in asked):
+        message = "A topic without a name needs an id."
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
 
 
 def _all_topics(context: RequestContext, request: MetadataRequest) -> MetadataResponse | EncodedResponse:

@@ -53,12 +53,14 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
 
 
 def _new_topic(topic: CreatableTopic) -> NewTopic:
+    # Of a key given twice the last value counts, but for null, which is refused wherever it stands.
+    configs = sorted(topic.configs, key=lambda config: config.value is None)
     return NewTopic(
         name=topic.name,
         partition_count=topic.num_partitions,
         replication_factor=topic.replication_factor,
         assignments={given.partition_index: given.broker_ids for given in topic.assignments},
-        configs={config.name: config.value for config in topic.configs},
+        configs={config.name: config.value for config in configs},
     )
 
 
