@@ -102,6 +102,7 @@ _OWN = (
 )  # fmt: skip
 _NEW: Any = Name("new")
 _A: Any = Name("a")
+_NULL: Any = None
 
 
 def _has_flaw(*names: str) -> Callable[[Difference], bool]:
@@ -174,6 +175,10 @@ _NO_FEATURES = "Barnabas has no feature levels to negotiate yet."
 _API_VERSIONS = ((ApiVersionsRequest("differential", "1"), 4),)
 
 LISTED = (
+    Listed(
+        "Metadata", ANYWHERE, "neither a name nor an id for a topic", _EXCEPTION,
+        lambda each: "name=None" in repr(each.request), ((MetadataRequest([MetadataRequestTopic(name=_NULL)]), 12),),
+    ),
     Listed(
         "ApiVersions", "api_keys", "an API that Barnabas does not serve yet",
         "What is advertised is what is served.", _is_missing, _API_VERSIONS,
