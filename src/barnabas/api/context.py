@@ -13,6 +13,7 @@ from barnabas.replication.fetch_sessions import FetchSessionCache
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.security.authorizer import Authorizer
 from barnabas.telemetry.tracing import Tracer
 
 
@@ -38,6 +39,7 @@ class Node:
     producer_ids: ProducerIds
     tracer: Tracer
     apis: Mapping[int, ApiSpec]
+    authorizer: Authorizer | None = None  #: None lets everybody do everything
     #: (version, listener, what is asked for) -> (revision, encoded answer on all topics)
     metadata_answers: dict[tuple[object, ...], tuple[int, bytes]] = field(default_factory=dict)
 

@@ -1,42 +1,45 @@
-"""Operations on resources, and the bit fields in which the protocol tells a client which of them it may do."""
+"""The operations that a resource has, and the bit fields that tell a client which of them it may do (KIP-430)."""
 
-import enum
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
-
-class AclOperation(enum.IntEnum):
-    """What can be done to a resource, by Kafka's numbers."""
-
-    READ = 3
-    WRITE = 4
-    CREATE = 5
-    DELETE = 6
-    ALTER = 7
-    DESCRIBE = 8
-    CLUSTER_ACTION = 9
-    DESCRIBE_CONFIGS = 10
-    ALTER_CONFIGS = 11
-    IDEMPOTENT_WRITE = 12
-
-
-def bit_field(operations: Iterable[AclOperation]) -> int:
-    """A bit for each operation, as `*_authorized_operations` fields hold them (KIP-430)."""
-    return sum(1 << operation for operation in operations)
-
+from barnabas.wire.acls import AclOperation as Op
+from barnabas.wire.acls import ResourceType
 
 #: What the protocol writes where nobody asked for the operations.
 NOT_ASKED = -(2**31)
 
-_Op = AclOperation
-TOPIC_OPERATIONS = bit_field(
+#: Resource type -> what can be done to such a resource (`AclEntry.supportedOperations`).
+OPERATIONS: Mapping[ResourceType, frozenset[Op]] = MappingProxyType(
     {
-        _Op.READ, _Op.WRITE, _Op.CREATE, _Op.DELETE, _Op.ALTER, _Op.DESCRIBE,
-        _Op.DESCRIBE_CONFIGS, _Op.ALTER_CONFIGS,
+        ResourceType.TOPIC: frozenset(
+            {
+                Op.READ, Op.WRITE, Op.CREATE, Op.DELETE, Op.ALTER, Op.DESCRIBE,
+                Op.DESCRIBE_CONFIGS, Op.ALTER_CONFIGS,
+            }
+        ),
+        ResourceType.GROUP: frozenset(
+            {Op.READ, Op.DELETE, Op.DESCRIBE, Op.DESCRIBE_CONFIGS, Op.ALTER_CONFIGS}
+        ),
+        ResourceType.CLUSTER: frozenset(
+            {
+                Op.CREATE, Op.ALTER, Op.DESCRIBE, Op.CLUSTER_ACTION, Op.DESCRIBE_CONFIGS, Op.ALTER_CONFIGS,
+                Op.IDEMPOTENT_WRITE,
+            }
+        ),
+        ResourceType.TRANSACTIONAL_ID: frozenset({Op.WRITE, Op.DESCRIBE, Op.TWO_PHASE_COMMIT}),
+        ResourceType.DELEGATION_TOKEN: frozenset({Op.DESCRIBE}),
+        ResourceType.USER: frozenset({Op.CREATE_TOKENS, Op.DESCRIBE_TOKENS}),
     }
 )  # fmt: skip
-CLUSTER_OPERATIONS = bit_field(
-    {
-        _Op.CREATE, _Op.ALTER, _Op.DESCRIBE, _Op.CLUSTER_ACTION, _Op.DESCRIBE_CONFIGS, _Op.ALTER_CONFIGS,
-        _Op.IDEMPOTENT_WRITE,
-    }
-)  # fmt: skip
+
+
+def bit_field(operations: Iterable[Op]) -> int:
+    """A bit for each operation, as `*_authorized_operations` fields hold them."""
+    return sum(1 << operation for operation in operations)
+
+
+#: Resource type -> the bit field of all its operations.
+ALL_OPERATIONS: Mapping[ResourceType, int] = MappingProxyType(
+    {resource_type: bit_field(operations) for resource_type, operations in OPERATIONS.items()}
+)

@@ -4,10 +4,11 @@ v1: endpoint type (KIP-919).  v2: fenced brokers on request (KIP-1073).
 Errors: MISMATCHED_ENDPOINT_TYPE for controllers asked of a broker, UNSUPPORTED_ENDPOINT_TYPE.
 """
 
+from barnabas.api.authorization import authorized_cluster_operations
 from barnabas.api.cluster.brokers import reachable_brokers
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.security.operations import CLUSTER_OPERATIONS, NOT_ASKED
+from barnabas.security.operations import NOT_ASKED
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.describe_cluster import (
     DescribeClusterBroker,
@@ -48,6 +49,8 @@ async def handle(context: RequestContext, request: DescribeClusterRequest) -> De
             for broker, endpoint in brokers
         ],
         cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+            authorized_cluster_operations(context)
+            if request.include_cluster_authorized_operations
+            else NOT_ASKED
         ),
     )

@@ -4,11 +4,12 @@ A limit below 1 counts as 1. Errors: INVALID_REQUEST for a cursor at a topic tha
 partition 0; per topic UNKNOWN_TOPIC_OR_PARTITION and INVALID_TOPIC_EXCEPTION; per partition LEADER_NOT_AVAILABLE.
 """
 
+from barnabas.api.authorization import authorized_operations
 from barnabas.api.cluster.topic_descriptions import offline_replicas
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.metadata.topics import INTERNAL_TOPICS, NO_LEADER, Topic, check_name
-from barnabas.security.operations import TOPIC_OPERATIONS
+from barnabas.wire.acls import ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
@@ -45,7 +46,7 @@ async def handle(
             break
         topic = context.node.image.topics.get(name)
         if topic is None:
-            response.topics.append(_missing(name))
+            response.topics.append(_missing(context, name))
             continue
         stop = min(topic.partition_count, start + left_count)
         response.topics.append(_describe(context, topic, range(start, stop)))
@@ -74,14 +75,16 @@ def _start(request: DescribeTopicPartitionsRequest, name: str) -> int:
     return cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
 
 
-def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
+def _missing(context: RequestContext, name: str) -> DescribeTopicPartitionsResponseTopic:
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     try:
         check_name(name)
     except KafkaError as error:
         code = error.code
     return DescribeTopicPartitionsResponseTopic(
-        error_code=code, name=name, topic_authorized_operations=TOPIC_OPERATIONS
+        error_code=code,
+        name=name,
+        topic_authorized_operations=authorized_operations(context, ResourceType.TOPIC, name),
     )
 
 
@@ -91,7 +94,7 @@ def _describe(context: RequestContext, topic: Topic, indexes: range) -> Describe
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=[_describe_partition(context, topic, index) for index in indexes],
-        topic_authorized_operations=TOPIC_OPERATIONS,
+        topic_authorized_operations=authorized_operations(context, ResourceType.TOPIC, topic.name),
     )
 
 

@@ -9,6 +9,7 @@ request that the rules above forbid.
 
 from collections.abc import Iterable, Sequence
 
+from barnabas.api.authorization import authorized_cluster_operations, authorized_operations
 from barnabas.api.cluster.brokers import reachable_brokers
 from barnabas.api.cluster.topic_descriptions import describe_topic
 from barnabas.api.context import EncodedResponse, RequestContext
@@ -17,7 +18,8 @@ from barnabas.api.topics.creation import creation_rules
 from barnabas.base.ids import ZERO_UUID
 from barnabas.metadata.topic_creation import NewTopic, decide_create
 from barnabas.metadata.topics import Topic, check_name
-from barnabas.security.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from barnabas.security.operations import NOT_ASKED
+from barnabas.wire.acls import ResourceType
 from barnabas.wire.codec import encode
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata import (
@@ -125,11 +127,10 @@ def _by_name(
     topic = context.node.image.topics.get(name)
     if topic is not None:
         return _describe(context, request, topic)
-    asked = request.include_topic_authorized_operations
     return MetadataResponseTopic(
         error_code=_missing_code(name, created),
         name=name,
-        topic_authorized_operations=TOPIC_OPERATIONS if asked else NOT_ASKED,
+        topic_authorized_operations=_operations(context, request, name),
     )
 
 
@@ -144,9 +145,14 @@ def _missing_code(name: str, created: dict[str, KafkaError]) -> ErrorCode:
 
 def _describe(context: RequestContext, request: MetadataRequest, topic: Topic) -> MetadataResponseTopic:
     described = describe_topic(context.node.image, topic)
-    if request.include_topic_authorized_operations:
-        described.topic_authorized_operations = TOPIC_OPERATIONS
+    described.topic_authorized_operations = _operations(context, request, topic.name)
     return described
+
+
+def _operations(context: RequestContext, request: MetadataRequest, name: str) -> int:
+    if not request.include_topic_authorized_operations:
+        return NOT_ASKED
+    return authorized_operations(context, ResourceType.TOPIC, name)
 
 
 def _response(
@@ -163,5 +169,5 @@ def _response(
         cluster_id=context.node.cluster_id,
         controller_id=context.node.broker_id,
         topics=list(topics),
-        cluster_authorized_operations=CLUSTER_OPERATIONS if asked else NOT_ASKED,
+        cluster_authorized_operations=authorized_cluster_operations(context) if asked else NOT_ASKED,
     )

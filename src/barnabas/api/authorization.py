@@ -1,0 +1,89 @@
+"""Whether who sent a request may do what it asks for: the questions that handlers put.
+
+Without an authorizer everything is allowed, as in Apache Kafka.
+"""
+
+from collections.abc import Iterable
+
+from barnabas.api.context import RequestContext
+from barnabas.security.operations import ALL_OPERATIONS, OPERATIONS, bit_field
+from barnabas.wire.acls import CLUSTER_NAME, AclOperation, ResourceType
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+_REFUSALS = {
+    ResourceType.TOPIC: ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ResourceType.GROUP: ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    ResourceType.CLUSTER: ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ResourceType.TRANSACTIONAL_ID: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ResourceType.DELEGATION_TOKEN: ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED,
+}
+
+
+def allowed(context: RequestContext, operation: AclOperation, resource_type: ResourceType, name: str) -> bool:
+    """Whether the principal may do the operation to the resource."""
+    authorizer = context.node.authorizer
+    connection = context.connection
+    return authorizer is None or authorizer.allows(
+        connection.principal, connection.client_host, operation, resource_type, name
+    )
+
+
+def allowed_cluster(context: RequestContext, operation: AclOperation) -> bool:
+    """Whether the principal may do the operation to the cluster."""
+    return allowed(context, operation, ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+def allowed_any(context: RequestContext, operation: AclOperation, resource_type: ResourceType) -> bool:
+    """Whether the principal may do the operation to some resource of the type, there or not (KIP-679)."""
+    authorizer = context.node.authorizer
+    connection = context.connection
+    return authorizer is None or authorizer.allows_any(
+        connection.principal, connection.client_host, operation, resource_type
+    )
+
+
+def filter_allowed(
+    context: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Iterable[str]
+) -> set[str]:
+    """Those of `names` to which the principal may do the operation."""
+    return {name for name in names if allowed(context, operation, resource_type, name)}
+
+
+def refusal(operation: AclOperation, resource_type: ResourceType, name: str) -> KafkaError:
+    """What a principal is told that may not."""
+    what = "the cluster" if resource_type is ResourceType.CLUSTER else f"{_words(resource_type)} '{name}'"
+    return KafkaError(_REFUSALS[resource_type], f"Not authorized: {operation.name} on {what} is needed.")
+
+
+def require(context: RequestContext, operation: AclOperation, resource_type: ResourceType, name: str) -> None:
+    """Let who may do the operation pass.
+
+    :raises KafkaError: TOPIC_, GROUP_, CLUSTER_, TRANSACTIONAL_ID_ or DELEGATION_TOKEN_AUTHORIZATION_FAILED.
+    """
+    if not allowed(context, operation, resource_type, name):
+        raise refusal(operation, resource_type, name)
+
+
+def require_cluster(context: RequestContext, operation: AclOperation) -> None:
+    """Let who may do the operation to the cluster pass.
+
+    :raises KafkaError: CLUSTER_AUTHORIZATION_FAILED.
+    """
+    require(context, operation, ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+def authorized_operations(context: RequestContext, resource_type: ResourceType, name: str) -> int:
+    """The operations that the principal may do to the resource, as a bit field (KIP-430)."""
+    if context.node.authorizer is None:
+        return ALL_OPERATIONS[resource_type]
+    operations = OPERATIONS[resource_type]
+    return bit_field(each for each in operations if allowed(context, each, resource_type, name))
+
+
+def authorized_cluster_operations(context: RequestContext) -> int:
+    """The operations that the principal may do to the cluster, as a bit field."""
+    return authorized_operations(context, ResourceType.CLUSTER, CLUSTER_NAME)
+
+
+def _words(resource_type: ResourceType) -> str:
+    return resource_type.name.lower().replace("_", " ")
