@@ -1,0 +1,117 @@
+"""The documents' code, run word for word but for the address of the broker."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from barnabas.config.load import load_broker_config
+from barnabas.config.topic_keys import TOPIC_KEYS
+from barnabas.config.topics import validate_topic_overrides
+from barnabas.testing import EmbeddedBroker
+from support.documents import ADDRESS, README, ROOT, block_with, code_blocks, inline_code
+from support.process import run_serve
+
+TESTING = ROOT / "docs" / "testing.md"
+
+#: The code under test that the documents speak of: a shop's.
+SHOP = """
+from confluent_kafka import Producer
+
+def publish(bootstrap, topic, value):
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    producer.produce(topic, value)
+    assert producer.flush(10) == 0
+
+def publish_order(bootstrap):
+    publish(bootstrap, "orders", b"one book")
+"""
+
+
+def run(command: list[str], directory: Path, bootstrap: str = "") -> subprocess.CompletedProcess[str]:
+    commands = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": commands, "BARNABAS_BOOTSTRAP": bootstrap}
+    return subprocess.run(
+        command, cwd=directory, capture_output=True, text=True, check=False, timeout=60, env=environment
+    )
+
+
+def test_the_command_line_does_what_the_readme_types(kafka: EmbeddedBroker, tmp_path: Path) -> None:
+    done = run(["sh", "-eu", "-c", block_with(README, "sh", "barnabas topics")], tmp_path, kafka.bootstrap)
+    assert done.returncode == 0, done.stderr
+    assert "one book" in done.stdout
+    assert kafka.bootstrap in done.stdout
+    assert kafka.topics() == {"orders": 3}
+    [record] = kafka.records("orders")
+    assert (record.key, record.value) == (b"alice", b"one book")
+
+
+def test_the_readme_s_program_prints_the_value_that_it_produced(
+    kafka: EmbeddedBroker, tmp_path: Path
+) -> None:
+    program = block_with(README, "python", "confluent_kafka").replace(ADDRESS, kafka.bootstrap)
+    done = run([sys.executable, "-c", program], tmp_path)
+    assert done.stdout == "b'v'\n", done.stderr
+    assert kafka.topics() == {"events": 2}
+
+
+@pytest.mark.parametrize("document", [README, TESTING], ids=lambda document: document.name)
+def test_the_tests_of_the_documents_pass(document: Path, tmp_path: Path) -> None:
+    blocks = [block for block in code_blocks(document, "python") if "def test_" in block]
+    assert blocks
+    (tmp_path / "shop.py").write_text(SHOP)
+    (tmp_path / "test_it.py").write_text("\n".join(blocks))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--import-mode=importlib"]
+    done = run([*command, "-o", f"pythonpath={tmp_path}"], tmp_path)
+    tests_count = "".join(blocks).count("def test_")
+    assert f"{tests_count} passed" in done.stdout, done.stdout
+
+
+def test_the_broker_without_pytest_runs_as_documented(tmp_path: Path) -> None:
+    done = run([sys.executable, "-c", block_with(TESTING, "python", "with EmbeddedBroker")], tmp_path)
+    assert re.fullmatch(r"127\.0\.0\.1:\d+\n", done.stdout), done.stderr
+
+
+def test_the_ini_file_s_settings_are_taken_as_documented(tmp_path: Path) -> None:
+    (tmp_path / "pytest.ini").write_text(block_with(TESTING, "ini", "kafka_settings"))
+    (tmp_path / "test_it.py").write_text(
+        "def test_it(kafka):\n"
+        "    kafka.produce('t', 'x')\n"
+        "    assert kafka.topics() == {'t': 3}\n"
+        "    assert kafka.server.node.config.integer('message.max.bytes') == 20_000\n"
+    )
+    done = run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"], tmp_path)
+    assert "1 passed" in done.stdout, done.stdout
+
+
+def test_serve_has_the_options_that_the_readme_lists() -> None:
+    synopsis = block_with(README, "", "barnabas serve")
+    options = re.findall(r"--[a-z]+", synopsis)
+    helped = run_serve("--help").stdout
+    assert options
+    assert [option for option in options if option not in helped] == []
+
+
+@pytest.mark.parametrize("document", [README, TESTING], ids=lambda document: document.name)
+def test_every_setting_that_a_document_names_is_known_and_good(document: Path) -> None:
+    pairs = [text.split(" ")[-1].partition("=") for text in inline_code(document)]
+    named = {key: value for key, equals, value in pairs if equals and re.fullmatch(r"[a-z]+(\.[a-z]+)+", key)}
+    assert named
+    of_topics = {key for key in named if key in TOPIC_KEYS}
+    settings = [f"{key}={value}" for key, value in named.items() if key not in of_topics]
+    broker, warnings, _ = load_broker_config(settings=settings)
+    assert warnings == ()
+    validate_topic_overrides(broker, {key: named[key] for key in of_topics})
+
+
+def test_every_make_target_that_a_document_names_is_there() -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    for document in (README, ROOT / "CONTRIBUTING.md"):
+        code = [*code_blocks(document, "sh"), *inline_code(document)]
+        lines = [line.partition("#")[0] for text in code for line in text.splitlines()]
+        named = {word for line in lines if line.startswith("make ") for word in line.split()[1:]}
+        assert named
+        assert named <= targets, document
