@@ -16,6 +16,7 @@ from barnabas.config.broker_config import BrokerConfig
 from barnabas.log.directories import LogDirectories
 from barnabas.metadata.brokers import decide_register
 from barnabas.metadata.cluster import decide_form
+from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.metadata.topic_creation import NewTopic, decide_create
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.replication.fetch_sessions import FetchSessionCache
@@ -125,18 +126,22 @@ async def running_node(
     store = store or MemoryStore()
     metadata = MetadataWriter(store)
     await metadata.start()
+    dynamic = DynamicConfig(config)
+    dynamic.load(metadata.image)
+    metadata.listen(dynamic.apply)
     cluster_id = await metadata.write(lambda image: decide_form(image.cluster, dice.randbytes(16), None))
     await metadata.write(lambda image: decide_register(image.brokers, broker(1)))
     directories = LogDirectories.open([directory], cluster_id=cluster_id, node_id=1, clock=clock, random=dice)
     overrides_of = metadata.image.topic_configs
     directories.load(lambda topic: log_config(config, overrides_of.get(topic, {})))
-    replicas = ReplicaManager(1, directories, lambda topic, own: log_config(config, own))
+    replicas = ReplicaManager(1, directories, lambda topic, own: log_config(dynamic.current, own))
     replicas.load(metadata.image)
     metadata.listen(replicas.apply)
+    dynamic.follow(lambda before, after: replicas.reconfigure_all())
     flusher = Flusher()
     node = Node(
         broker_id=1,
-        config=config,
+        dynamic_config=dynamic,
         clock=clock,
         dice=dice,
         metadata=metadata,

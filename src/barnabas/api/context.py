@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from barnabas.api.registry import ApiSpec
 from barnabas.base.clock import Clock
 from barnabas.config.broker_config import BrokerConfig
+from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.metadata.image import Image
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.replication.fetch_sessions import FetchSessionCache
@@ -29,7 +30,7 @@ class Node:
     """One broker's parts, as its composition root has put them together."""
 
     broker_id: int
-    config: BrokerConfig
+    dynamic_config: DynamicConfig
     clock: Clock
     dice: random.Random
     metadata: MetadataWriter
@@ -42,6 +43,11 @@ class Node:
     authorizer: Authorizer | None = None  #: None lets everybody do everything
     #: (version, listener, what is asked for) -> (revision, encoded answer on all topics)
     metadata_answers: dict[tuple[object, ...], tuple[int, bytes]] = field(default_factory=dict)
+
+    @property
+    def config(self) -> BrokerConfig:
+        """This broker's configuration as it stands now; not to be kept: it is replaced when it changes."""
+        return self.dynamic_config.current
 
     @property
     def image(self) -> Image:

@@ -5,9 +5,17 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
+from barnabas.config.resources import Resource
 from barnabas.metadata.brokers import BROKERS, Broker
 from barnabas.metadata.cluster import CLUSTER, Cluster
-from barnabas.metadata.configs import TOPIC_CONFIGS
+from barnabas.metadata.configs import (
+    BROKER_CONFIGS,
+    CLIENT_METRICS_CONFIGS,
+    CONFIG_NOUNS,
+    GROUP_CONFIGS,
+    TOPIC_CONFIGS,
+    Overrides,
+)
 from barnabas.metadata.noun import Table
 from barnabas.metadata.producer_ids import PRODUCER_IDS
 from barnabas.metadata.store import Commit, Item
@@ -29,7 +37,10 @@ NOUNS = MappingProxyType(
         noun.name: noun
         for noun in (
             BROKERS,
+            BROKER_CONFIGS,
+            CLIENT_METRICS_CONFIGS,
             CLUSTER,
+            GROUP_CONFIGS,
             TOPIC_CONFIGS,
             PRODUCER_IDS,
             DELETED_TOPICS,
@@ -52,7 +63,10 @@ class Image:
     taken_names: Table[str] = field(default_factory=Table)
     partition_states: Table[PartitionState] = field(default_factory=Table)
     deleted_topics: Table[DeletedTopic] = field(default_factory=Table)
-    topic_configs: Table[Mapping[str, str]] = field(default_factory=Table)
+    topic_configs: Table[Overrides] = field(default_factory=Table)
+    broker_configs: Table[Overrides] = field(default_factory=Table)
+    group_configs: Table[Overrides] = field(default_factory=Table)
+    client_metrics_configs: Table[Overrides] = field(default_factory=Table)
     producer_ids: Table[int] = field(default_factory=Table)
     #: topic id -> name
     topic_names: Mapping[bytes, str] = field(default_factory=dict)
@@ -100,6 +114,11 @@ class Image:
         """The topic with an id; None when there is none."""
         name = self.topic_names.get(topic_id)
         return None if name is None else self.topics.get(name)
+
+    def configs(self, resource: Resource) -> Overrides:
+        """What is set for a resource; nothing for one that nobody has configured."""
+        table: Table[Overrides] = getattr(self, CONFIG_NOUNS[resource.kind].name)
+        return table.get(resource.name, {})
 
     def partition(self, topic: Topic, index: int) -> PartitionState:
         """A partition's leader and in-sync replicas: as last written, else as the topic was made."""

@@ -132,7 +132,7 @@ class ReplicaManager:
                 if topic is not None:
                     await self._open_in_slices(topic)
             elif noun == TOPIC_CONFIGS.name:
-                self._reconfigure(key)
+                self._reconfigure(key, self._log_config(key))
             elif noun == PARTITION_STATES.name:
                 self._update_state(key)
         if deleted:
@@ -192,15 +192,19 @@ class ReplicaManager:
                 partition.close()
                 self._directories.delete_async(TopicPartition(topic.name, index))
 
-    def _reconfigure(self, topic: str) -> None:
-        config = self._log_config(topic)
+    def _reconfigure(self, topic: str, config: LogConfig) -> None:
         for partition in self._of_topic(topic):
             partition.reconfigure(config)
 
     def reconfigure_all(self) -> None:
         """Take over changed broker-wide defaults in every log."""
+        defaults: LogConfig | None = None
         for topic in self._image.topics:
-            self._reconfigure(topic)
+            if topic in self._image.topic_configs:
+                self._reconfigure(topic, self._log_config(topic))
+            else:
+                defaults = defaults or self._log_config(topic)  # the same for all that override nothing
+                self._reconfigure(topic, defaults)
 
     def _of_topic(self, topic: str) -> Iterable[Partition]:
         known = self._image.topics.get(topic)

@@ -16,6 +16,7 @@ from barnabas.log.directories import LogDirectories
 from barnabas.log.meta_properties import read_meta_properties
 from barnabas.metadata.brokers import Broker, Endpoint, decide_register
 from barnabas.metadata.cluster import decide_form
+from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.metadata.topic_adoption import FoundLog, decide_adopt
 from barnabas.metadata.topic_deletion import decide_forget
 from barnabas.metadata.writer import MetadataWriter
@@ -48,7 +49,7 @@ class BrokerServer:
         self, config: BrokerConfig, *, clock: Clock | None = None, dice: random.Random | None = None
     ) -> None:
         check_protocols(config.listeners)
-        self._config = config
+        self._dynamic_config = DynamicConfig(config)
         self._clock = clock or SystemClock()
         self._dice = dice or random.SystemRandom()
         self._listeners: list[NetworkListener] = []
@@ -80,6 +81,8 @@ class BrokerServer:
         self._metadata = MetadataWriter(self._store)
         self._undo.push_async_callback(self._metadata.stop)
         await self._metadata.start()
+        self._dynamic_config.load(self._metadata.image)
+        self._metadata.listen(self._dynamic_config.apply)
         cluster_id = await self._form(paths)
         self._directories = await asyncio.to_thread(
             LogDirectories.open,
@@ -122,7 +125,7 @@ class BrokerServer:
         if adopted:
             _log.warning("took over topics found on disk", topics=adopted)
         self._replicas = ReplicaManager(
-            config.node_id, directories, lambda topic, own: log_config(config, own)
+            config.node_id, directories, lambda topic, own: log_config(self._config, own)
         )
         gone = self._replicas.load(self._metadata.image)
         self._metadata.listen(self._replicas.apply)
@@ -151,7 +154,7 @@ class BrokerServer:
         slots_count = config.integer("max.incremental.fetch.session.cache.slots")
         self.node = Node(
             broker_id=config.node_id,
-            config=config,
+            dynamic_config=self._dynamic_config,
             clock=self._clock,
             dice=self._dice,
             metadata=self._metadata,
@@ -165,8 +168,24 @@ class BrokerServer:
         self.statistics = RequestStatistics()
         self.dispatcher = Dispatcher(self.node, self.statistics)
         self._housekeeping = Housekeeping(
-            config, self._clock, self._directories, self._replicas, self._connections, self._flusher
+            self._dynamic_config,
+            self._clock,
+            self._directories,
+            self._replicas,
+            self._connections,
+            self._flusher,
         )
+        self._dynamic_config.follow(self._reconfigure)
+
+    @property
+    def _config(self) -> BrokerConfig:
+        """What holds now; dynamic values from the moment the store is open."""
+        return self._dynamic_config.current
+
+    def _reconfigure(self, before: BrokerConfig, after: BrokerConfig) -> None:
+        """Hand on what others have copied."""
+        self._connections.count_max = after.integer("max.connections")
+        self._replicas.reconfigure_all()
 
     async def _listen(self) -> None:
         for listener in self._config.listeners:

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from barnabas.base.clock import Clock
-from barnabas.config.broker_config import BrokerConfig
 from barnabas.log.directories import LogDirectories
 from barnabas.log.files import unlink_files
+from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.net.connections import Connections
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.replica_manager import ReplicaManager
@@ -28,7 +28,7 @@ class Housekeeping:
 
     def __init__(
         self,
-        config: BrokerConfig,
+        config: DynamicConfig,
         clock: Clock,
         directories: LogDirectories,
         replicas: ReplicaManager,
@@ -48,7 +48,7 @@ class Housekeeping:
 
     def start(self) -> None:
         """Begin with all chores."""
-        integer = self._config.integer
+        integer = self._config.current.integer
         offset_checkpoint_ms = min(
             integer("log.flush.offset.checkpoint.interval.ms"),
             integer("log.flush.start.offset.checkpoint.interval.ms"),
@@ -129,6 +129,6 @@ class Housekeeping:
 
     async def expire_producers(self) -> None:
         """Forget producers that have been silent for `producer.id.expiration.ms`."""
-        expiration_ms = self._config.integer("producer.id.expiration.ms")
+        expiration_ms = self._config.current.integer("producer.id.expiration.ms")
         for partition in self._replicas:
             partition.log.remove_expired_producers(self._clock.wall_ms(), expiration_ms)

@@ -24,7 +24,7 @@ async def keeping(tmp_path: Path, **config: str) -> AsyncIterator[tuple[RunningN
     async with running_node(tmp_path, **config) as node:
         connections = Connections(node.clock, frame_bytes_max=100, count_max=9, idle_ms_max=1000)
         keeper = Housekeeping(
-            node.node.config,
+            node.node.dynamic_config,
             node.clock,
             node.directories,
             node.node.replicas,
@@ -165,6 +165,10 @@ class Quiet:
 
     def __init__(self, **intervals: int) -> None:
         self.intervals = {key.replace("_", "."): value for key, value in intervals.items()}
+
+    @property
+    def current(self) -> "Quiet":
+        return self
 
     def integer(self, key: str) -> int:
         return self.intervals.get(key, 10**9)

@@ -1,0 +1,60 @@
+"""A broker's configuration as it stands now: what it was started with, under what has been set since."""
+
+from collections.abc import Callable, Mapping
+
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.config.definition import ConfigError
+from barnabas.config.resources import EVERY_BROKER
+from barnabas.metadata.image import Image
+from barnabas.metadata.store import Change
+from barnabas.telemetry.logs import get_logger
+
+#: Called with the configuration before and after a change.
+Follower = Callable[[BrokerConfig, BrokerConfig], None]
+
+_log = get_logger("barnabas.config")
+
+
+class DynamicConfig:
+    """Follows the image; the first listener of the metadata writer, so that the others see what holds by then."""
+
+    def __init__(self, static: BrokerConfig) -> None:
+        self.static = static  #: as the broker was started
+        self.current = static  #: what holds now; replaced as a whole
+        self.of_broker: Mapping[str, str] = {}  #: dynamic values of this broker
+        self.of_every_broker: Mapping[str, str] = {}  #: dynamic values of the whole cluster
+        self._followers: list[Follower] = []
+
+    def follow(self, follower: Follower) -> None:
+        """Call `follower` with (before, after) on every change from now on."""
+        self._followers.append(follower)
+
+    def load(self, image: Image) -> None:
+        """Take over the dynamic values of an image.
+
+        Stored values that the static ones have made impossible are left out, with a line in the log: they must
+        not keep a broker from its work.
+        """
+        self.of_broker = image.broker_configs.get(str(self.static.node_id), {})
+        self.of_every_broker = image.broker_configs.get(EVERY_BROKER, {})
+        before, self.current = self.current, self._effective()
+        for follower in self._followers:
+            follower(before, self.current)
+
+    async def apply(self, before: Image, after: Image, changes: tuple[Change, ...]) -> None:
+        """Follow one commit: a listener of the metadata writer."""
+        if after.broker_configs is not before.broker_configs:
+            self.load(after)
+
+    def _effective(self) -> BrokerConfig:
+        of_broker, of_every_broker = dict(self.of_broker), dict(self.of_every_broker)
+        while True:
+            try:
+                return self.static.with_dynamic(of_broker, of_every_broker)
+            except ConfigError as error:
+                if error.key not in of_broker and error.key not in of_every_broker:
+                    _log.error("dynamic configs do not fit the broker's own and are left out", key=error.key)
+                    return self.static
+                _log.error("a dynamic config does not fit the broker's own and is left out", key=error.key)
+                of_broker.pop(error.key, None)
+                of_every_broker.pop(error.key, None)

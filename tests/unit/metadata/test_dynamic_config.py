@@ -1,0 +1,70 @@
+import pytest
+
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.metadata.configs import BROKER_CONFIGS
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.dynamic_config import DynamicConfig
+from barnabas.metadata.image import Image
+from support.images import replayed
+from support.loop import on_loop
+
+KEY = "log.retention.ms"
+STATIC = BrokerConfig({"node.id": "1", KEY: "1000"})
+
+
+def image_with(**of_broker: dict[str, str]) -> Image:
+    """An image of broker configs; the broker is `b1`, `b2` ..., or `every`."""
+    changes = [
+        BROKER_CONFIGS.put("" if name == "every" else name[1:], values) for name, values in of_broker.items()
+    ]
+    return replayed(Image(), Decision(None, tuple(changes)))
+
+
+def loaded(image: Image, static: BrokerConfig = STATIC) -> DynamicConfig:
+    config = DynamicConfig(static)
+    config.load(image)
+    return config
+
+
+def test_a_brokers_own_value_comes_before_the_clusters_and_that_before_the_static_one() -> None:
+    assert loaded(Image()).current is STATIC
+    assert loaded(image_with(every={KEY: "2"})).current.integer(KEY) == 2
+    assert loaded(image_with(every={KEY: "2"}, b1={KEY: "3"})).current.integer(KEY) == 3
+    assert loaded(image_with(b2={KEY: "4"})).current.integer(KEY) == 1000
+
+
+@on_loop
+async def test_followers_are_told_when_broker_configs_change_and_only_then() -> None:
+    config = loaded(Image())
+    told: list[tuple[int, int]] = []
+    config.follow(lambda before, after: told.append((before.integer(KEY), after.integer(KEY))))
+    changed = image_with(b1={KEY: "5"})
+    await config.apply(Image(), changed, ())
+    await config.apply(changed, changed, ())
+    assert told == [(1000, 5)]
+
+
+@on_loop
+async def test_a_value_that_is_taken_away_gives_way_to_what_is_below() -> None:
+    config = loaded(image_with(every={KEY: "2"}, b1={KEY: "3"}))
+    after = image_with(every={KEY: "2"})
+    await config.apply(Image(), after, ())
+    assert (config.current.integer(KEY), config.of_broker) == (2, {})
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"log.segment.bytes": "no number", KEY: "7"},
+        {"principal.builder.class": "org.example.Own", KEY: "7"},
+    ],
+)
+def test_a_stored_value_that_does_not_fit_is_left_out_and_the_others_hold(values: dict[str, str]) -> None:
+    config = loaded(image_with(b1=values))
+    assert config.current.integer(KEY) == 7
+    assert config.current.integer("log.segment.bytes") == 1 << 30
+
+
+def test_values_that_do_not_fit_together_leave_the_static_ones() -> None:
+    config = loaded(image_with(b1={"listener.security.protocol.map": "OTHER:PLAINTEXT"}))
+    assert config.current.listeners == STATIC.listeners
