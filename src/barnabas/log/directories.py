@@ -123,7 +123,7 @@ class LogDirectories:
     ) -> None:
         for leftover in directory.leftovers():
             shutil.rmtree(leftover, ignore_errors=True)
-        clean_shutdown = directory.take_clean_shutdown_marker()
+        clean_shutdown = directory.has_clean_shutdown_marker
         recovery_points = directory.read_checkpoint(RECOVERY_POINT_FILE)
         start_offsets = directory.read_checkpoint(LOG_START_OFFSET_FILE)
         high_watermarks = directory.read_checkpoint(HIGH_WATERMARK_FILE)
@@ -145,6 +145,18 @@ class LogDirectories:
         names = directory.partitions_on_disk()
         for name, log in zip(names, pool.map(_as_os_error(open_log), names), strict=True):
             self._adopt(directory, name, log)
+
+    def begin_service(self) -> None:
+        """Say that records will be appended: to be called after `load` and before the first of them. Blocks.
+
+        Until then what was stopped cleanly stays so, even if the process is killed.
+        """
+        for directory in self._directories:
+            try:
+                if directory.failure is None:
+                    directory.remove_clean_shutdown_marker()
+            except OSError as error:
+                self._fail(directory, error)
 
     def _adopt(self, directory: LogDirectory, name: TopicPartition, log: PartitionLog) -> None:
         if name in self._homes:

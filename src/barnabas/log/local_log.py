@@ -76,6 +76,8 @@ class LocalLog:
         self._unsynced_directory = True
         self._unsynced_close = False
         self._jitter_ms = self._draw_jitter()
+        for segment in segments:
+            segment.on_failure = self.take_offline
 
     # Failing
 
@@ -159,13 +161,15 @@ class LocalLog:
     def _create_segment(self, base_offset: int) -> Segment:
         self._unsynced_directory = True
         self._jitter_ms = self._draw_jitter()
-        return Segment.create(
+        segment = Segment.create(
             self.directory,
             base_offset,
             self._open_files,
             now_ms=self._clock.wall_ms(),
             preallocate_bytes=self.config.preallocate_bytes,
         )
+        segment.on_failure = self.take_offline
+        return segment
 
     def _draw_jitter(self) -> int:
         """So that segments of many partitions do not all roll at once."""

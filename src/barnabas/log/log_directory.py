@@ -128,14 +128,16 @@ class LogDirectory:
             message = f"log directory {self.path} belongs to node {meta.node_id}, not to node {node_id}"
             raise LogDirectoryError(message)
 
-    def take_clean_shutdown_marker(self) -> bool:
-        """Whether the last stop was clean; a crash from now on is not."""
-        marker = self.path / CLEAN_SHUTDOWN_FILE
-        was_clean = marker.exists()
-        if was_clean:
-            marker.unlink()
+    @property
+    def has_clean_shutdown_marker(self) -> bool:
+        """Whether the last stop was clean, and nothing was appended since."""
+        return (self.path / CLEAN_SHUTDOWN_FILE).exists()
+
+    def remove_clean_shutdown_marker(self) -> None:
+        """Say that a crash from now on is none that the files can be trusted after. Blocks."""
+        if self.has_clean_shutdown_marker:
+            (self.path / CLEAN_SHUTDOWN_FILE).unlink()
             sync_path(self.path)  # a power cut must not bring it back
-        return was_clean
 
     def write_clean_shutdown_marker(self) -> None:
         """Say that every file can be trusted. Blocks; nothing may be written afterwards."""

@@ -17,6 +17,10 @@ class Closable(Protocol):
         """Let go of descriptors and maps."""
         ...
 
+    def failed(self, error: OSError) -> None:
+        """Hear that `close_files`, which somebody else had to call, failed."""
+        ...
+
 
 class OpenFiles:
     """Closes whoever was not used for longest, nearly: each gets a second chance (the clock algorithm)."""
@@ -37,10 +41,18 @@ class OpenFiles:
                 oldest.used = False
                 self._open.append(oldest)
             else:
-                oldest.close_files()
+                _close(oldest)
         self._open.append(newcomer)
 
     def closed(self, segment: Closable) -> None:
         """Forget a segment that closed its files itself."""
         if segment in self._open:
             self._open.remove(segment)
+
+
+def _close(oldest: Closable) -> None:
+    """What fails is the old one's disk, and no concern of the newcomer's."""
+    try:
+        oldest.close_files()
+    except OSError as error:
+        oldest.failed(error)

@@ -3,7 +3,7 @@
 import errno
 import mmap
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from struct import Struct
 
@@ -58,6 +58,8 @@ class Segment:
         self.time_index = TimeIndex(offset_file(directory, base_offset, TIME_INDEX_SUFFIX), base_offset)
         self.indexes_full = False
         self.used = True
+        #: Told of an error of the disk that met nobody who called the segment; its log's `take_offline`.
+        self.on_failure: Callable[[OSError], object] | None = None
         self._open_files = open_files
         self._fd = -1
         self._map: mmap.mmap | None = None
@@ -232,12 +234,19 @@ class Segment:
 
     def close_files(self) -> None:
         """Write the indexes and let go of descriptor, map and memory; the next use opens them again."""
-        self.offset_index.release()
-        self.time_index.release()
-        self._map = None
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        try:
+            self.offset_index.release()
+            self.time_index.release()
+        finally:
+            self._map = None
+            if self._fd >= 0:
+                os.close(self._fd)
+                self._fd = -1
+
+    def failed(self, error: OSError) -> None:
+        """Hear that the files could not be closed to make room for others."""
+        if self.on_failure is not None:
+            self.on_failure(error)
 
     def close_counted(self) -> None:
         """`close_files`, and no longer counted among the open ones."""

@@ -2,18 +2,56 @@
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from barnabas.log.partition_log import PartitionLog
 
 
 class Flusher:
-    """Makes logs durable in a thread, so that the event loop never waits for a disk."""
+    """Makes logs durable in threads, so that the event loop never waits for a disk.
+
+    Each log directory has a thread of its own: a slow disk delays only what lies on it.
+    """
+
+    def __init__(self) -> None:
+        self._lanes: dict[Path, _Lane] = {}
+
+    def flushed(self, log: PartitionLog) -> "asyncio.Future[None]":
+        """A future for everything that `log` holds now to be on disk."""
+        place = log.directory.parent
+        lane = self._lanes.get(place)
+        if lane is None:
+            lane = self._lanes[place] = _Lane()
+        return lane.flushed(log)
+
+    @property
+    def flushes_count(self) -> int:
+        """How many flushes have succeeded."""
+        return sum(lane.flushes_count for lane in self._lanes.values())
+
+    async def close(self) -> None:
+        """Finish what has been asked for."""
+        await asyncio.gather(*(lane.close() for lane in self._lanes.values()))
+
+    def statistics(self) -> dict[str, int]:
+        """How many flushes have been, and for how many logs somebody waits."""
+        waiting = sum(lane.waiting_logs_count for lane in self._lanes.values())
+        return {"flushes_count": self.flushes_count, "waiting_logs_count": waiting}
+
+
+class _Lane:
+    """The logs of one directory, flushed one after the other."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="log-flush")
         self._waiting: dict[PartitionLog, list[asyncio.Future[None]]] = {}
         self._running: asyncio.Task[None] | None = None
         self.flushes_count = 0
+
+    @property
+    def waiting_logs_count(self) -> int:
+        """Logs whose next flush has not begun."""
+        return len(self._waiting)
 
     def flushed(self, log: PartitionLog) -> "asyncio.Future[None]":
         """A future for everything that `log` holds now to be on disk."""
@@ -52,7 +90,3 @@ class Flusher:
         if self._running is not None:
             await self._running
         self._thread.shutdown()
-
-    def statistics(self) -> dict[str, int]:
-        """How many flushes have been, and for how many logs somebody waits."""
-        return {"flushes_count": self.flushes_count, "waiting_logs_count": len(self._waiting)}

@@ -200,9 +200,10 @@ class BrokerServer:
         rack = self._config.text_or_none("broker.rack")
         broker = Broker(self._config.node_id, endpoints, rack, log_dirs)
         await self._metadata.write(lambda image: decide_register(image.brokers, broker))
+        await self._serve_metrics()
+        await asyncio.to_thread(self._directories.begin_service)  # all that can refuse to start has not
         for opened in self._listeners:
             await opened.accept()
-        await self._serve_metrics()
 
     async def _serve_metrics(self) -> None:
         address = self._config.text("barnabas.metrics.listener")

@@ -81,7 +81,9 @@ def test_logs_survive_a_restart(open_all: OpenAll, produce: Produce, clean: bool
 def test_the_marker_of_a_clean_stop_is_gone_while_running(open_all: OpenAll, tmp_path: Path) -> None:
     open_all().close()
     assert (tmp_path / "a" / ".kafka_cleanshutdown").exists()
-    open_all()
+    again = open_all()
+    assert (tmp_path / "a" / ".kafka_cleanshutdown").exists(), "nothing was appended yet"
+    again.begin_service()
     assert not (tmp_path / "a" / ".kafka_cleanshutdown").exists()
 
 
@@ -91,8 +93,23 @@ def test_a_power_cut_does_not_bring_the_marker_back(
     open_all("a").close()
     synced: list[Path] = []
     monkeypatch.setattr("barnabas.log.log_directory.sync_path", synced.append)
-    open_all("a")
+    open_all("a").begin_service()
     assert synced == [tmp_path / "a"]
+
+
+def test_a_marker_that_cannot_be_removed_takes_its_directory_offline(
+    open_all: OpenAll, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_all().close()
+    again = open_all()
+
+    def unlink(path: Path, missing_ok: bool = False) -> None:
+        if path.parent.name == "a":
+            raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(Path, "unlink", unlink)
+    again.begin_service()
+    assert [directory.failure is None for directory in again.directories] == [False, True]
 
 
 def test_checkpoints_are_kafkas(open_all: OpenAll, produce: Produce, tmp_path: Path) -> None:
@@ -242,6 +259,30 @@ def test_many_idle_logs_hold_few_files(open_all: OpenAll, produce: Produce) -> N
             produce(log, b"x")
     assert sum(segment._fd >= 0 for log in logs for segment in log._segments) <= 8
     assert all(log.read(0, 1000, 3).size_bytes > 0 for log in logs)
+
+
+def test_a_log_that_must_make_room_and_cannot_is_the_one_that_goes_offline(
+    open_all: OpenAll, produce: Produce, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directories = open_all()
+    directories._open_files._count_max = 1
+    config = LogConfig(index_interval_bytes=0)
+    old, new = (directories.create("t", partition, TOPIC_ID, config) for partition in range(2))
+    produce(old, b"x")
+    produce(old, b"y")
+    old._segments.active.used = False
+
+    def full(path: Path, data: bytes) -> int:
+        raise OSError(28, "No space left on device", str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", full)
+        assert produce(new, b"y").first_offset == 0
+    assert old.failure is not None
+    assert "No space left" in old.failure
+    assert new.failure is None
+    assert [directory.failure is None for directory in directories.directories] == [False, True]
+    assert old._segments.active._fd == -1
 
 
 def test_a_topic_made_again_does_not_begin_where_a_deleted_one_did(

@@ -127,11 +127,13 @@ def test_damaged_properties_are_a_message_for_people(tmp_path: Path) -> None:
 
 def test_the_clean_shutdown_marker_counts_once(tmp_path: Path) -> None:
     directory = LogDirectory(tmp_path)
-    assert not directory.take_clean_shutdown_marker()
+    assert not directory.has_clean_shutdown_marker
     directory.write_clean_shutdown_marker()
     assert (tmp_path / ".kafka_cleanshutdown").read_text() == '{"version":0,"brokerEpoch":-1}'
-    assert directory.take_clean_shutdown_marker()
-    assert not directory.take_clean_shutdown_marker()
+    assert directory.has_clean_shutdown_marker
+    directory.remove_clean_shutdown_marker()
+    directory.remove_clean_shutdown_marker()
+    assert not directory.has_clean_shutdown_marker
 
 
 def test_a_damaged_checkpoint_counts_as_none(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 import asyncio
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,8 @@ from support.loop import on_loop, turns
 class Log:
     """A log whose flush waits until it is let go, and fails if told to."""
 
-    def __init__(self, error: Exception | None = None) -> None:
+    def __init__(self, error: Exception | None = None, directory: str = "/a/t-0") -> None:
+        self.directory = Path(directory)
         self.gate = threading.Event()
         self.entered = threading.Event()
         self.error = error
@@ -86,6 +88,21 @@ async def test_an_error_reaches_everyone_who_waits_and_no_other_log() -> None:
     results = await asyncio.gather(*waits, return_exceptions=True)
     assert [str(result) for result in results] == ["disk gone", "disk gone", "None"]
     assert flusher.flushes_count == 1
+    await flusher.close()
+
+
+@on_loop
+async def test_a_slow_disk_delays_only_what_lies_on_it() -> None:
+    flusher, slow, quick = Flusher(), Log(directory="/slow/t-0"), Log(directory="/quick/t-1")
+    quick.gate.set()
+    waiting = flushed(flusher, slow)
+    await entered(slow)
+    for _ in range(3):
+        await flushed(flusher, quick)
+    assert not waiting.done()
+    assert flusher.statistics() == {"flushes_count": 3, "waiting_logs_count": 0}
+    slow.gate.set()
+    await waiting
     await flusher.close()
 
 

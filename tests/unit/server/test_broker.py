@@ -125,6 +125,28 @@ async def test_a_port_in_use_leaves_nothing_open(tmp_path: Path) -> None:
     await server.stop()
 
 
+@pytest.mark.parametrize("key", ["listeners", "barnabas_metrics_listener"])
+@on_loop
+async def test_a_start_that_fails_leaves_what_was_stopped_cleanly_as_it_is(tmp_path: Path, key: str) -> None:
+    server = broker_on(tmp_path)
+    await server.start()
+    await create(server, "t")
+    server.node.replicas.partition("t", 0).append_as_leader(batch(b"a"), 1)
+    await server.stop()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        given = address if "metrics" in key else f"PLAINTEXT://{address}"
+        with pytest.raises(StartError):
+            await broker_on(tmp_path, **{key: given}).start()
+    assert (tmp_path / CLEAN).exists()
+    again = broker_on(tmp_path)
+    await again.start()
+    log = again.node.replicas.partition("t", 0).log
+    assert log.recovery_point == 1, "nothing was recovered"
+    assert not (tmp_path / CLEAN).exists()
+    await again.stop()
+
+
 @on_loop
 async def test_a_directory_in_use_is_refused(tmp_path: Path) -> None:
     first = broker_on(tmp_path)
