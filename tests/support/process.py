@@ -38,12 +38,18 @@ class BrokerProcess:
     """Runs until it is stopped; its output is kept."""
 
     def __init__(
-        self, data: Path | None, *arguments: str, port: int = 0, environment: Mapping[str, str] | None = None
+        self,
+        data: Path | None,
+        *arguments: str,
+        port: int = 0,
+        environment: Mapping[str, str] | None = None,
+        stdin: int | None = None,
     ) -> None:
         listen = ["--listen", f"127.0.0.1:{port}"] if port >= 0 else []
         where = ["--data", str(data)] if data else []
         self.process = subprocess.Popen(
             [*COMMAND, *where, *listen, *arguments],
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

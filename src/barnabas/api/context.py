@@ -10,6 +10,7 @@ from barnabas.config.broker_config import BrokerConfig
 from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.metadata.image import Image
 from barnabas.metadata.writer import MetadataWriter
+from barnabas.policy.policies import Policies
 from barnabas.replication.fetch_sessions import FetchSessionCache
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.producer_ids import ProducerIds
@@ -40,6 +41,7 @@ class Node:
     producer_ids: ProducerIds
     tracer: Tracer
     apis: Mapping[int, ApiSpec]
+    policies: Policies = field(default_factory=Policies)  #: none of them, unless configured
     authorizer: Authorizer | None = None  #: None lets everybody do everything
     #: (version, listener, what is asked for) -> (revision, encoded answer on all topics)
     metadata_answers: dict[tuple[object, ...], tuple[int, bytes]] = field(default_factory=dict)

@@ -1,8 +1,8 @@
 """Broker keys that only Barnabas has."""
 
 from barnabas.config.definition import ConfigKey
-from barnabas.config.validators import NonNull, OneOfIgnoreCase
-from barnabas.config.vocabulary import BOOLEAN, HONOURED, READ_ONLY, STRING
+from barnabas.config.validators import NonNull, OneOfIgnoreCase, Range
+from barnabas.config.vocabulary import BOOLEAN, HONOURED, INT, READ_ONLY, STRING
 
 # fmt: off
 BARNABAS_KEYS: tuple[ConfigKey, ...] = (
@@ -11,6 +11,9 @@ BARNABAS_KEYS: tuple[ConfigKey, ...] = (
               since="Barnabas"),
     ConfigKey("barnabas.tracing.enable", BOOLEAN, False, None, READ_ONLY, HONOURED,
               "Whether operations are traced with OpenTelemetry.", since="Barnabas"),
+    ConfigKey("barnabas.policy.timeout.ms", INT, 1000, Range(1), READ_ONLY, HONOURED,
+              "How long in milliseconds a policy may think about one topic or resource; what it has not let "
+              "pass by then is refused.", since="Barnabas"),
     ConfigKey("barnabas.log.format", STRING, "console", OneOfIgnoreCase(("console", "json")), READ_ONLY,
               HONOURED, "Whether log lines are for people (console) or for machines (json).",
               since="Barnabas"),

@@ -106,9 +106,9 @@ LOG_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("log.message.timestamp.after.max.ms", LONG, 3_600_000, AT_LEAST_0, CLUSTER_WIDE, HONOURED,
               "How far in milliseconds the time of a record may lie ahead of the broker's clock; later ones "
               "are refused."),
-    ConfigKey("create.topic.policy.class.name", CLASS, None, None, READ_ONLY, NO_EFFECT,
+    ConfigKey("create.topic.policy.class.name", CLASS, None, None, READ_ONLY, HONOURED,
               "The policy that is asked before a topic is created: a Python class as package.module:Class."),
-    ConfigKey("alter.config.policy.class.name", CLASS, None, None, READ_ONLY, NO_EFFECT,
+    ConfigKey("alter.config.policy.class.name", CLASS, None, None, READ_ONLY, HONOURED,
               "The policy that is asked before a configuration is changed: a Python class as "
               "package.module:Class."),
     ConfigKey("log.dir.failure.timeout.ms", LONG, 30_000, AT_LEAST_1, READ_ONLY, NO_EFFECT,

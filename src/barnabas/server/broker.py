@@ -22,6 +22,7 @@ from barnabas.metadata.topic_deletion import decide_forget
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.net.connections import Connections
 from barnabas.net.listener import NetworkListener, StartError, check_protocols
+from barnabas.policy.policies import ALTER_CONFIG_KEY, CREATE_TOPIC_KEY, Policies, PolicySettings
 from barnabas.replication.fetch_sessions import FetchSessionCache
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.log_configs import log_config
@@ -65,6 +66,7 @@ class BrokerServer:
         :raises LogDirectoryError: Likewise for log directories.
         :raises StoreError: When the metadata store cannot be read.
         :raises MalformedFile: When a `meta.properties` is damaged.
+        :raises PolicyLoadError: When a policy cannot be had.
         """
         try:
             await self._start()
@@ -73,6 +75,9 @@ class BrokerServer:
             raise
 
     async def _start(self) -> None:
+        self.policies = Policies(_policy_settings(self._config))
+        await self.policies.load()
+        self._undo.push_async_callback(self.policies.close)
         paths = [Path(directory) for directory in self._config.log_dirs]
         store_path = _store_path(self._config, paths)
         self._undo.callback(StoreLock(store_path.parent).release)
@@ -163,6 +168,7 @@ class BrokerServer:
             flusher=self._flusher,
             producer_ids=ProducerIds(self._metadata),
             tracer=self._tracer,
+            policies=self.policies,
             apis=registry.build(barnabas.api),
         )
         self.statistics = RequestStatistics()
@@ -260,3 +266,12 @@ def _store_path(config: BrokerConfig, paths: list[Path]) -> Path:
         message = f"Directory {directory} cannot be written to: {error.strerror}. Choose another with --data."
         raise StartError(message) from error
     return path
+
+
+def _policy_settings(config: BrokerConfig) -> PolicySettings:
+    return PolicySettings(
+        create_topic_class=config.part(CREATE_TOPIC_KEY),
+        alter_config_class=config.part(ALTER_CONFIG_KEY),
+        time_limit_ms=config.integer("barnabas.policy.timeout.ms"),
+        configs=config.originals,
+    )

@@ -1,6 +1,7 @@
 """`barnabas serve`: from a command line to a broker that runs until it is told to stop."""
 
 import asyncio
+import contextlib
 import os
 import resource
 import shutil
@@ -16,20 +17,19 @@ from barnabas.log.checkpoints import MalformedFile
 from barnabas.log.log_directory import LogDirectoryError
 from barnabas.metadata.store import StoreError
 from barnabas.net.listener import StartError
+from barnabas.policy.loading import PolicyLoadError
 from barnabas.server.broker import BrokerServer
-from barnabas.telemetry.logs import configure
+from barnabas.telemetry.logs import configure, get_logger
 from barnabas.telemetry.standard_logs import standard_logs_captured
+
+_log = get_logger("barnabas.server")
 
 EXIT_STOPPED, EXIT_CANNOT_START = 0, 2
 DEFAULT_LISTEN = "127.0.0.1:9092"
 DEFAULT_DATA = Path("data")
 
 #: Keys on which people rely for protection: that they do nothing must not be overlooked.
-UNENFORCED_KEYS = {
-    "authorizer.class.name",
-    "create.topic.policy.class.name",
-    "alter.config.policy.class.name",
-}
+UNENFORCED_KEYS = {"authorizer.class.name"}
 
 
 def serve(
@@ -42,7 +42,7 @@ def serve(
     try:
         loaded = load(config_file, data, listen, overrides)
         return run(loaded)
-    except (ConfigError, StartError, LogDirectoryError, StoreError, MalformedFile) as error:
+    except (ConfigError, StartError, LogDirectoryError, StoreError, MalformedFile, PolicyLoadError) as error:
         print(f"barnabas: {error}", file=sys.stderr)
         return EXIT_CANNOT_START
 
@@ -109,10 +109,29 @@ async def _serve(config: BrokerConfig) -> int:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     server = BrokerServer(config)
     await server.start()
+    reloads: set[asyncio.Task[None]] = set()
+
+    def hang_up() -> None:
+        if on_terminal and not os.isatty(0):  # the terminal that we were started from has been closed
+            stop.set()
+            return
+        task = asyncio.create_task(_reload(server))
+        reloads.add(task)
+        task.add_done_callback(reloads.discard)
+
+    on_terminal = os.isatty(0)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hang_up)
     _greet(server, config)
     await stop.wait()
     await server.stop()
     return EXIT_STOPPED
+
+
+async def _reload(server: BrokerServer) -> None:
+    """Take the policies' code and files as they are now; if that fails, those from before stay, as the log says."""
+    with contextlib.suppress(PolicyLoadError):
+        await server.policies.reload()
+        _log.info("policies reloaded")
 
 
 def _greet(server: BrokerServer, config: BrokerConfig) -> None:

@@ -14,9 +14,9 @@ from barnabas.api.cluster.brokers import reachable_brokers
 from barnabas.api.cluster.topic_descriptions import describe_topic
 from barnabas.api.context import EncodedResponse, RequestContext
 from barnabas.api.registry import serves
-from barnabas.api.topics.creation import creation_rules
+from barnabas.api.topics.creation import create_topics
 from barnabas.base.ids import ZERO_UUID
-from barnabas.metadata.topic_creation import NewTopic, decide_create
+from barnabas.metadata.topic_creation import NewTopic
 from barnabas.metadata.topics import Topic, check_name
 from barnabas.security.operations import NOT_ASKED
 from barnabas.wire.acls import ResourceType
@@ -106,10 +106,7 @@ async def _auto_create(
     wanted = [NewTopic(name) for name in names if name not in node.image.topics]
     if not allowed or not wanted:
         return {}
-    rules = creation_rules(node)
-    outcomes = await node.metadata.write(
-        lambda image: decide_create(image, wanted, rules, node.dice, validate_only=False)
-    )
+    outcomes = await create_topics(node, wanted, validate_only=False)
     return {outcome.name: outcome.error for outcome in outcomes if outcome.error is not None}
 
 

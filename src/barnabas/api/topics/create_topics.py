@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.api.topics.creation import creation_rules
+from barnabas.api.topics.creation import create_topics
 from barnabas.base.ids import uuid_to_text
 from barnabas.config.describe import describe_topic
-from barnabas.metadata.topic_creation import Created, NewTopic, decide_create
+from barnabas.metadata.topic_creation import Created, NewTopic
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.create_topics import (
     CreatableTopic,
@@ -35,10 +35,7 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
     node = context.node
     started_ns = node.tracer.now_ns()
     requested = [_new_topic(topic) for topic in request.topics]
-    rules = creation_rules(node)
-    outcomes = await node.metadata.write(
-        lambda image: decide_create(image, requested, rules, node.dice, validate_only=request.validate_only)
-    )
+    outcomes = await create_topics(node, requested, validate_only=request.validate_only)
     for outcome in outcomes:
         if node.tracer.enabled and outcome.topic is not None:
             topic = outcome.topic

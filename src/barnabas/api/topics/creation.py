@@ -1,10 +1,13 @@
-"""What the broker's configuration says about new topics, as decisions need it."""
+"""How topics come to be, by CreateTopics or because somebody asks for them: decide, ask the policies, commit."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from barnabas.api.context import Node
 from barnabas.config.topics import validate_topic_overrides
-from barnabas.metadata.topic_creation import CreationRules
+from barnabas.metadata.topic_creation import Created, CreationRules, NewTopic, decide_create
+from barnabas.metadata.topics import Topic
+from barnabas.policy import CreateTopicPolicy
+from barnabas.wire.errors import KafkaError
 
 
 def creation_rules(node: Node) -> CreationRules:
@@ -17,4 +20,53 @@ def creation_rules(node: Node) -> CreationRules:
         partition_count_default=node.config.integer("num.partitions"),
         replication_factor_default=node.config.integer("default.replication.factor"),
         check_configs=check_configs,
+    )
+
+
+async def create_topics(node: Node, requested: Sequence[NewTopic], *, validate_only: bool) -> list[Created]:
+    """Create the topics that pass all checks; one answer for each name.
+
+    :raises KafkaError: As `decide_create`, for the request as a whole.
+    """
+    names = [new.name for new in requested]
+    rules = creation_rules(node)
+    refused: dict[str, Created] = {}
+    if node.policies.guards_creation:
+        # Policies take their time, and what they are told depends on the request alone: so they are asked once, for
+        # what would pass as things stand, and not again when the commit meets a conflict.
+        judged = decide_create(node.image, requested, rules, node.dice, validate_only=True).response
+        refused = await _refused(node, requested, judged)
+        requested = [new for new in requested if new.name not in refused]
+    outcomes = await node.metadata.write(
+        lambda image: decide_create(image, requested, rules, node.dice, validate_only=validate_only)
+    )
+    answers = {outcome.name: outcome for outcome in outcomes} | refused
+    return [answers[name] for name in dict.fromkeys(names)]
+
+
+async def _refused(
+    node: Node, requested: Sequence[NewTopic], judged: Sequence[Created]
+) -> dict[str, Created]:
+    """Those of `judged` that fail anyway, and those that a policy refuses."""
+    refused: dict[str, Created] = {}
+    asked = {new.name: new for new in requested}
+    for outcome in judged:
+        if outcome.topic is None:
+            refused[outcome.name] = outcome
+            continue
+        try:
+            await node.policies.check_create_topic(_request_metadata(asked[outcome.name], outcome.topic))
+        except KafkaError as error:
+            refused[outcome.name] = Created(outcome.name, error=error)
+    return refused
+
+
+def _request_metadata(new: NewTopic, topic: Topic) -> CreateTopicPolicy.RequestMetadata:
+    by_hand = bool(new.assignments)
+    return CreateTopicPolicy.RequestMetadata(
+        topic=new.name,
+        num_partitions=None if by_hand else topic.partition_count,
+        replication_factor=None if by_hand else topic.replication_factor,
+        replicas_assignments=new.assignments if by_hand else None,
+        configs={key: value for key, value in (new.configs or {}).items() if value is not None},
     )

@@ -1,0 +1,120 @@
+"""A policy of the user's behind a guard: whatever it does, the broker goes on."""
+
+import logging
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from barnabas.policy.interfaces import PolicyViolation
+from barnabas.policy.loading import PolicyLoadError, instantiate
+from barnabas.policy.worker import OutOfTime, Worker
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+#: How long a class may take to be imported and configured.
+LOAD_LIMIT_MS = 30_000
+
+_log = logging.getLogger("barnabas.policy")
+
+
+class _Verdict(NamedTuple):
+    """What a call came to: nothing to say, a refusal, or an error of the policy itself."""
+
+    refusal: str | None = None
+    error: str | None = None
+    details: str = ""
+
+
+class GuardedPolicy:
+    """One instance of a policy class: called in a thread, one request at a time, each within a time limit."""
+
+    def __init__(self, key: str, class_name: str, time_limit_ms: int) -> None:
+        """`key` is the setting that names the class."""
+        self._key = key
+        self._class_name = class_name
+        self._time_limit_ms = time_limit_ms
+        self._worker = Worker(f"policy-{class_name}")
+        self._policy: Any = None
+        self._counts = {"checks_count": 0, "refusals_count": 0, "failures_count": 0}
+
+    async def load(self, configs: Mapping[str, str]) -> None:
+        """Make the instance and configure it.
+
+        :raises PolicyLoadError: When that fails or takes too long.
+        """
+        loaded = await self._in_time(lambda: _load(self._key, self._class_name, configs), LOAD_LIMIT_MS)
+        if isinstance(loaded, PolicyLoadError):
+            self._worker.close()
+            raise loaded
+        self._policy = loaded
+
+    async def _in_time(self, function: Callable[[], Any], limit_ms: int) -> Any:
+        try:
+            return await self._worker.call(function, limit_ms)
+        except OutOfTime as error:
+            return PolicyLoadError(self._key, self._class_name, f"cannot be loaded: {error}")
+
+    async def validate(self, request_metadata: object, what: str) -> None:
+        """Let the request pass; `what` names its subject, for the log.
+
+        :raises KafkaError: POLICY_VIOLATION for a refusal; UNKNOWN_SERVER_ERROR when the policy itself failed or
+            was too slow.
+        """
+        self._counts["checks_count"] += 1
+        policy = self._policy
+        try:
+            verdict = await self._worker.call(lambda: _judge(policy, request_metadata), self._time_limit_ms)
+        except OutOfTime as error:
+            verdict = _Verdict(error=str(error))
+        if verdict.error is not None:
+            self._counts["failures_count"] += 1
+            _log.error("policy %s failed on %s: %s%s", self._class_name, what, verdict.error, verdict.details)
+            message = f"Policy {self._class_name} failed, so nothing is changed: {verdict.error}"
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, message)
+        if verdict.refusal is not None:
+            self._counts["refusals_count"] += 1
+            raise KafkaError(ErrorCode.POLICY_VIOLATION, verdict.refusal)
+
+    async def close(self) -> None:
+        """Close the instance; one that fails at it, or takes too long, is only written of in the log."""
+        policy = self._policy
+        try:
+            error = await self._worker.call(lambda: _close(policy), self._time_limit_ms)
+        except OutOfTime as late:
+            error = str(late)
+        if error is not None:
+            _log.warning("policy %s could not be closed: %s", self._class_name, error)
+        self._worker.close()
+
+    def statistics(self) -> dict[str, int]:
+        """What it was asked, and what came of it."""
+        return {**self._counts, **self._worker.statistics()}
+
+
+def _load(key: str, class_name: str, configs: Mapping[str, str]) -> Any:
+    try:
+        policy = instantiate(key, class_name)
+        policy.configure(dict(configs))
+    except PolicyLoadError as error:
+        return error
+    except BaseException as error:  # in a thread for code that is not ours, which may raise anything
+        reason = f"configure failed: {type(error).__name__}: {error}"
+        return PolicyLoadError(key, class_name, reason)
+    return policy
+
+
+def _judge(policy: Any, request_metadata: object) -> _Verdict:
+    try:
+        policy.validate(request_metadata)
+    except PolicyViolation as violation:
+        return _Verdict(refusal=str(violation) or "The policy refuses.")
+    except BaseException as error:  # in a thread for code that is not ours, which may raise anything
+        return _Verdict(error=type(error).__name__, details=f"\n{traceback.format_exc().rstrip()}")
+    return _Verdict()
+
+
+def _close(policy: Any) -> str | None:
+    try:
+        policy.close()
+    except BaseException as error:  # in a thread for code that is not ours, which may raise anything
+        return f"{type(error).__name__}: {error}"
+    return None

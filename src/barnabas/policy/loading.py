@@ -1,0 +1,97 @@
+"""From `package.module:Class` to an instance, at the start and, with the code as it is now, at a reload."""
+
+import importlib
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+#: What an instance must have; the base classes bring the last two.
+_METHODS = ("validate", "configure", "close")
+
+
+class PolicyLoadError(Exception):
+    """A policy that cannot be had: which key named it, the value, and what is wrong."""
+
+    def __init__(self, key: str, value: str, reason: str) -> None:
+        super().__init__(f"Invalid value '{value}' for {key}: {reason}")
+
+
+def instantiate(key: str, class_name: str) -> Any:
+    """A new instance of the class, whose module is imported if it is not yet.
+
+    Modules are looked for where Python looks for them, then in the working directory.
+
+    :raises PolicyLoadError: When there is no such module or class, or it cannot be made without arguments.
+    """
+    module_name, _, qualified_name = class_name.partition(":")
+    _look_in_working_directory()
+    try:
+        with _no_bytecode():
+            found: Any = importlib.import_module(module_name)
+    except BaseException as error:  # a module may raise anything, SystemExit included
+        reason = f"module {module_name} cannot be imported: {_shown(error)}"
+        if isinstance(error, ModuleNotFoundError):
+            reason += f" (put its directory into PYTHONPATH; searched: {', '.join(filter(None, sys.path))})"
+        raise PolicyLoadError(key, class_name, reason) from error
+    for name in qualified_name.split("."):
+        if not hasattr(found, name):
+            reason = f"{found.__name__} has no {name}"
+            raise PolicyLoadError(key, class_name, reason)
+        found = getattr(found, name)
+    if not isinstance(found, type):
+        raise PolicyLoadError(key, class_name, "must name a class")
+    try:
+        policy = found()
+    except BaseException as error:  # likewise
+        reason = f"cannot be made without arguments: {_shown(error)}"
+        raise PolicyLoadError(key, class_name, reason) from error
+    missing = [name for name in _METHODS if not callable(getattr(policy, name, None))]
+    if missing:
+        reason = f"must have methods {', '.join(_METHODS)}, but lacks {', '.join(missing)}"
+        raise PolicyLoadError(key, class_name, f"{reason}; the base classes are in barnabas.policy")
+    return policy
+
+
+@contextmanager
+def fresh_modules(*class_names: str) -> Iterator[None]:
+    """Within the block, the modules of the classes, and others of their packages, are imported anew.
+
+    When the block fails, the modules that were there before are back.
+    """
+    roots = {name.partition(":")[0].partition(".")[0] for name in class_names if name}
+    roots.discard(__name__.partition(".")[0])  # our own are not the user's to change
+    before = _take_out(roots)
+    importlib.invalidate_caches()
+    try:
+        yield
+    except BaseException:
+        _take_out(roots)
+        sys.modules.update(before)
+        raise
+
+
+def _take_out(roots: set[str]) -> dict[str, ModuleType]:
+    names = [name for name in sys.modules if name.partition(".")[0] in roots]
+    return {name: sys.modules.pop(name) for name in names}
+
+
+def _look_in_working_directory() -> None:
+    if os.getcwd() not in sys.path and "" not in sys.path:
+        sys.path.append(os.getcwd())
+
+
+@contextmanager
+def _no_bytecode() -> Iterator[None]:
+    """Write no .pyc files: within one second, they cannot tell an edited file from what it was before."""
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        yield
+    finally:
+        sys.dont_write_bytecode = before
+
+
+def _shown(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"

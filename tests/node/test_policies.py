@@ -1,0 +1,129 @@
+"""Policies in a running broker, over real sockets, and in a process that is told to reload them."""
+
+import os
+import pty
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from barnabas.testing import EmbeddedBroker
+from barnabas.wire.errors import ErrorCode
+from support.admin import create, describe, new_topic
+from support.policies import HEAD, NAMING, PolicyModule, policy_module
+from support.process import BrokerProcess, run_serve
+from support.wire import Wire
+
+CREATE_TOPIC = "create.topic.policy.class.name"
+
+SLOW = (
+    HEAD
+    + """
+import time
+
+class Sleeps(Logged):
+    def validate(self, request):
+        if request.topic == "slow":
+            time.sleep(30)
+"""
+)
+
+
+@pytest.fixture
+def naming(tmp_path: Path) -> Iterator[PolicyModule]:
+    with policy_module(tmp_path, NAMING) as module:
+        yield module
+
+
+def test_a_topic_that_the_policy_refuses_is_not_created_however_it_is_asked_for(naming: PolicyModule) -> None:
+    with EmbeddedBroker({CREATE_TOPIC: naming.named("Naming")}) as kafka, Wire(kafka.port) as wire:
+        results = create(wire, new_topic("t"), new_topic("team.t"))
+        assert results["t"].error_code == ErrorCode.POLICY_VIOLATION
+        assert results["t"].error_message == "t must begin with team."
+        assert results["team.t"].error_code == ErrorCode.NONE
+        assert create(wire, new_topic("u"), validate_only=True)["u"].error_code == ErrorCode.POLICY_VIOLATION
+        [topic] = describe(wire, "auto", auto_create=True).topics
+        assert topic.error_code == ErrorCode.POLICY_VIOLATION
+        [topic] = describe(wire, "team.auto", auto_create=True).topics
+        assert topic.error_code == ErrorCode.NONE
+        assert set(kafka.topics()) == {"team.t", "team.auto"}
+    assert naming.calls[-1] == ("close",)
+
+
+def test_others_are_served_while_a_policy_thinks(tmp_path: Path) -> None:
+    with policy_module(tmp_path, SLOW) as module:
+        settings = {CREATE_TOPIC: module.named("Sleeps"), "barnabas.policy.timeout.ms": "700"}
+        with EmbeddedBroker(settings) as kafka, Wire(kafka.port) as wire, Wire(kafka.port) as other:
+            results: list[ErrorCode] = []
+            creating = threading.Thread(
+                target=lambda: results.append(create(wire, new_topic("slow"))["slow"].error_code)
+            )
+            creating.start()
+            while not kafka.server.policies.statistics()["checks_count"]:
+                time.sleep(0.001)
+            assert describe(other).brokers
+            assert not results
+            creating.join()
+            assert results == [ErrorCode.UNKNOWN_SERVER_ERROR]
+            assert create(wire, new_topic("quick"))["quick"].error_code == ErrorCode.NONE
+
+
+def served(tmp_path: Path, class_name: str) -> BrokerProcess:
+    return BrokerProcess(
+        tmp_path / "data",
+        *("--set", f"{CREATE_TOPIC}={class_name}"),
+        environment={
+            "PYTHONPATH": os.pathsep.join([str(tmp_path), *os.environ.get("PYTHONPATH", "").split(":")])
+        },
+    )
+
+
+def error_code(broker: BrokerProcess, topic: str) -> int:
+    with Wire(broker.port) as wire:
+        return create(wire, new_topic(topic), validate_only=True)[topic].error_code
+
+
+def await_line(broker: BrokerProcess, words: str) -> None:
+    """Wait until the broker has written a line of its log."""
+    while not any(words in line for line in broker.errors):
+        assert broker.process.poll() is None, broker.stderr
+        time.sleep(0.01)
+
+
+def test_sighup_reloads_the_code_and_keeps_the_old_when_it_cannot(tmp_path: Path) -> None:
+    module = PolicyModule(tmp_path)
+    module.write(NAMING)
+    with served(tmp_path, module.named("Naming")) as broker:
+        assert error_code(broker, "team.t") == ErrorCode.NONE
+        module.write(NAMING.replace("team.", "crew."))
+        broker.process.send_signal(signal.SIGHUP)
+        await_line(broker, "policies reloaded")
+        assert error_code(broker, "team.t") == ErrorCode.POLICY_VIOLATION
+        module.write("1 +")
+        broker.process.send_signal(signal.SIGHUP)
+        await_line(broker, "could not be reloaded, those from before stay in force")
+        assert any("SyntaxError" in line for line in broker.errors)
+        assert error_code(broker, "team.t") == ErrorCode.POLICY_VIOLATION
+        assert error_code(broker, "crew.t") == ErrorCode.NONE
+        assert broker.terminate() == 0
+
+
+def test_a_policy_that_cannot_be_loaded_ends_the_start_with_2(tmp_path: Path) -> None:
+    where = ("--data", str(tmp_path), "--listen", "127.0.0.1:0")
+    ended = run_serve(*where, "--set", f"{CREATE_TOPIC}=not_there:Naming")
+    assert ended.returncode == 2
+    assert ended.stderr.startswith(f"barnabas: Invalid value 'not_there:Naming' for {CREATE_TOPIC}: ")
+    assert "No module named 'not_there'" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_broker_whose_terminal_is_closed_stops(tmp_path: Path) -> None:
+    master, slave = pty.openpty()
+    with BrokerProcess(tmp_path, stdin=slave) as broker:
+        os.close(slave)
+        os.close(master)
+        broker.process.send_signal(signal.SIGHUP)
+        assert broker.process.wait(30) == 0

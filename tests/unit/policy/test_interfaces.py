@@ -1,0 +1,25 @@
+import dataclasses
+
+import pytest
+
+from barnabas.policy import CreateTopicPolicy
+from support.policies import altered_topic, new_topic
+
+
+def test_a_policy_can_read_a_request_and_not_change_it() -> None:
+    request = new_topic("t", 3, 1, {"retention.ms": "1"})
+    assert (request.topic, request.num_partitions, request.replication_factor) == ("t", 3, 1)
+    assert request.replicas_assignments is None
+    with pytest.raises(TypeError):
+        request.configs["retention.ms"] = "2"  # type: ignore[index]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        request.topic = "u"  # type: ignore[misc]
+
+
+def test_replicas_by_hand_come_without_counts() -> None:
+    request = CreateTopicPolicy.RequestMetadata("t", None, None, {0: [1, 2]}, {})
+    assert request.replicas_assignments == {0: (1, 2)}
+
+
+def test_a_key_that_goes_back_to_its_default_is_none() -> None:
+    assert altered_topic("t", retention_ms=None).configs == {"retention.ms": None}

@@ -1,0 +1,102 @@
+import sys
+from pathlib import Path
+
+import pytest
+
+from barnabas.policy.loading import PolicyLoadError, fresh_modules, instantiate
+from support.policies import HEAD, PolicyModule, policy_module
+
+KEY = "create.topic.policy.class.name"
+
+
+def test_a_class_is_found_and_made(naming: PolicyModule) -> None:
+    assert type(instantiate(KEY, naming.named("Naming"))).__name__ == "Naming"
+
+
+def test_a_class_within_a_class_is_found(tmp_path: Path) -> None:
+    with policy_module(tmp_path, HEAD + "class Outer:\n    Inner = Logged\n") as module:
+        assert instantiate(KEY, module.named("Outer.Inner"))
+
+
+def test_a_module_in_the_working_directory_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "policy_of_the_working_directory.py").write_text(HEAD)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    assert instantiate(KEY, "policy_of_the_working_directory:Logged")
+    del sys.modules["policy_of_the_working_directory"]
+
+
+@pytest.mark.parametrize(
+    ("text", "class_name", "says"),
+    [
+        ("", "Missing", "has no Missing"),
+        ("here = 1", "here", "must name a class"),
+        ("class P:\n    pass", "P", "lacks validate, configure, close"),
+        (HEAD + "class P(CreateTopicPolicy):\n    pass", "P", "cannot be made without arguments: TypeError"),
+        ("1 +", "P", "cannot be imported: SyntaxError"),
+        ("raise SystemExit('no')", "P", "cannot be imported: SystemExit: no"),
+    ],
+)
+def test_what_cannot_be_loaded_is_told_with_the_key_and_the_value(
+    tmp_path: Path, text: str, class_name: str, says: str
+) -> None:
+    with policy_module(tmp_path, text) as module, pytest.raises(PolicyLoadError) as caught:
+        instantiate(KEY, module.named(class_name))
+    assert str(caught.value).startswith(f"Invalid value '{module.named(class_name)}' for {KEY}: ")
+    assert says in str(caught.value)
+
+
+def test_of_a_module_that_is_not_there_the_places_are_told_where_it_was_looked_for() -> None:
+    with pytest.raises(PolicyLoadError, match=r"No module named 'not_there'.*PYTHONPATH.*searched: /"):
+        instantiate(KEY, "not_there:P")
+
+
+def test_a_class_need_not_derive_from_ours(tmp_path: Path) -> None:
+    text = (
+        "class P:\n    def configure(self, c): ...\n    def validate(self, r): ...\n    def close(self): ..."
+    )
+    with policy_module(tmp_path, text) as module:
+        assert instantiate(KEY, module.named("P"))
+
+
+def test_new_code_is_loaded_even_if_the_file_has_the_same_size_and_time(naming: PolicyModule) -> None:
+    before = instantiate(KEY, naming.named("Naming"))
+    naming.write(naming.path.read_text().replace("team.", "crew."))
+    with fresh_modules(naming.named("Naming")):
+        after = instantiate(KEY, naming.named("Naming"))
+    assert type(before) is not type(after)
+    assert "crew." in type(after).validate.__code__.co_consts
+
+
+def test_what_a_policy_imports_from_its_own_package_is_fresh_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "package_of_a_policy"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "limits.py").write_text("LIMIT = 1\n")
+    (package / "rules.py").write_text(
+        f"from .limits import LIMIT\n{HEAD}\nclass P(Logged):\n    limit = LIMIT\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert instantiate(KEY, "package_of_a_policy.rules:P").limit == 1
+    (package / "limits.py").write_text("LIMIT = 2\n")
+    with fresh_modules("package_of_a_policy.rules:P"):
+        assert instantiate(KEY, "package_of_a_policy.rules:P").limit == 2
+    for name in [name for name in sys.modules if name.startswith("package_of_a_policy")]:
+        del sys.modules[name]
+
+
+def test_after_a_failure_the_modules_from_before_are_back(naming: PolicyModule) -> None:
+    before = instantiate(KEY, naming.named("Naming"))
+    naming.write("1 +")
+    with pytest.raises(PolicyLoadError), fresh_modules(naming.named("Naming")):
+        instantiate(KEY, naming.named("Naming"))
+    assert sys.modules[naming.name].Naming is type(before)
+
+
+def test_barnabas_itself_is_never_reloaded() -> None:
+    before = sys.modules["barnabas.policy.loading"]
+    with fresh_modules("barnabas.policy.interfaces:CreateTopicPolicy", ""):
+        pass
+    assert sys.modules["barnabas.policy.loading"] is before

@@ -1,0 +1,150 @@
+from pathlib import Path
+
+import pytest
+
+from barnabas.policy.loading import PolicyLoadError
+from barnabas.policy.policies import Policies, PolicySettings
+from barnabas.wire.errors import KafkaError
+from support.loop import on_loop
+from support.policies import NAMING, PolicyModule, altered_topic, new_topic, policy_module
+
+BOTH = (
+    NAMING
+    + """
+class Retention(AlterConfigPolicy):
+    def validate(self, request):
+        calls.append(("alter", request))
+        if request.configs.get("retention.ms") == "-1":
+            raise PolicyViolation("retention.ms must have an end")
+
+class NotConfigured(Logged):
+    def configure(self, configs):
+        raise ValueError
+"""
+)
+
+
+async def loaded(create_topic: str = "", alter_config: str = "") -> Policies:
+    policies = Policies(PolicySettings(create_topic, alter_config, time_limit_ms=30_000, configs={"a": "b"}))
+    await policies.load()
+    return policies
+
+
+async def refusal(policies: Policies, topic: str, **configs: str) -> str:
+    """What a new topic is refused with; empty when it passes."""
+    try:
+        await policies.check_create_topic(
+            new_topic(topic, configs={k.replace("_", "."): v for k, v in configs.items()})
+        )
+    except KafkaError as error:
+        return f"{error.code.name}: {error.message}"
+    return ""
+
+
+@on_loop
+async def test_without_settings_everything_passes_and_nobody_need_be_asked() -> None:
+    policies = Policies()
+    await policies.load()
+    assert not policies.guards_creation
+    assert await refusal(policies, "anything", retention_ms="-1") == ""
+    await policies.check_alter_config(altered_topic("t", retention_ms="-1"))
+    await policies.close()
+
+
+def test_the_configs_of_a_new_topic_pass_the_policy_on_altering_configs_first(tmp_path: Path) -> None:
+    @on_loop
+    async def scenario() -> None:
+        with policy_module(tmp_path, BOTH) as module:
+            policies = await loaded(module.named("Naming"), module.named("Retention"))
+            assert policies.guards_creation
+            assert (
+                await refusal(policies, "t", retention_ms="-1")
+                == "POLICY_VIOLATION: retention.ms must have an end"
+            )
+            assert (
+                await refusal(policies, "t", retention_ms="5") == "POLICY_VIOLATION: t must begin with team."
+            )
+            assert await refusal(policies, "team.t", retention_ms="5") == ""
+            assert [call[0] for call in module.calls] == [
+                "configure",
+                "alter",
+                "alter",
+                "validate",
+                "alter",
+                "validate",
+            ]
+            assert policies.statistics()["checks_count"] == 5
+            assert policies.statistics()["refusals_count"] == 2
+            await policies.close()
+
+    scenario()
+
+
+def test_a_new_topic_without_configs_is_no_matter_of_altering_configs(tmp_path: Path) -> None:
+    @on_loop
+    async def scenario() -> None:
+        with policy_module(tmp_path, BOTH) as module:
+            policies = await loaded("", module.named("Retention"))
+            assert await refusal(policies, "t") == ""
+            assert module.calls == []
+            await policies.close()
+
+    scenario()
+
+
+def test_a_reload_takes_the_code_as_it_is_now_and_closes_what_was_before(naming: PolicyModule) -> None:
+    @on_loop
+    async def scenario() -> None:
+        policies = await loaded(naming.named("Naming"))
+        calls_before = naming.calls
+        naming.write(NAMING.replace("team.", "crew."))
+        await policies.reload()
+        assert await refusal(policies, "team.t") == "POLICY_VIOLATION: team.t must begin with crew."
+        assert calls_before[-1] == ("close",)
+        assert naming.calls[0] == ("configure", {"a": "b"})
+        assert policies.statistics()["reloads_count"] == 1
+        await policies.close()
+
+    scenario()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1 +",
+        NAMING + "Naming = Logged = None\n",
+        NAMING.replace("configure", "kaputt", 1)
+        + """
+class Naming(CreateTopicPolicy):
+    def configure(self, configs):
+        raise ValueError
+""",
+    ],
+)
+def test_a_reload_that_fails_keeps_what_was_before_and_says_so(
+    naming: PolicyModule, caplog: pytest.LogCaptureFixture, text: str
+) -> None:
+    @on_loop
+    async def scenario() -> None:
+        policies = await loaded(naming.named("Naming"))
+        naming.write(text)
+        with pytest.raises(PolicyLoadError):
+            await policies.reload()
+        assert await refusal(policies, "t") == "POLICY_VIOLATION: t must begin with team."
+        assert ("close",) not in naming.calls
+        assert policies.statistics()["failed_reloads_count"] == 1
+        await policies.close()
+
+    scenario()
+    assert "those from before stay in force" in caplog.text
+
+
+def test_when_one_of_two_cannot_be_loaded_the_other_is_closed(tmp_path: Path) -> None:
+    @on_loop
+    async def scenario() -> None:
+        with policy_module(tmp_path, BOTH) as module:
+            with pytest.raises(PolicyLoadError, match=r"for alter\.config\.policy\.class\.name"):
+                await loaded(module.named("Naming"), module.named("NotConfigured"))
+            assert module.calls[-1] == ("close",)
+
+    scenario()

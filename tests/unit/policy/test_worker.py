@@ -1,0 +1,92 @@
+import asyncio
+import threading
+
+import pytest
+
+from barnabas.policy.worker import GIVEN_UP_COUNT_MAX, OutOfTime, Worker
+from support.loop import on_loop
+
+LONG_MS = 60_000
+SHORT_MS = 20
+
+
+@on_loop
+async def test_calls_are_made_one_at_a_time_in_one_thread_that_is_not_the_loop_s() -> None:
+    worker = Worker("w")
+    idents = await asyncio.gather(*(worker.call(threading.get_ident, LONG_MS) for _ in range(5)))
+    assert len(set(idents)) == 1
+    assert threading.get_ident() not in idents
+    worker.close()
+
+
+@on_loop
+async def test_the_loop_goes_on_while_a_call_waits() -> None:
+    worker, gate = Worker("w"), threading.Event()
+    calling = asyncio.create_task(worker.call(lambda: gate.wait(30), LONG_MS))
+    await asyncio.sleep(0)
+    gate.set()
+    assert await calling
+    worker.close()
+
+
+@on_loop
+async def test_a_call_that_takes_too_long_is_given_up_and_the_next_has_a_thread_of_its_own() -> None:
+    worker, gate = Worker("w"), threading.Event()
+    with pytest.raises(OutOfTime, match="no answer within 20 ms"):
+        await worker.call(lambda: gate.wait(30), SHORT_MS)
+    assert worker.statistics() == {"given_up_count": 1}
+    assert await worker.call(lambda: "fine", LONG_MS) == "fine"
+    gate.set()
+    worker.close()
+
+
+@on_loop
+async def test_an_endless_loop_in_python_code_is_ended() -> None:
+    worker, threads = Worker("w"), []
+
+    def spin() -> None:
+        threads.append(threading.current_thread())
+        while True:
+            pass
+
+    with pytest.raises(OutOfTime):
+        await worker.call(spin, SHORT_MS)
+    threads[0].join(30)
+    assert not threads[0].is_alive()
+    assert worker.statistics() == {"given_up_count": 0}
+
+
+@on_loop
+async def test_of_many_calls_that_do_not_come_back_only_so_many_hold_a_thread() -> None:
+    worker, gate = Worker("w"), threading.Event()
+    for _ in range(GIVEN_UP_COUNT_MAX):
+        with pytest.raises(OutOfTime, match="within"):
+            await worker.call(lambda: gate.wait(30), 1)
+    with pytest.raises(OutOfTime, match=f"{GIVEN_UP_COUNT_MAX} earlier calls"):
+        await worker.call(lambda: "fine", LONG_MS)
+    gate.set()
+
+
+@on_loop
+async def test_whoever_waits_for_a_turn_has_the_whole_limit_once_it_comes() -> None:
+    worker, gate = Worker("w"), threading.Event()
+    first = asyncio.create_task(worker.call(lambda: gate.wait(30), 50))
+    second = asyncio.create_task(worker.call(lambda: "fine", LONG_MS))
+    with pytest.raises(OutOfTime):
+        await first
+    assert await second == "fine"
+    gate.set()
+    worker.close()
+
+
+@on_loop
+async def test_a_caller_that_goes_away_leaves_the_worker_usable() -> None:
+    worker, gate = Worker("w"), threading.Event()
+    calling = asyncio.create_task(worker.call(lambda: gate.wait(30), LONG_MS))
+    await asyncio.sleep(0)
+    calling.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await calling
+    assert await worker.call(lambda: "fine", LONG_MS) == "fine"
+    gate.set()
+    worker.close()
