@@ -131,6 +131,12 @@ def test_what_is_deleted_is_out_of_range_from_then_on(filled: Wire, offset: int,
         assert filled.fetch("t", start - 1).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
+def test_the_largest_timestamp_is_that_of_a_deleted_record_too_as_in_kafka(filled: Wire) -> None:
+    delete(filled, 7)
+    found = filled.list_offset("t", MAX_TIMESTAMP)
+    assert (found.offset, found.timestamp) == (6, NOW_MS + 50)
+
+
 @pytest.mark.parametrize("offset", [8, -2])
 def test_what_is_not_there_cannot_be_deleted(filled: Wire, offset: int) -> None:
     assert delete(filled, offset).error_code == ErrorCode.OFFSET_OUT_OF_RANGE

@@ -44,7 +44,9 @@ def produce(
     partition: Annotated[
         int | None, typer.Option("--partition", "-p", min=0, help="Else by key, or spread.")
     ] = None,
-    compression: Annotated[Codec, typer.Option("--compression", "-z")] = Codec.NONE,
+    compression: Annotated[
+        Codec, typer.Option("--compression", "-z", help="What batches are compressed with.")
+    ] = Codec.NONE,
     acks: Annotated[Acks, typer.Option("--acks", help="Who must have a record.")] = Acks.ALL,
     as_json: Json = False,
 ) -> None:

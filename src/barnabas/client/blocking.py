@@ -11,10 +11,10 @@ with Client("127.0.0.1:9092") as client:
 import asyncio
 import concurrent.futures
 import functools
-import threading
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
+from weakref import WeakSet
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client import admin as aio_admin
@@ -24,35 +24,12 @@ from barnabas.client.accumulator import Delivery
 from barnabas.client.cluster import Cluster
 from barnabas.client.consumer import Start
 from barnabas.client.fetched import ConsumedRecord
+from barnabas.client.loop_thread import LoopThread
 from barnabas.wire.records.record import RecordHeaders
 
 InnerT = TypeVar("InnerT")
 ResultT = TypeVar("ResultT")
 Arguments = ParamSpec("Arguments")
-
-
-class LoopThread:
-    """An event loop that runs in a daemon thread until `stop`."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="barnabas-client", daemon=True)
-        self._thread.start()
-
-    def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
-        """Wait for `work` to be done on the loop; when the wait is interrupted, `work` is cancelled."""
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()
-            raise
-
-    def stop(self) -> None:
-        """Stop the loop and join its thread."""
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
 
 
 class _Face(Generic[InnerT]):
@@ -161,7 +138,8 @@ class Client:
         :raises ValueError: When `bootstrap` names no broker.
         :raises BrokerConnectionError: When none of the brokers answers.
         """
-        self._loop = LoopThread()
+        self._loop = LoopThread("barnabas-client")
+        self._producers: WeakSet[aio_producer.Producer] = WeakSet()
         try:
             self.cluster = self._loop.run(_connected(bootstrap, options))
         except BaseException:
@@ -171,7 +149,9 @@ class Client:
 
     def producer(self, **options: Any) -> Producer:
         """A producer; `options` are those of `barnabas.client.producer.Producer`."""
-        return Producer(aio_producer.Producer(self.cluster, **options), self._loop)
+        producer = aio_producer.Producer(self.cluster, **options)
+        self._producers.add(producer)
+        return Producer(producer, self._loop)
 
     def consumer(
         self, starts: Mapping[TopicPartition, Start], *, stop_at_end: bool = False, **options: Any
@@ -185,7 +165,9 @@ class Client:
         return consumer
 
     def close(self) -> None:
-        """Close every connection and end the thread."""
+        """Close every connection and end the thread; what its producers have not delivered yet is given up."""
+        for producer in list(self._producers):
+            self._loop.run(producer.close(flush=False))
         self._loop.run(self.cluster.close())
         self._loop.stop()
 

@@ -15,6 +15,7 @@ from barnabas.log.checkpoints import (
     RECOVERY_POINT_FILE,
     MalformedFile,
 )
+from barnabas.log.files import REMOVAL_RETRY_MS
 from barnabas.log.log_config import LogConfig
 from barnabas.log.log_directory import (
     DELETE_SUFFIX,
@@ -233,13 +234,18 @@ class LogDirectories:
     def delete_due(self, now_ms: int) -> int:
         """Remove what `delete_async` renamed long enough ago, on the monotonic clock; gives back how many.
 
-        Blocks; may run in a thread.
+        What cannot be removed is due again after a while. Blocks; may run in a thread.
         """
-        due = [entry for entry in tuple(self._deletions) if entry[0] <= now_ms]
-        for entry in due:
+        removed_count = 0
+        for entry in [entry for entry in tuple(self._deletions) if entry[0] <= now_ms]:
             self._deletions.remove(entry)
-            shutil.rmtree(entry[1], ignore_errors=True)
-        return len(due)
+            _, path = entry
+            shutil.rmtree(path, ignore_errors=True)
+            if path.exists():
+                self._deletions.append((now_ms + REMOVAL_RETRY_MS, path))
+            else:
+                removed_count += 1
+        return removed_count
 
     # Stopping
 

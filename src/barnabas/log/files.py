@@ -12,6 +12,9 @@ DELETED_SUFFIX = ".deleted"
 CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
 
+#: How long what could not be removed is left alone before it is tried again.
+REMOVAL_RETRY_MS = 60_000
+
 #: The files of one segment, data first.
 SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 
@@ -56,3 +59,14 @@ def unlink_files(paths: list[Path]) -> None:
     """Remove files, those that are gone already included. Blocks: run it in a thread."""
     for path in paths:
         path.unlink(missing_ok=True)
+
+
+def unlink_what_can_be(paths: list[Path]) -> dict[Path, OSError]:
+    """Remove files as `unlink_files` does; gives back those that stay, and why. Blocks: run it in a thread."""
+    failed = {}
+    for path in paths:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            failed[path] = error
+    return failed

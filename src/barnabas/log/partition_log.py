@@ -359,7 +359,9 @@ class PartitionLog(LocalLog):
         )
 
     def max_timestamp_offset(self) -> TimestampOffset | None:
-        """The first record with the largest timestamp; None in an empty log.
+        """The first record with the largest timestamp, deleted records included that still lie in a segment.
+
+        None in an empty log.
 
         :raises KafkaError: KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE for damaged files.
         """

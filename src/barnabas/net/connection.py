@@ -134,7 +134,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def _finished(self, context: RequestContext, task: "asyncio.Task[Parts]") -> None:
         self._task = None
-        if task.cancelled() or self._closing:
+        if self._closing:
+            return
+        if task.cancelled():
+            self.close("a request was cancelled")
             return
         if task.exception() is not None:
             # Not even the refusal could be encoded: asyncio logs why, and the client must not wait for ever.

@@ -55,6 +55,8 @@ class Partition:
 
     def update_state(self, state: PartitionState) -> None:
         """Take over what the cluster has decided on leader and in-sync replicas."""
+        if state.leader_epoch != self.leader_epoch:
+            self.follower_end_offsets.clear()  # what an earlier leader was told may have been cut off since
         self.leader, self.leader_epoch, self.isr = state.leader, state.leader_epoch, state.isr
         if not self.is_leader:
             self._let_go()

@@ -7,7 +7,7 @@ from typing import Any
 
 from barnabas.base.clock import Clock
 from barnabas.log.directories import LogDirectories
-from barnabas.log.files import unlink_files
+from barnabas.log.files import REMOVAL_RETRY_MS, unlink_what_can_be
 from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.net.connections import Connections
 from barnabas.replication.flusher import Flusher
@@ -118,14 +118,28 @@ class Housekeeping:
         """Remove files that are due, flush what is due by time, close idle connections."""
         now_ms = self._clock.monotonic_ms()
         self._connections.close_idle()
-        due = [files for due_ms, files in self._doomed if due_ms <= now_ms]
-        if due:
-            self._doomed = [entry for entry in self._doomed if entry[0] > now_ms]
-            await asyncio.to_thread(unlink_files, [path for files in due for path in files])
+        await self._remove_doomed(now_ms)
         await asyncio.to_thread(self._directories.delete_due, now_ms)
         waits = [self._flusher.flushed(p.log) for p in self._replicas if p.log.flush_due(now_ms)]
         if waits:
             await asyncio.gather(*waits)
+
+    async def _remove_doomed(self, now_ms: int) -> None:
+        """Remove the files that are due; those that cannot be removed now are due again after a while."""
+        due = [path for due_ms, files in self._doomed if due_ms <= now_ms for path in files]
+        if not due:
+            return
+        self._doomed = [entry for entry in self._doomed if entry[0] > now_ms]
+        failed = await asyncio.to_thread(unlink_what_can_be, due)
+        if failed:
+            path, error = next(iter(failed.items()))
+            _log.warning(
+                "files cannot be removed and will be tried again",
+                files_count=len(failed),
+                first=str(path),
+                reason=error.strerror,
+            )
+            self._doomed.append((now_ms + REMOVAL_RETRY_MS, list(failed)))
 
     async def expire_producers(self) -> None:
         """Forget producers that have been silent for `producer.id.expiration.ms`."""

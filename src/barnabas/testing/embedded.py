@@ -1,18 +1,21 @@
 """A real broker inside a test's process: on a free port, with its data in a directory that goes with it."""
 
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Self
 
+import uvloop
+
+from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.ids import TopicPartition
 from barnabas.client.accumulator import Delivery
 from barnabas.client.admin import raise_errors
 from barnabas.client.admin_model import NewTopic
 from barnabas.client.blocking import Client, Producer
 from barnabas.client.fetched import ConsumedRecord
+from barnabas.client.loop_thread import LoopThread
 from barnabas.client.metadata import Topic
 from barnabas.client.offsets import EARLIEST
 from barnabas.config.load import load_broker_config
@@ -27,7 +30,6 @@ from barnabas.testing.faults import (
     api_key_of,
     error_code_of,
 )
-from barnabas.testing.loop_thread import LoopThread
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.records.record import RecordHeaders
 
@@ -54,6 +56,7 @@ class EmbeddedBroker:
         self._client: Client | None = None
         self._producer: Producer | None = None
         self._faults = Faults()
+        self._clock: Clock = SystemClock()
 
     # Starting and stopping
 
@@ -66,7 +69,7 @@ class EmbeddedBroker:
             message = f"the broker runs already, on {self.bootstrap}"
             raise RuntimeError(message)
         self._directory = TemporaryDirectory(prefix="barnabas-", ignore_cleanup_errors=True)
-        self._thread = LoopThread()
+        self._thread = LoopThread("barnabas-broker", uvloop.new_event_loop())
         self._port = 0
         try:
             self._serve()
@@ -218,13 +221,13 @@ class EmbeddedBroker:
         if not isinstance(described, Topic):
             raise described
         starts = {TopicPartition(topic, index): EARLIEST for index in range(len(described.partitions))}
-        deadline_s = time.monotonic() + timeout_ms / 1000
+        deadline_ms = self._clock.monotonic_ms() + timeout_ms
         found: list[ConsumedRecord] = []
         with self.client.consumer(starts, stop_at_end=count is None) as consumer:
             if count is None:
                 found.extend(consumer)
             while count is not None and len(found) < count:
-                left_ms = int((deadline_s - time.monotonic()) * 1000)
+                left_ms = deadline_ms - self._clock.monotonic_ms()
                 if left_ms <= 0:
                     message = f"topic '{topic}' has {len(found)} records after {timeout_ms} ms, not {count}"
                     raise TimeoutError(message)

@@ -5,7 +5,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from barnabas.cli.main import app
-from barnabas.client.blocking import LoopThread
+from barnabas.client.loop_thread import LoopThread
 from unit.client.fake_broker import FakeBroker
 
 Run = Callable[..., Result]
@@ -14,7 +14,7 @@ Run = Callable[..., Result]
 @pytest.fixture
 def broker() -> Iterator[FakeBroker]:
     """A fake broker on a loop of its own."""
-    loop, broker = LoopThread(), FakeBroker()
+    loop, broker = LoopThread("test"), FakeBroker()
     loop.run(broker.__aenter__())
     yield broker
     loop.run(broker.__aexit__())

@@ -2,14 +2,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from barnabas.client.blocking import LoopThread
+from barnabas.client.loop_thread import LoopThread
 from unit.client.fake_broker import FakeBroker
 
 
 @pytest.fixture
 def threaded_broker() -> Iterator[FakeBroker]:
     """A fake broker on a loop of its own, for clients that block."""
-    loop, broker = LoopThread(), FakeBroker()
+    loop, broker = LoopThread("test"), FakeBroker()
     loop.run(broker.__aenter__())
     yield broker
     loop.run(broker.__aexit__())

@@ -4,7 +4,7 @@ import pytest
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin_model import NewTopic
-from barnabas.client.blocking import Client, LoopThread
+from barnabas.client.blocking import Client
 from barnabas.client.errors import BrokerUnreachable
 from barnabas.client.offsets import EARLIEST, LATEST, ListedOffset
 from barnabas.wire.errors import KafkaError
@@ -49,6 +49,14 @@ def test_what_is_given_up_is_cancelled(threaded_broker: FakeBroker) -> None:
         assert delivery.cancelled()
 
 
+def test_closing_the_client_ends_its_producers(threaded_broker: FakeBroker) -> None:
+    threaded_broker.create("t")
+    client = Client(threaded_broker.bootstrap)
+    delivery = client.producer(linger_ms=60_000).send("t", b"v")
+    client.close()
+    assert delivery.cancelled()
+
+
 def test_no_thread_is_left_behind(threaded_broker: FakeBroker) -> None:
     before = threading.active_count()
     with Client(threaded_broker.bootstrap):
@@ -56,14 +64,3 @@ def test_no_thread_is_left_behind(threaded_broker: FakeBroker) -> None:
     with pytest.raises(BrokerUnreachable):
         Client("127.0.0.1:1")
     assert threading.active_count() == before
-
-
-def test_the_loop_gives_results_and_errors_of_its_work() -> None:
-    async def divide(by: int) -> int:
-        return 6 // by
-
-    loop = LoopThread()
-    assert loop.run(divide(2)) == 3
-    with pytest.raises(ZeroDivisionError):
-        loop.run(divide(0))
-    loop.stop()

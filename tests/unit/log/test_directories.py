@@ -1,3 +1,4 @@
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -7,6 +8,7 @@ import pytest
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
 from barnabas.log.directories import LogDirectories
+from barnabas.log.files import REMOVAL_RETRY_MS
 from barnabas.log.log_config import LogConfig
 from barnabas.log.log_directory import LogDirectoryError
 from barnabas.log.partition_log import AppendInfo
@@ -152,6 +154,21 @@ def test_deletion_renames_at_once_and_removes_later(
     assert directories.delete_due(clock.monotonic_ms() + 500) == 1
     assert not renamed.exists()
     assert directories.create("t", 0, TOPIC_ID, LogConfig()).log_end_offset == 0
+
+
+def test_a_directory_that_cannot_be_removed_is_tried_again(
+    open_all: OpenAll, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directories = open_all("a")
+    directories.create("t", 0, TOPIC_ID, LogConfig(file_delete_delay_ms=0))
+    directories.delete_async(name(0))
+    due_ms = clock.monotonic_ms()
+    with monkeypatch.context() as failing:
+        failing.setattr(shutil, "rmtree", lambda path, ignore_errors: None)
+        assert directories.delete_due(due_ms) == 0
+    assert directories.delete_due(due_ms + REMOVAL_RETRY_MS - 1) == 0
+    assert directories.delete_due(due_ms + REMOVAL_RETRY_MS) == 1
+    assert list((tmp_path / "a").glob("*-delete")) == []
 
 
 def test_deletion_that_a_crash_interrupted_is_finished_at_the_start(

@@ -2,7 +2,14 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.log.files import offset_file, offset_of, sync_path, unlink_files, write_atomically
+from barnabas.log.files import (
+    offset_file,
+    offset_of,
+    sync_path,
+    unlink_files,
+    unlink_what_can_be,
+    write_atomically,
+)
 
 
 def test_files_are_named_by_twenty_digits(tmp_path: Path) -> None:
@@ -37,3 +44,13 @@ def test_syncing_and_removing_what_is_gone_is_no_error(tmp_path: Path) -> None:
     sync_path(tmp_path / "none")
     unlink_files([tmp_path / "a", tmp_path / "none"])
     assert not (tmp_path / "a").exists()
+
+
+def test_what_cannot_be_removed_keeps_nothing_else_from_being_removed(tmp_path: Path) -> None:
+    (tmp_path / "directory").mkdir()
+    (tmp_path / "b").touch()
+    failed = unlink_what_can_be([tmp_path / "none", tmp_path / "directory", tmp_path / "b"])
+    assert [(path.name, error.strerror) for path, error in failed.items()] == [
+        ("directory", "Is a directory")
+    ]
+    assert not (tmp_path / "b").exists()

@@ -100,6 +100,19 @@ def test_the_high_watermark_never_falls_when_a_laggard_joins(make_partition: Mak
     assert partition.log.high_watermark == 2
 
 
+def test_what_followers_told_an_earlier_leader_counts_no_longer(make_partition: Make) -> None:
+    partition = make_partition((1, 2))
+    append(partition, b"a")
+    followed(partition, 2, 1)
+    partition.update_state(PartitionState(2, 1, (1, 2)))
+    partition.log.append_as_follower(batch(b"b", base_offset=1, leader_epoch=1))
+    partition.follower_end_offsets[2] = 2  # a fetch of the second epoch, answered late
+    partition.update_state(PartitionState(1, 2, (1, 2)))
+    assert (partition.log.high_watermark, partition.log.log_end_offset) == (1, 2)
+    followed(partition, 2, 2)
+    assert partition.log.high_watermark == 2
+
+
 def test_a_follower_does_not_move_its_own_high_watermark(make_partition: Make) -> None:
     partition = make_partition(THREE, PartitionState(1, 0, (1,)))
     append(partition, b"a")

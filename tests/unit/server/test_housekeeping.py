@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.log.files import REMOVAL_RETRY_MS
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
 from barnabas.net.connections import Connections
 from barnabas.server import housekeeping as module
@@ -65,6 +66,39 @@ async def test_old_segments_are_let_go_and_their_files_follow_after_the_delay(tm
         node.clock.advance(DELAY_MS - 1)
         await keeper.tick()
         assert files_of(tmp_path, "t") == doomed
+        node.clock.advance(1)
+        await keeper.tick()
+        assert files_of(tmp_path, "t") == [log_file(2)]
+
+
+@on_loop
+async def test_a_file_that_cannot_be_removed_is_tried_again_and_holds_up_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warned: list[dict[str, object]] = []
+
+    class Log:
+        def warning(self, event: str, **fields: object) -> None:
+            warned.append(fields)
+
+    monkeypatch.setattr(module, "_log", Log())
+    async with keeping(tmp_path) as (node, keeper):
+        await node.create(new_topic("t", configs={"retention.ms": "1000"}))
+        produce(node, "t", b"a", b"b")
+        node.clock.advance(1001)
+        await keeper.retain()
+        stuck = tmp_path / "t-0" / log_file(0, ".deleted")
+        stuck.unlink()
+        stuck.mkdir()  # which no unlink removes
+        node.clock.advance(DELAY_MS)
+        await keeper.tick()
+        assert files_of(tmp_path, "t") == [log_file(0, ".deleted"), log_file(2)]
+        assert warned == [{"files_count": 1, "first": str(stuck), "reason": "Is a directory"}]
+        stuck.rmdir()
+        stuck.touch()
+        node.clock.advance(REMOVAL_RETRY_MS - 1)
+        await keeper.tick()
+        assert stuck.exists()
         node.clock.advance(1)
         await keeper.tick()
         assert files_of(tmp_path, "t") == [log_file(2)]

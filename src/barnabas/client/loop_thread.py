@@ -2,10 +2,8 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any, TypeVar
-
-import uvloop
 
 ResultT = TypeVar("ResultT")
 
@@ -13,27 +11,19 @@ ResultT = TypeVar("ResultT")
 class LoopThread:
     """Runs coroutines for other threads until `stop`."""
 
-    def __init__(self) -> None:
-        self._loop = uvloop.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="barnabas-broker", daemon=True)
+    def __init__(self, name: str, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        self._loop = loop or asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
         self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
-        """Wait for `work`; when the wait is interrupted, `work` is cancelled."""
+        """Wait for `work` to be done on the loop; when the wait is interrupted, `work` is cancelled."""
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
         except BaseException:
             future.cancel()
             raise
-
-    def call(self, function: Callable[..., ResultT], *arguments: Any) -> ResultT:
-        """Call a function on the loop and wait for its result."""
-
-        async def work() -> ResultT:
-            return function(*arguments)
-
-        return self.run(work())
 
     def stop(self) -> None:
         """Cancel what still runs, then end the loop, its worker threads and its thread."""
