@@ -21,7 +21,7 @@ from barnabas.metadata.topic_creation import NewTopic, decide_create
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.replication.fetch_sessions import FetchSessionCache
 from barnabas.replication.flusher import Flusher
-from barnabas.replication.log_configs import log_config
+from barnabas.replication.log_configs import cordons, log_config
 from barnabas.replication.partition import Partition
 from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
@@ -131,7 +131,9 @@ async def running_node(
     metadata.listen(dynamic.apply)
     cluster_id = await metadata.write(lambda image: decide_form(image.cluster, dice.randbytes(16), None))
     await metadata.write(lambda image: decide_register(image.brokers, broker(1)))
-    directories = LogDirectories.open([directory], cluster_id=cluster_id, node_id=1, clock=clock, random=dice)
+    paths = [Path(path) for path in config.log_dirs]
+    directories = LogDirectories.open(paths, cluster_id=cluster_id, node_id=1, clock=clock, random=dice)
+    directories.cordons = lambda path: cordons(dynamic.current, path)
     overrides_of = metadata.image.topic_configs
     directories.load(lambda topic: log_config(config, overrides_of.get(topic, {})))
     replicas = ReplicaManager(1, directories, lambda topic, own: log_config(dynamic.current, own))

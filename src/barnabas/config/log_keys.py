@@ -41,7 +41,7 @@ LOG_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("log.dirs", LIST, None, NULLABLE_NON_EMPTY_LIST, READ_ONLY, HONOURED,
               "Directories that share the partitions between them; a new one goes to the directory that "
               "holds fewest."),
-    ConfigKey("cordoned.log.dirs", LIST, (), NULLABLE_LIST, PER_BROKER, NO_EFFECT,
+    ConfigKey("cordoned.log.dirs", LIST, (), NULLABLE_LIST, PER_BROKER, HONOURED,
               "Directories that keep what they hold but receive no new partitions; * means all of them.",
               since="4.3"),
     ConfigKey("log.segment.bytes", INT, 1_073_741_824, Range(1_048_576), CLUSTER_WIDE, HONOURED,

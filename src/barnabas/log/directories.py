@@ -50,6 +50,8 @@ class LogDirectories:
         self._deletions: list[tuple[int, Path]] = []
         #: Told when a directory goes offline.
         self.on_directory_failure: Callable[[LogDirectory], None] | None = None
+        #: Whether a path may receive no new logs (`cordoned.log.dirs`).
+        self.cordons: Callable[[Path], bool] = lambda path: False
 
     @classmethod
     def open(
@@ -94,6 +96,10 @@ class LogDirectories:
     def any_offline(self) -> bool:
         """Whether a directory failed: a partition that `get` does not find may lie there."""
         return any(directory.failure is not None for directory in self._directories)
+
+    def is_cordoned(self, directory: LogDirectory) -> bool:
+        """Whether a directory keeps what it holds but receives no new logs (KIP-1066)."""
+        return self.cordons(directory.path)
 
     def get(self, topic_partition: TopicPartition) -> PartitionLog | None:
         """The log of a partition, or None when this node has none."""
@@ -180,7 +186,7 @@ class LogDirectories:
     # Creating and deleting
 
     def create(self, topic: str, partition: int, topic_id: bytes, config: LogConfig) -> PartitionLog:
-        """A new, empty log in the directory that has the fewest.
+        """A new, empty log in the directory that has the fewest; one that is cordoned is the last resort.
 
         :raises KafkaError: KAFKA_STORAGE_ERROR when no directory is online or the disk fails.
         """
@@ -190,7 +196,8 @@ class LogDirectories:
         if not online:
             message = f"{name} cannot be created: every log directory is offline"
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
-        directory = min(online, key=lambda directory: len(directory.logs))
+        open_ones = [directory for directory in online if not self.is_cordoned(directory)]
+        directory = min(open_ones or online, key=lambda directory: len(directory.logs))
         try:
             directory.forget_checkpoints(name)
             log = PartitionLog.create(

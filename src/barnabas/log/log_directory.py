@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from random import Random
 from threading import Lock
+from typing import NamedTuple
 
 from barnabas.base.ids import TopicPartition, uuid_to_text
 from barnabas.log.checkpoints import (
@@ -58,6 +59,14 @@ def random_directory_id(random: Random) -> bytes:
         directory_id = random.randbytes(16)
         if not uuid_to_text(directory_id).startswith("-"):
             return directory_id
+
+
+class Volume(NamedTuple):
+    """The file system that a directory lies on."""
+
+    total_bytes: int
+    #: What is left for who is not root.
+    usable_bytes: int
 
 
 class LogDirectory:
@@ -127,6 +136,14 @@ class LogDirectory:
         if meta is not None and meta.node_id != node_id:
             message = f"log directory {self.path} belongs to node {meta.node_id}, not to node {node_id}"
             raise LogDirectoryError(message)
+
+    def volume(self) -> Volume:
+        """How large the volume is, and how much of it is free.
+
+        :raises OSError: When the directory is gone or the disk fails.
+        """
+        found = os.statvfs(self.path)
+        return Volume(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
 
     @property
     def has_clean_shutdown_marker(self) -> bool:

@@ -1,10 +1,21 @@
 """From configuration keys to what a log obeys."""
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.topics import effective_topic_config
 from barnabas.log.log_config import LogConfig
+
+
+#: Stands for all log directories in `cordoned.log.dirs`.
+_EVERY_DIRECTORY = "*"
+
+
+def cordons(broker_config: BrokerConfig, directory: Path) -> bool:
+    """Whether a log directory receives no new logs (`cordoned.log.dirs`)."""
+    cordoned = broker_config.items_or_none("cordoned.log.dirs") or ()
+    return _EVERY_DIRECTORY in cordoned or directory in (Path(each).absolute() for each in cordoned)
 
 
 def log_config(broker_config: BrokerConfig, overrides: Mapping[str, str]) -> LogConfig:

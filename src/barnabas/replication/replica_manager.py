@@ -35,7 +35,7 @@ class ReplicaManager:
 
     def __init__(self, broker_id: int, directories: LogDirectories, log_configs: LogConfigs) -> None:
         self._broker_id = broker_id
-        self._directories = directories
+        self._directories = self.directories = directories
         self._log_configs = log_configs
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._by_id: dict[tuple[bytes, int], Partition] = {}

@@ -25,7 +25,7 @@ from barnabas.net.listener import NetworkListener, StartError, check_protocols
 from barnabas.policy.policies import ALTER_CONFIG_KEY, CREATE_TOPIC_KEY, Policies, PolicySettings
 from barnabas.replication.fetch_sessions import FetchSessionCache
 from barnabas.replication.flusher import Flusher
-from barnabas.replication.log_configs import log_config
+from barnabas.replication.log_configs import cordons, log_config
 from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.server.housekeeping import Housekeeping
@@ -97,6 +97,7 @@ class BrokerServer:
             clock=self._clock,
             random=self._dice,
         )
+        self._directories.cordons = lambda path: cordons(self._config, path)
         self._undo.push_async_callback(self._close_directories)
         await self._load_replicas()
         self._assemble()

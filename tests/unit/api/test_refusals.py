@@ -19,6 +19,7 @@ from barnabas.wire.messages.delete_records import (
 from barnabas.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from barnabas.wire.messages.describe_cluster import DescribeClusterRequest
 from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from barnabas.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from barnabas.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from barnabas.wire.messages.describe_topic_partitions import TopicRequest as DescribedTopic
@@ -113,6 +114,7 @@ ASKED: list[tuple[Message, tuple[object, ...]]] = [
         ("a", "b"),
     ),
     (CreatePartitionsRequest(topics=[CreatePartitionsTopic(name=name) for name in "ab"]), ("a", "b")),
+    (DescribeLogDirsRequest(topics=None), WHOLE),
     (DescribeClusterRequest(), WHOLE),
     (DescribeProducersRequest(topics=[TopicRequest(name="a", partition_indexes=[3, 4])]), (3, 4)),
     (DescribeTopicPartitionsRequest(topics=[DescribedTopic(name="a"), DescribedTopic(name="b")]), ("a", "b")),

@@ -5,7 +5,7 @@ import pytest
 
 from barnabas.config.definition import ConfigError
 from barnabas.log.log_config import LogConfig
-from barnabas.replication.log_configs import log_config
+from barnabas.replication.log_configs import cordons, log_config
 from support.nodes import config_of
 
 BROKER = config_of(Path("/data"), log_retention_ms="1000", log_segment_bytes="2097152")
@@ -58,3 +58,11 @@ def test_nothing_that_a_log_obeys_is_left_to_the_logs_own_default() -> None:
 def test_an_override_that_cannot_be_is_not_swallowed() -> None:
     with pytest.raises(ConfigError, match=r"retention\.ms"):
         log_config(BROKER, {"retention.ms": "soon"})
+
+
+@pytest.mark.parametrize(
+    ("cordoned", "expected"), [("", [False, False]), ("/a", [True, False]), ("/a,/b", [True, True]), ("*", [True, True])]
+)
+def test_cordoned_directories_are_those_named_or_all(cordoned: str, expected: list[bool]) -> None:
+    config = config_of(Path("/a"), log_dirs="/a,/b", cordoned_log_dirs=cordoned)
+    assert [cordons(config, Path(path)) for path in ("/a", "/b")] == expected

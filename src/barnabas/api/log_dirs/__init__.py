@@ -1,0 +1,1 @@
+"""APIs on log directories: what lies where, and moving it."""

@@ -1,0 +1,90 @@
+"""DescribeLogDirs (35), v1-v5: what lies in each log directory, and how much room there is (KIP-113).
+
+v1 throttles after answering, v2 is flexible, v3 has the error at the top, v4 the size of the volume (KIP-827), v5
+tells which directories are cordoned (KIP-1066).
+
+Errors: CLUSTER_AUTHORIZATION_FAILED at the top; KAFKA_STORAGE_ERROR for a directory that is offline.
+"""
+
+from collections.abc import Container, Iterable
+
+from barnabas.api.authorization import require_cluster
+from barnabas.api.context import Node, RequestContext
+from barnabas.api.registry import serves
+from barnabas.base.ids import TopicPartition
+from barnabas.log.log_directory import LogDirectory
+from barnabas.log.partition_log import PartitionLog
+from barnabas.wire.acls import AclOperation
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+
+#: The lag of a replica that no partition of this broker uses.
+UNKNOWN_LAG = -1
+
+
+def refuse(request: DescribeLogDirsRequest, error: KafkaError) -> DescribeLogDirsResponse:
+    """The error at the top; before v3 there is no place for it."""
+    return DescribeLogDirsResponse(error_code=error.code)
+
+
+@serves(DescribeLogDirsRequest, DescribeLogDirsResponse, 1, 5, refuse=refuse)
+async def handle(context: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
+    """Every directory, and in it those replicas that are asked for; null asks for all."""
+    require_cluster(context, AclOperation.DESCRIBE)
+    wanted: Container[TopicPartition] | None = None
+    if request.topics is not None:
+        wanted = {TopicPartition(asked.topic, index) for asked in request.topics for index in asked.partitions}
+    directories = context.node.replicas.directories.directories
+    return DescribeLogDirsResponse(
+        results=[_describe(context.node, directory, wanted) for directory in directories]
+    )
+
+
+def _describe(
+    node: Node, directory: LogDirectory, wanted: Container[TopicPartition] | None
+) -> DescribeLogDirsResult:
+    path = str(directory.path)
+    try:
+        volume = None if directory.failure is not None else directory.volume()
+    except OSError:
+        volume = None
+    if volume is None:
+        return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=path)
+    return DescribeLogDirsResult(
+        log_dir=path,
+        topics=_topics(node, directory, wanted),
+        total_bytes=volume.total_bytes,
+        usable_bytes=volume.usable_bytes,
+        is_cordoned=node.replicas.directories.is_cordoned(directory),
+    )
+
+
+def _topics(
+    node: Node, directory: LogDirectory, wanted: Container[TopicPartition] | None
+) -> list[DescribeLogDirsTopic]:
+    topics: dict[str, DescribeLogDirsTopic] = {}
+    logs: Iterable[tuple[TopicPartition, PartitionLog]] = directory.logs.items()
+    for name, log in logs:
+        if wanted is None or name in wanted:
+            topic = topics.setdefault(name.topic, DescribeLogDirsTopic(name=name.topic))
+            topic.partitions.append(
+                DescribeLogDirsPartition(
+                    partition_index=name.partition,
+                    partition_size=log.size_bytes,
+                    offset_lag=_lag(node, name, log),
+                )
+            )
+    return list(topics.values())
+
+
+def _lag(node: Node, name: TopicPartition, log: PartitionLog) -> int:
+    """How far the log's end is behind what is committed."""
+    if node.replicas.find(*name) is None:
+        return UNKNOWN_LAG
+    return max(log.high_watermark - log.log_end_offset, 0)

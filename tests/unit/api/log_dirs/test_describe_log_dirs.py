@@ -1,0 +1,139 @@
+"""DescribeLogDirs: what lies where."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from barnabas.wire.acls import CLUSTER_NAME, AclOperation
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.describe_log_dirs import (
+    DescribableLogDirTopic,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResult,
+)
+from support.batches import batch
+from support.images import new_topic
+from support.loop import on_loop
+from support.nodes import RunningNode, running_node
+
+Found = dict[str, dict[tuple[str, int], tuple[int, int, bool]]]
+
+
+class Forbids:
+    """An authorizer that lets nobody describe the cluster."""
+
+    def allows(self, principal: str, host: str, operation: AclOperation, kind: object, name: str) -> bool:
+        return (operation, name) != (AclOperation.DESCRIBE, CLUSTER_NAME)
+
+
+def both(directory: Path) -> str:
+    return f"{directory / 'a'},{directory / 'b'}"
+
+
+def plain(results: list[DescribeLogDirsResult]) -> Found:
+    """Directory -> (topic, partition) -> size in bytes, lag, whether it is a future replica."""
+    return {
+        Path(result.log_dir).name: {
+            (topic.name, each.partition_index): (each.partition_size, each.offset_lag, each.is_future_key)
+            for topic in result.topics
+            for each in topic.partitions
+        }
+        for result in results
+    }
+
+
+async def described(node: RunningNode, *topics: DescribableLogDirTopic, everything: bool = False) -> Found:
+    response = await node.ask(DescribeLogDirsRequest(topics=None if everything else list(topics)))
+    assert response.error_code == ErrorCode.NONE
+    return plain(response.results)
+
+
+@on_loop
+async def test_every_replica_is_told_with_its_size(tmp_path: Path) -> None:
+    async with running_node(tmp_path, log_dirs=both(tmp_path)) as node:
+        await node.create(new_topic("t", 3))
+        data = batch(b"1", b"2")
+        node.partition("t", 1).append_as_leader(data, 1)
+        assert await described(node, everything=True) == {
+            "a": {("t", 0): (0, 0, False), ("t", 2): (0, 0, False)},
+            "b": {("t", 1): (len(data), 0, False)},
+        }
+
+
+@on_loop
+async def test_only_what_is_asked_for_is_told_and_what_is_not_there_is_left_out(tmp_path: Path) -> None:
+    async with running_node(tmp_path, log_dirs=both(tmp_path)) as node:
+        await node.create(new_topic("t", 3), new_topic("u"))
+        asked = [DescribableLogDirTopic("t", [1, 1, 9, -1]), DescribableLogDirTopic("missing", [0])]
+        found = await described(node, *asked, DescribableLogDirTopic("u", []))
+        assert {path: list(there) for path, there in found.items()} == {"a": [], "b": [("t", 1)]}
+        assert await described(node) == {"a": {}, "b": {}}
+
+
+@pytest.mark.parametrize("version", range(1, 6))
+@on_loop
+async def test_every_version_tells_what_it_can(tmp_path: Path, version: int) -> None:
+    async with running_node(tmp_path, cordoned_log_dirs=str(tmp_path)) as node:
+        response = await node.ask(DescribeLogDirsRequest(topics=None), version)
+        [result] = response.results
+        volume = os.statvfs(tmp_path)
+        total_bytes = volume.f_blocks * volume.f_frsize
+        assert result.log_dir == str(tmp_path)
+        assert result.total_bytes == (total_bytes if version >= 4 else -1)
+        assert (0 <= result.usable_bytes <= total_bytes) == (version >= 4)
+        assert result.is_cordoned == (version >= 5)
+
+
+@on_loop
+async def test_a_directory_that_is_offline_says_so_and_its_neighbour_does_not(tmp_path: Path) -> None:
+    async with running_node(tmp_path, log_dirs=both(tmp_path)) as node:
+        await node.create(new_topic("t", 2))
+        node.partition("t", 0).log.take_offline(OSError(5, "Input/output error"))
+        first, second = (await node.ask(DescribeLogDirsRequest(topics=None))).results
+        assert (first.error_code, first.topics) == (ErrorCode.KAFKA_STORAGE_ERROR, [])
+        assert (first.total_bytes, first.usable_bytes) == (-1, -1)
+        assert second.error_code == ErrorCode.NONE
+        assert [each.name for each in second.topics] == ["t"]
+
+
+@on_loop
+async def test_a_volume_that_is_gone_is_a_storage_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(path: Path) -> os.statvfs_result:
+        raise FileNotFoundError(2, "No such file or directory", str(path))
+
+    async with running_node(tmp_path) as node:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "statvfs", gone)
+            [result] = (await node.ask(DescribeLogDirsRequest(topics=None))).results
+        assert result.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+@on_loop
+async def test_a_replica_that_no_partition_uses_has_no_lag(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("t"))
+        del node.node.replicas._partitions["t", 0]
+        assert await described(node, everything=True) == {tmp_path.name: {("t", 0): (0, -1, False)}}
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@on_loop
+async def test_who_may_not_describe_the_cluster_is_told_so_where_there_is_room(
+    tmp_path: Path, version: int
+) -> None:
+    async with running_node(tmp_path) as node:
+        node.node.authorizer = Forbids()  # type: ignore[assignment]
+        response = await node.ask(DescribeLogDirsRequest(topics=None), version)
+        refused = ErrorCode.CLUSTER_AUTHORIZATION_FAILED if version >= 3 else ErrorCode.NONE
+        assert (response.error_code, response.results) == (refused, [])
+
+
+@on_loop
+async def test_a_cordoned_directory_receives_no_new_logs_while_another_can(tmp_path: Path) -> None:
+    async with running_node(tmp_path, log_dirs=both(tmp_path), cordoned_log_dirs=str(tmp_path / "a")) as node:
+        await node.create(new_topic("t", 4))
+        found = await described(node, everything=True)
+        assert {path: len(there) for path, there in found.items()} == {"a": 0, "b": 4}
