@@ -7,7 +7,6 @@ from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.topics import effective_topic_config
 from barnabas.log.log_config import LogConfig
 
-
 #: Stands for all log directories in `cordoned.log.dirs`.
 _EVERY_DIRECTORY = "*"
 

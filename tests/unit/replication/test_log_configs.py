@@ -61,7 +61,8 @@ def test_an_override_that_cannot_be_is_not_swallowed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cordoned", "expected"), [("", [False, False]), ("/a", [True, False]), ("/a,/b", [True, True]), ("*", [True, True])]
+    ("cordoned", "expected"),
+    [("", [False, False]), ("/a", [True, False]), ("/a,/b", [True, True]), ("*", [True, True])],
 )
 def test_cordoned_directories_are_those_named_or_all(cordoned: str, expected: list[bool]) -> None:
     config = config_of(Path("/a"), log_dirs="/a,/b", cordoned_log_dirs=cordoned)

@@ -39,7 +39,9 @@ async def handle(context: RequestContext, request: DescribeLogDirsRequest) -> De
     require_cluster(context, AclOperation.DESCRIBE)
     wanted: Container[TopicPartition] | None = None
     if request.topics is not None:
-        wanted = {TopicPartition(asked.topic, index) for asked in request.topics for index in asked.partitions}
+        wanted = {
+            TopicPartition(asked.topic, index) for asked in request.topics for index in asked.partitions
+        }
     directories = context.node.replicas.directories.directories
     return DescribeLogDirsResponse(
         results=[_describe(context.node, directory, wanted) for directory in directories]
