@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import barnabas.api
 from barnabas.api import registry
 from barnabas.api.context import ConnectionInfo, Node
+from barnabas.api.data.produce_at_once import ProduceAtOnce
 from barnabas.api.dispatch import Dispatcher
 from barnabas.base.clock import ManualClock
 from barnabas.config.broker_config import BrokerConfig
@@ -28,6 +29,7 @@ from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.telemetry.requests import RequestStatistics
 from barnabas.telemetry.tracing import Tracer
 from barnabas.wire.codec import decode, encode
+from barnabas.wire.framing import FrameReader
 from barnabas.wire.schema import Message
 from support.images import LISTENER, RULES, broker
 from support.memory_store import MemoryStore
@@ -47,6 +49,7 @@ class RunningNode:
     store: MemoryStore
     directories: LogDirectories
     connection: ConnectionInfo
+    produce: ProduceAtOnce
 
     async def create(self, *topics: NewTopic) -> None:
         """Create topics, whatever the broker's configuration says."""
@@ -64,11 +67,20 @@ class RunningNode:
 
     async def send(self, frame: bytes) -> bytes | None:
         """The whole answer to a request's frame, size included, as the connection would write it."""
-        buffer = memoryview(bytearray(frame))
-        at_once = self.dispatcher.answer_at_once(buffer)
-        if at_once is not None:
-            return at_once
-        return await self.send_the_long_way(frame)
+        at_once = self.send_at_once(frame)
+        return await self.send_the_long_way(frame) if at_once is None else at_once
+
+    def send_at_once(self, *frames: bytes) -> bytes | None:
+        """The joined answers to frames that arrive together; None when the first of them has no short way.
+
+        The short way must lead through all of them or not even through the first.
+        """
+        data = bytearray().join(len(frame).to_bytes(4, "big") + frame for frame in frames)
+        reader = FrameReader(data, len(data))
+        reader.received(len(data))
+        answers, count = self.dispatcher.answer_at_once(reader, self.produce)
+        assert count in (0, len(frames))
+        return answers if count else None
 
     async def send_the_long_way(self, frame: bytes) -> bytes | None:
         context, request = self.dispatcher.parse(memoryview(bytearray(frame)), self.connection)
@@ -159,7 +171,9 @@ async def running_node(
     dispatcher = Dispatcher(node, RequestStatistics())
     connection = ConnectionInfo(LISTENER, "client", 1234)
     try:
-        yield RunningNode(node, dispatcher, clock, store, directories, connection)
+        yield RunningNode(
+            node, dispatcher, clock, store, directories, connection, dispatcher.produce_at_once()
+        )
     finally:
         await flusher.close()
         await metadata.stop()

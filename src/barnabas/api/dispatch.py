@@ -6,13 +6,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
 from barnabas.api.context import ConnectionInfo, EncodedResponse, Node, RequestContext
-from barnabas.api.data.produce_at_once import produce_at_once
+from barnabas.api.data.produce_at_once import ProduceAtOnce
 from barnabas.api.registry import ApiSpec
 from barnabas.base.buffers import Buffer
 from barnabas.telemetry.requests import RequestStatistics
 from barnabas.wire import primitives
 from barnabas.wire.codec import Malformed, decode, encode_parts
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.framing import FrameReader
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.produce import ProduceRequest
 from barnabas.wire.schema import Message
@@ -70,15 +71,19 @@ class Dispatcher:
         self.statistics = statistics
         self.interceptor: Interceptor | None = None
 
-    def answer_at_once(self, frame: memoryview) -> bytes | None:
-        """The whole answer to a request that has a short way and can take it; None when it cannot."""
-        if len(frame) < 2 or frame[0] or frame[1] != PRODUCE or self.interceptor is not None:
-            return None
+    def produce_at_once(self) -> ProduceAtOnce:
+        """The short way of Produce for one connection."""
+        return ProduceAtOnce(self.node)
+
+    def answer_at_once(self, frames: FrameReader, produce: ProduceAtOnce) -> tuple[bytes, int]:
+        """The answers to the requests next in `frames` that have a short way and can take it, and how many they are."""
+        if self.interceptor is not None or self.node.tracer.enabled:
+            return b"", 0
         started_ns = self.statistics.started()
-        answer = produce_at_once(self.node, frame)
-        if answer is not None:
-            self.statistics.finished(PRODUCE, started_ns)
-        return answer
+        answers, count = produce.take(frames)
+        if count:
+            self.statistics.finished(PRODUCE, started_ns, count)
+        return answers, count
 
     def parse(self, frame: Buffer, connection: ConnectionInfo) -> tuple[RequestContext, Message]:
         """Read a request. Produce keeps views of `frame`; every other API has copies of what it needs.

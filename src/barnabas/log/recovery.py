@@ -149,7 +149,7 @@ def rebuild(segment: Segment, config: LogConfig, epochs: LeaderEpochs | None = N
         for position, header in segment.headers():
             if not _is_sound(segment, position, header, next_offset):
                 break
-            segment.index_batch(position, header.size_bytes, header.last_offset, header.max_timestamp, config)
+            segment.index(position, [(header.size_bytes, header.last_offset, header.max_timestamp)], config)
             if epochs is not None and header.partition_leader_epoch > _or_minus_one(epochs.latest):
                 epochs.assign(header.partition_leader_epoch, header.base_offset)
             valid_bytes, next_offset = position + header.size_bytes, header.next_offset

@@ -3,9 +3,10 @@
 import errno
 import mmap
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from struct import Struct
+from typing import TypeAlias
 
 from barnabas.log.files import (
     DELETED_SUFFIX,
@@ -15,7 +16,7 @@ from barnabas.log.files import (
     TIME_INDEX_SUFFIX,
     offset_file,
 )
-from barnabas.log.log_config import LogConfig
+from barnabas.log.log_config import FOREVER, LogConfig
 from barnabas.log.offset_index import OffsetIndex
 from barnabas.log.open_files import OpenFiles
 from barnabas.log.time_index import TimeIndex
@@ -37,9 +38,8 @@ MAP_BYTES_MIN = 256 * 1024
 #: Batch ends that are remembered, so that readers at the tail are found without a search.
 POSITIONS_COUNT_MAX = 128
 
-
-def _timestamp(entry: tuple[int, int]) -> int:
-    return entry[0]
+#: What the indexes need of a batch: its size in bytes, last offset and largest timestamp.
+BatchFacts: TypeAlias = tuple[int, int, int]
 
 
 class Segment:
@@ -54,6 +54,7 @@ class Segment:
         #: Bytes of whole batches; the file may be longer while it is preallocated.
         self.size_bytes = size_bytes
         self.created_ms = created_ms
+        self.last_offset_max = base_offset + RELATIVE_OFFSET_MAX
         self.offset_index = OffsetIndex(offset_file(directory, base_offset, INDEX_SUFFIX), base_offset)
         self.time_index = TimeIndex(offset_file(directory, base_offset, TIME_INDEX_SUFFIX), base_offset)
         self.indexes_full = False
@@ -88,14 +89,8 @@ class Segment:
             os.posix_fallocate(fd, 0, preallocate_bytes)
         return segment
 
-    def append(self, records: memoryview, last_offset: int, max_timestamp: int, config: LogConfig) -> None:
-        """Write one batch behind the last one."""
-        position = self.size_bytes
-        self.write(records)
-        self.index_batch(position, len(records), last_offset, max_timestamp, config)
-
-    def write(self, records: memoryview) -> None:
-        """Write whole batches behind the last one; a short write counts as a full disk.
+    def append(self, batches: Sequence[memoryview], facts: Sequence[BatchFacts], config: LogConfig) -> None:
+        """Write whole batches behind the last one by one system call; a short write counts as a full disk.
 
         Nothing is kept of a failed write: the next one starts at the same position.
         """
@@ -103,23 +98,27 @@ class Segment:
         if fd < 0:
             fd = self._descriptor()
         self.used = True
-        if os.pwrite(fd, records, self.size_bytes) != len(records):
+        position = self.size_bytes
+        size_bytes = sum(map(len, batches))
+        if os.pwritev(fd, batches, position) != size_bytes:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
-        self.size_bytes += len(records)
+        self.size_bytes += size_bytes
+        self.index(position, facts, config)
 
-    def index_batch(
-        self, position: int, size_bytes: int, last_offset: int, max_timestamp: int, config: LogConfig
-    ) -> None:
-        """Account for the batch at `position`: timestamps, index entries, the way to the next offset."""
+    def index(self, position: int, batches: Sequence[BatchFacts], config: LogConfig) -> None:
+        """Account for batches from `position` on: timestamps, index entries, the way to the next offset."""
         if self._first_timestamp_ms is None:
-            self._first_timestamp_ms = max_timestamp
-        if self._max_timestamp is None or max_timestamp > self._max_timestamp[0]:
-            self._max_timestamp = max(self.max_timestamp, (max_timestamp, last_offset), key=_timestamp)
-        if self._unindexed_bytes > config.index_interval_bytes:
-            self._add_index_entries(last_offset, position, config.segment_index_bytes)
-        self._unindexed_bytes += size_bytes
+            self._first_timestamp_ms = batches[0][2]
+        largest = self.max_timestamp
+        for size_bytes, last_offset, max_timestamp in batches:
+            if max_timestamp > largest[0]:
+                largest = self._max_timestamp = (max_timestamp, last_offset)
+            if self._unindexed_bytes > config.index_interval_bytes:
+                self._add_index_entries(last_offset, position, config.segment_index_bytes)
+            self._unindexed_bytes += size_bytes
+            position += size_bytes
         positions = self._positions
-        positions[last_offset + 1] = position + size_bytes
+        positions[batches[-1][1] + 1] = position
         if len(positions) > POSITIONS_COUNT_MAX:
             del positions[next(iter(positions))]
 
@@ -141,13 +140,26 @@ class Segment:
         jitter_ms: int,
     ) -> bool:
         """Whether a batch of `size_bytes` needs a new segment: size, age, full indexes, offset range."""
-        if last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
+        if last_offset > self.last_offset_max:
             return True
         return self.size_bytes > 0 and (
             self.size_bytes > config.segment_bytes - size_bytes
             or self._age_ms(max_timestamp, now_ms) > config.segment_ms - jitter_ms
             or self.indexes_full
         )
+
+    def room(self, config: LogConfig, jitter_ms: int, now_ms: int) -> tuple[int, int]:
+        """How many bytes may be appended, with timestamps up to which, without `should_roll` saying so.
+
+        An empty segment claims to have none: its first batch decides how long it may grow.
+        """
+        first_ms = self._first_timestamp_ms
+        if first_ms is None or self.indexes_full:
+            return 0, 0
+        room_bytes, age_ms = config.segment_bytes - self.size_bytes, config.segment_ms - jitter_ms
+        if first_ms >= 0:
+            return room_bytes, first_ms + age_ms
+        return (room_bytes, FOREVER) if now_ms - self.created_ms <= age_ms else (0, 0)
 
     def _age_ms(self, timestamp_ms: int, now_ms: int) -> int:
         """By the records' clock while they have timestamps, else by ours."""
@@ -303,7 +315,7 @@ class Segment:
         self._open_files = open_files
 
     def forget_indexes(self) -> None:
-        """Start over with empty indexes, to be filled by `index_batch`."""
+        """Start over with empty indexes, to be filled by `index`."""
         self.offset_index.clear()
         self.time_index.clear()
         self._max_timestamp = (NO_TIMESTAMP, self.base_offset)

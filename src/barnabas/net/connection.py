@@ -39,7 +39,8 @@ class Connection(asyncio.BufferedProtocol):
         self._dispatcher = dispatcher
         self.listener = listener
         self._connections = connections
-        self._reader = FrameReader(connections.scratch, connections.frame_bytes_max)
+        self._frames = FrameReader(connections.scratch, connections.frame_bytes_max)
+        self._produce = dispatcher.produce_at_once()
         self._queue: deque[bytearray] = deque()
         self._queued_bytes = 0
         self._task: asyncio.Task[Parts] | None = None  #: the request that waits, if one does
@@ -72,15 +73,18 @@ class Connection(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Where the transport puts what it receives."""
-        return self._reader.buffer()
+        return self._frames.buffer()
 
     def buffer_updated(self, nbytes: int) -> None:
         """Handle the requests that are whole now."""
         self.active_ms = self._connections.now_ms()
         self._dispatcher.statistics.bytes_in(nbytes)
+        self._frames.received(nbytes)
         try:
-            for frame in self._reader.received(nbytes):
+            self._answer_at_once()
+            while (frame := self._frames.next_frame()) is not None:
                 self._receive(frame)
+                self._answer_at_once()
         except BadFrame as error:
             self.close(str(error))
         self._send()
@@ -96,10 +100,27 @@ class Connection(asyncio.BufferedProtocol):
 
     # Requests
 
+    def _answer_at_once(self) -> None:
+        """Answer what comes next without looking at each request by itself, if nothing is in front of it."""
+        if not self._is_free or self._closing:
+            return
+        answers, count = self._dispatcher.answer_at_once(self._frames, self._produce)
+        if count:
+            self._out.append(answers)
+            self._held_bytes += len(answers)
+            self.info.requests_count += count
+            if self._held_bytes > HELD_BYTES_MAX:
+                self._send()
+
+    @property
+    def _is_free(self) -> bool:
+        """Whether a request can be handled now: none waits, and the client reads its answers."""
+        return self._task is None and not self._queue and not self._write_paused
+
     def _receive(self, frame: memoryview) -> None:
         if self._closing:
             return
-        if self._task is None and not self._queue and not self._write_paused:
+        if self._is_free:
             self._start(frame)
             if self._held_bytes > HELD_BYTES_MAX:
                 self._send()
@@ -111,11 +132,6 @@ class Connection(asyncio.BufferedProtocol):
 
     def _start(self, frame: memoryview) -> None:
         """Handle one request as far as it goes without waiting."""
-        answer = self._dispatcher.answer_at_once(frame)
-        if answer is not None:
-            self._out.append(answer)
-            self.info.requests_count += 1
-            return
         try:
             context, request = self._dispatcher.parse(frame, self.info)
         except Refused as refused:

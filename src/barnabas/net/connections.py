@@ -59,7 +59,7 @@ class Connections:
         send_buffer_bytes: int = SYSTEM_DEFAULT,
         receive_buffer_bytes: int = SYSTEM_DEFAULT,
     ) -> None:
-        self.scratch = memoryview(bytearray(SCRATCH_BYTES))
+        self.scratch = bytearray(SCRATCH_BYTES)
         self.now_ms = clock.monotonic_ms
         self.frame_bytes_max = frame_bytes_max
         self.count_max = count_max

@@ -1,6 +1,7 @@
 """One partition on this broker: its log, who leads it, and how far it is replicated."""
 
 import asyncio
+from collections.abc import Sequence
 
 from barnabas.log.log_config import FOREVER, LogConfig
 from barnabas.log.partition_log import AppendInfo, LogSlice, PartitionLog
@@ -48,10 +49,11 @@ class Partition:
         self.acks_at_once = self._acks_at_once()
 
     def _acks_at_once(self) -> frozenset[int]:
-        waits_for_disk = self.log.config.flush_messages != FOREVER
-        if not self.is_leader or waits_for_disk or self.topic in INTERNAL_TOPICS:
+        config = self.log.config
+        if not self.is_leader or config.flush_messages != FOREVER or self.topic in INTERNAL_TOPICS:
             return frozenset()
-        return frozenset({1, ALL_REPLICAS} if self.isr == (self.broker_id,) else {1})
+        is_all = self.isr == (self.broker_id,) and config.min_insync_replicas <= 1
+        return frozenset({1, ALL_REPLICAS} if is_all else {1})
 
     def update_state(self, state: PartitionState) -> None:
         """Take over what the cluster has decided on leader and in-sync replicas."""
@@ -102,6 +104,19 @@ class Partition:
         appended = self.log.append_as_leader(records, self.leader_epoch)
         self._advance_high_watermark(len(records))
         return appended
+
+    def append_at_once(self, batches: Sequence[memoryview]) -> list[int]:
+        """Append the batches, each produced with one of `acks_at_once`, up to the first that is not plain.
+
+        Gives back the base offsets of those appended; the others are `append_as_leader`'s.
+
+        :raises KafkaError: KAFKA_STORAGE_ERROR.
+        """
+        offsets = self.log.append_plain(batches, self.leader_epoch)
+        if offsets:
+            waited_for = bool(self._waiting_fetches)
+            self._advance_high_watermark(sum(map(len, batches[: len(offsets)])) if waited_for else 0)
+        return offsets
 
     def read(
         self,

@@ -52,12 +52,12 @@ class RequestStatistics:
         self.in_bytes = 0
         self.out_bytes = 0
 
-    def finished(self, api_key: int, started_ns: int) -> None:
-        """Count a request that was answered, and how long that took, waiting on purpose included."""
+    def finished(self, api_key: int, started_ns: int, count: int = 1) -> None:
+        """Count requests that were answered together, and how long that took, waiting on purpose included."""
         elapsed_ns = self.started() - started_ns
         api = self.apis[api_key]
-        api.total_ns += elapsed_ns
-        api.buckets[bisect_left(LATENCY_BOUNDS_NS, elapsed_ns)] += 1
+        api.total_ns += elapsed_ns * count
+        api.buckets[bisect_left(LATENCY_BOUNDS_NS, elapsed_ns)] += count
 
     def failed(self, api_key: int) -> None:
         """Count a request that is answered with an error which its client is told."""

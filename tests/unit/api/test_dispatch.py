@@ -42,7 +42,6 @@ from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopi
 from barnabas.wire.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
-    ProduceResponse,
     TopicProduceData,
 )
 from barnabas.wire.schema import Message
@@ -372,7 +371,7 @@ def test_record_data_stands_uncopied_in_an_answer() -> None:
 async def test_only_produce_has_a_short_way(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         for frame in (b"", b"\0", frame_of(MetadataRequest(topics=[]), 9), b"\x01\0" + bytes(30)):
-            assert node.dispatcher.answer_at_once(memoryview(frame)) is None
+            assert node.send_at_once(frame) is None
 
 
 @on_loop
@@ -381,10 +380,10 @@ async def test_a_request_that_took_the_short_way_is_counted(tmp_path: Path) -> N
         await node.create(new_topic("t"))
         data = PartitionProduceData(index=0, records=bytes(batch(b"a")))
         request = ProduceRequest(acks=1, topic_data=[TopicProduceData(name="t", partition_data=[data])])
-        answer = node.dispatcher.answer_at_once(memoryview(bytearray(frame_of(request, 12))))
-        assert answer is not None
-        assert response_of(ProduceResponse, 12, answer).responses[0].partition_responses[0].error_code == 0
-        assert node.dispatcher.statistics.apis[0].requests_count == 1
+        frame = frame_of(request, 12)
+        await node.send_the_long_way(frame)
+        assert node.send_at_once(frame, frame, frame) is not None
+        assert node.dispatcher.statistics.apis[0].requests_count == 4
 
 
 def metadata_request_of(size_bytes: int) -> bytes:

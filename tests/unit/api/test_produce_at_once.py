@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from barnabas.api.dispatch import Refused
+from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
 from barnabas.metadata.topics import PARTITION_STATES, PartitionState, Topic, partition_key
+from barnabas.wire.framing import FrameReader
 from barnabas.wire.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -52,6 +54,7 @@ class Pair:
         self.runner = asyncio.Runner()
         self.directories = [directory / "short", directory / "long"]
         self.taken_count = 0
+        self.longest_run_count = 0
         self.stack = AsyncExitStack()
         self.runner.run(self._start())
 
@@ -70,13 +73,31 @@ class Pair:
 
     def outcomes(self, frame: bytes) -> tuple[object, object]:
         """What becomes of a frame on either node."""
-        at_once = self.short.dispatcher.answer_at_once(memoryview(bytearray(frame)))
-        short = at_once
-        if at_once is None:
-            short = self.runner.run(_the_long_way(self.short, frame))
-        else:
-            self.taken_count += 1
-        return short, self.runner.run(_the_long_way(self.long, frame))
+        short, long = self.outcomes_together(frame)
+        return short[0], long[0]
+
+    def outcomes_together(self, *frames: bytes) -> tuple[list[object], list[object]]:
+        """What becomes, on either node, of frames that arrive in one turn."""
+        return (
+            self.runner.run(self._by_any_way(frames)),
+            [self.runner.run(_the_long_way(self.long, frame)) for frame in frames],
+        )
+
+    async def _by_any_way(self, frames: Sequence[bytes]) -> list[object]:
+        data = b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames)
+        reader = FrameReader(bytearray(data), len(data))
+        reader.received(len(data))
+        outcomes: list[object] = []
+        while len(outcomes) < len(frames):
+            answers, count = self.short.dispatcher.answer_at_once(reader, self.short.produce)
+            outcomes += split(answers)
+            self.taken_count += count
+            self.longest_run_count = max(self.longest_run_count, count)
+            assert len(outcomes) <= len(frames)
+            frame = reader.next_frame()
+            if frame is not None:
+                outcomes.append(await _the_long_way(self.short, bytes(frame)))
+        return outcomes
 
     def files(self) -> list[dict[str, bytes]]:
         """What stands in the log and index files of either node."""
@@ -88,6 +109,16 @@ class Pair:
             }
             for directory in self.directories
         ]
+
+
+def split(answers: bytes) -> list[object]:
+    """Single answers, size included, out of joined ones."""
+    single: list[object] = []
+    while answers:
+        size_bytes = 4 + int.from_bytes(answers[:4], "big")
+        single.append(answers[:size_bytes])
+        answers = answers[size_bytes:]
+    return single
 
 
 async def _the_long_way(node: RunningNode, frame: bytes) -> object:
@@ -176,19 +207,35 @@ def random_frame(dice: random.Random, ids: Mapping[str, Topic]) -> bytes:
     return frame[: len(frame) - dice.randrange(40)] + dice.choice([b"", b"\0", b"\0\0\0", b"x"])
 
 
+def random_turn(dice: random.Random, ids: Mapping[str, Topic]) -> list[bytes]:
+    """Frames that arrive together: mostly alike, but for their records."""
+    frames = [random_frame(dice, ids)]
+    while dice.random() < 0.8:
+        if dice.random() < 0.2:
+            frames.append(random_frame(dice, ids))
+            continue
+        request = ProduceRequest(acks=-1, timeout_ms=9, topic_data=[random_topic(dice, 1)])
+        request.topic_data[0].name = "plain"
+        request.topic_data[0].partition_data[0].index = 0
+        frames.append(frame_of(request, 12, correlation_id=dice.randrange(2**31)))
+    return frames
+
+
 @pytest.mark.parametrize("seed", range(4))
-def test_any_request_has_the_same_outcome_by_either_way(pair: Pair, seed: int) -> None:
+def test_any_requests_have_the_same_outcome_by_either_way(pair: Pair, seed: int) -> None:
     dice = random.Random(seed)
     taken_count = pair.taken_count
-    for _ in range(400):
-        frame = random_frame(dice, pair.short.node.image.topics)
-        short, long = pair.outcomes(frame)
-        assert short == long, frame
+    for _ in range(200):
+        frames = random_turn(dice, pair.short.node.image.topics)
+        short, long = pair.outcomes_together(*frames)
+        assert short == long, frames
         for one, other in zip(pair.short.node.replicas, pair.long.node.replicas, strict=True):
             assert one.log.log_end_offset == other.log.log_end_offset
+            assert one.log.high_watermark == other.log.high_watermark
     for one, other in zip(pair.short.node.replicas, pair.long.node.replicas, strict=True):
         assert one.log.active_producers == other.log.active_producers
-    assert pair.taken_count - taken_count > 40, "the short way has hardly been taken: this proves little"
+    assert pair.taken_count - taken_count > 200, "the short way has hardly been taken: this proves little"
+    assert pair.longest_run_count > 3
 
 
 def test_the_logs_that_both_ways_wrote_are_the_same(pair: Pair) -> None:
@@ -248,23 +295,89 @@ async def test_a_topic_that_is_flushed_at_each_append_takes_the_long_way(tmp_pat
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t", configs={"flush.messages": "1"}))
         frame = frame_of(everyday("t"), 12)
-        assert node.dispatcher.answer_at_once(memoryview(bytearray(frame))) is None
+        assert node.send_at_once(frame) is None
         assert node.partition("t").log.log_end_offset == 0
         assert await node.send_the_long_way(frame) is not None
         assert node.node.flusher.flushes_count == 1
 
 
+def produced(records: bytes, topic: str = "t") -> bytes:
+    data = PartitionProduceData(index=0, records=records)
+    return frame_of(
+        ProduceRequest(acks=-1, topic_data=[TopicProduceData(name=topic, partition_data=[data])]), 12
+    )
+
+
+def sequence(base_sequence: int, *values: bytes) -> bytes:
+    """A frame with a batch of producer 5."""
+    records = batch(*values, producer_id=5, producer_epoch=0, base_sequence=base_sequence)
+    return produced(bytes(records))
+
+
+def offsets_of(answers: bytes | None) -> list[int]:
+    assert answers is not None
+    partitions = [
+        response_of(ProduceResponse, 12, bytes(answer)).responses[0].partition_responses[0]
+        for answer in split(answers)
+        if isinstance(answer, bytes)
+    ]
+    assert not any(partition.error_code for partition in partitions)
+    return [partition.base_offset for partition in partitions]
+
+
 @on_loop
-async def test_a_duplicate_is_answered_with_its_first_offset_by_the_short_way_too(tmp_path: Path) -> None:
+async def test_the_sequences_of_a_producer_go_on_from_request_to_request(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
-        records = bytes(batch(b"a", b"b", producer_id=5, producer_epoch=0, base_sequence=0))
-        data = PartitionProduceData(index=0, records=records)
-        request = ProduceRequest(acks=-1, topic_data=[TopicProduceData(name="t", partition_data=[data])])
-        frame = frame_of(request, 12)
-        answers = [node.dispatcher.answer_at_once(memoryview(bytearray(frame))) for _ in range(3)]
+        await node.send(sequence(0, b"a", b"b"))
+        assert offsets_of(
+            node.send_at_once(sequence(2, b"c"), sequence(3, b"d", b"e"), sequence(5, b"f"))
+        ) == [2, 3, 5]
+        assert node.send_at_once(sequence(7, b"h")) is None, "a gap"
+        assert node.send_at_once(sequence(2, b"c")) is None, "a duplicate"
+        assert node.partition("t").log.log_end_offset == 6
+        assert node.partition("t").log.active_producers[0].last_sequence == 5
+
+
+@on_loop
+async def test_a_duplicate_is_answered_with_its_first_offset(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("t"))
+        answers = [await node.send(sequence(0, b"a", b"b")) for _ in range(3)]
+        assert [offsets_of(answer) for answer in answers] == [[0]] * 3
         assert node.partition("t").log.log_end_offset == 2
-        for answer in answers:
-            assert answer is not None
-            found = response_of(ProduceResponse, 12, answer).responses[0].partition_responses[0]
-            assert (found.error_code, found.base_offset) == (0, 0)
+
+
+@on_loop
+async def test_what_no_longer_fits_into_the_segment_begins_a_new_one(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("t", configs={"segment.bytes": "1048576"}))
+        frame = produced(bytes(batch(b"x" * 400_000)))
+        for _ in range(5):
+            assert await node.send(frame) is not None
+        assert node.partition("t").log.statistics()["segments_count"] == 3
+
+
+@on_loop
+async def test_a_topic_made_anew_is_not_taken_for_the_one_that_was(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("t"))
+        frame = produced(bytes(batch(b"value")))
+        assert [offsets_of(await node.send(frame)) for _ in range(2)] == [[0], [1]]
+        old = node.partition("t")
+        await node.node.metadata.write(lambda image: decide_delete(image, [TopicToDelete("t")]))
+        await node.create(new_topic("t"))
+        assert offsets_of(await node.send(frame)) == [0]
+        assert old.log.log_end_offset == 2
+
+
+@on_loop
+async def test_a_frame_larger_than_is_allowed_is_not_taken(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("t"))
+        frame = produced(bytes(batch(b"value")))
+        await node.send(frame)
+        data = bytearray(len(frame).to_bytes(4, "big") + frame)
+        reader = FrameReader(data, len(frame) - 1)
+        reader.received(len(data))
+        assert node.dispatcher.answer_at_once(reader, node.produce) == (b"", 0)

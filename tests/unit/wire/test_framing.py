@@ -23,13 +23,15 @@ def feed(reader: FrameReader, data: bytes, most_bytes: int) -> list[bytes]:
         assert len(buffer) > 0
         size = min(len(buffer), most_bytes, len(data) - position)
         buffer[:size] = data[position : position + size]
-        frames += [bytes(frame) for frame in reader.received(size)]
+        reader.received(size)
+        while (frame := reader.next_frame()) is not None:
+            frames.append(bytes(frame))
         position += size
     return frames
 
 
 def reader_with(scratch_bytes: int, frame_bytes_max: int = FRAME_BYTES_MAX) -> FrameReader:
-    return FrameReader(memoryview(bytearray(scratch_bytes)), frame_bytes_max)
+    return FrameReader(bytearray(scratch_bytes), frame_bytes_max)
 
 
 BODIES = st.lists(st.one_of(st.binary(max_size=40), st.integers(0, 700).map(lambda n: bytes([n % 251]) * n)))
@@ -63,7 +65,7 @@ def test_a_frame_far_larger_than_the_first_allocation_is_received_whole() -> Non
 
 
 def test_connections_that_share_a_scratch_do_not_mix_their_beginnings() -> None:
-    scratch = memoryview(bytearray(64))
+    scratch = bytearray(64)
     one, two = FrameReader(scratch, 1000), FrameReader(scratch, 1000)
     first, second = framed(b"1" * 30), framed(b"2" * 40)
     found: dict[int, list[bytes]] = {1: [], 2: []}
@@ -88,10 +90,27 @@ def test_frames_before_a_bad_size_are_given_first() -> None:
     reader = reader_with(64)
     data = framed(b"good") + struct.pack(">i", -1)
     reader.buffer()[: len(data)] = data
-    frames = reader.received(len(data))
-    assert bytes(next(frames)) == b"good"
+    reader.received(len(data))
+    assert reader.next_frame() == b"good"
     with pytest.raises(BadFrame):
-        next(frames)
+        reader.next_frame()
+
+
+@pytest.mark.parametrize("body_bytes", [10, 3 * FIRST_ALLOCATION_BYTES])
+def test_nothing_stands_to_be_looked_at_while_a_frame_is_not_whole(body_bytes: int) -> None:
+    reader = reader_with(64, 1 << 30)
+    data = framed(bytes(body_bytes))
+    at = 0
+    while at < len(data):
+        assert reader.position == reader.end
+        buffer = reader.buffer()
+        size = min(len(buffer), 5000, len(data) - at)
+        buffer[:size] = data[at : at + size]
+        at += size
+        reader.received(size)
+        if at < len(data):
+            assert reader.next_frame() is None
+    assert bytes(reader.data[reader.position : reader.end]) == data
 
 
 def test_a_size_that_is_only_claimed_costs_little_memory() -> None:

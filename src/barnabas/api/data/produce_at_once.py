@@ -1,80 +1,172 @@
-"""The short way for the Produce request that nearly every producer sends: one batch for one partition.
+"""The short way for the Produce requests that nearly every producer sends: one batch for one partition each.
 
-The same checks, the same append and the same answer, byte for byte, as by `produce.handle`, without building
-messages in between. Whatever is not of that form, must wait, or fails, is left to the long way: nothing has been
-appended then.
+The same checks, the same log and the same answers, byte for byte, as by `produce.handle`, without building messages in
+between, and for all that arrived together at once. A connection mostly sends to one partition again and again: what
+its requests have in common is remembered as their form, so that the next is known by comparing bytes. Whatever has
+another form, must wait, or fails, is left to the long way: nothing of it has been appended then.
 """
 
 import struct
+from dataclasses import dataclass
 
 from barnabas.api.context import Node
-from barnabas.api.data.produce import is_transactional
 from barnabas.replication.partition import Partition
 from barnabas.wire.errors import KafkaError
+from barnabas.wire.framing import SIZE_BYTES, FrameReader
 from barnabas.wire.messages.produce import ProduceRequest
 from barnabas.wire.primitives import read_uvarint
 
 #: From the first flexible version on the answer has one form; from the last but one on topics go by id.
 FIRST_VERSION, FIRST_VERSION_WITH_TOPIC_IDS = ProduceRequest.FLEXIBLE.first, 13
 
-_HEADER = struct.Struct(">hhih")  # api key, api version, correlation id, length of the client id
+#: Requests that are taken at once at most: their batches are written by one system call.
+RUN_COUNT_MAX = 512
+
+_KEY_AND_VERSION = struct.Struct(">hh")
+_CORRELATION_AT = SIZE_BYTES + _KEY_AND_VERSION.size
+_COMMON_AT = (
+    _CORRELATION_AT + 4
+)  #: behind the correlation id: the client id, and so on up to the partition's index
 _START = struct.Struct(">BBhiB")  # no tagged fields, no transactional id, acks, timeout, one topic
 _PARTITION = struct.Struct(">Bi")  # one partition, its index
 _ONE = 2  #: a compact array of one element
 _END = b"\0\0\0"  #: no tagged fields of partition, topic and request
 
-_ANSWER_START = struct.Struct(">iiBB")  # size, correlation id, no tagged fields, one topic
-#: One partition: its index, no error, base offset, append time and log start; no errors of records, no message, no
-#: tagged fields of it and of its topic; no throttle time, no tagged fields of the answer.
-_ANSWER_END = struct.Struct(">BihqqqBBBBiB")
-_ANSWER_BYTES = _ANSWER_START.size + _ANSWER_END.size - 4  # without the size itself and the topic
+_unpack_size = struct.Struct(">i").unpack_from
+_unpack_client_id_bytes = struct.Struct(">h").unpack_from
+
+_ANSWER_START = struct.Struct(">BB")  # no tagged fields, one topic
+_ANSWER_PARTITION = struct.Struct(">Bih")  # one partition, its index, no error
+#: Behind the base offset: append time and log start; no errors of records, no message, no tagged fields of the
+#: partition and of its topic; no throttle time, no tagged fields of the answer.
+_ANSWER_END = "qqBBBBiB"
+_NO_APPEND_TIME = -1
 
 
-def produce_at_once(node: Node, frame: memoryview) -> bytes | None:
-    """Append and answer, if that is all there is to do; None when the long way must be taken."""
-    try:
-        _, version, correlation_id, client_id_bytes = _HEADER.unpack_from(frame)
-        if version < FIRST_VERSION or node.tracer.enabled:
+@dataclass(slots=True, frozen=True)
+class _Form:
+    """What Produce requests to one partition have in common."""
+
+    start: bytes  #: API key and version
+    common: bytes  #: from behind the correlation id up to the partition's index
+    acks: int
+    partition: Partition
+    answer_start: bytes  #: of the answer, from behind the correlation id up to the error code
+    answer: struct.Struct  #: size, correlation id, `answer_start`, base offset and `_ANSWER_END`
+
+    def fits(self, frames: FrameReader) -> bool:
+        """Whether the next request begins like this and may still be answered at once."""
+        data, position = frames.data, frames.position
+        return (
+            data.startswith(self.start, position + SIZE_BYTES)
+            and data.startswith(self.common, position + _COMMON_AT)
+            and self.acks in self.partition.acks_at_once
+        )
+
+
+class ProduceAtOnce:
+    """The short way of one connection."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._form: _Form | None = None
+
+    def take(self, frames: FrameReader) -> tuple[bytes, int]:
+        """Append what stands next in `frames` as far as the short way leads, and move `frames` behind it.
+
+        Gives back the answers in one piece, and how many they are.
+        """
+        form = self._form
+        try:
+            if form is None or not form.fits(frames):
+                form = self._form = self._recognise(frames)
+            if form is None:
+                return b"", 0
+            batches, ends = _collect(frames, form)
+            offsets = form.partition.append_at_once(batches)
+        except (KafkaError, IndexError, ValueError, struct.error):
+            return b"", 0  # the long way finds the same, and says so
+        return _answer(frames, form, offsets, ends), len(offsets)
+
+    def _recognise(self, frames: FrameReader) -> _Form | None:
+        """The form of the next request; None when the short way does not lead there."""
+        data, position = frames.data, frames.position
+        api_key, version = _KEY_AND_VERSION.unpack_from(data, position + SIZE_BYTES)
+        if api_key != ProduceRequest.API_KEY or version < FIRST_VERSION:
             return None
-        at = _HEADER.size + client_id_bytes if client_id_bytes > 0 else _HEADER.size
-        tags, transactional_id, acks, _, topics = _START.unpack_from(frame, at)
-        topic_at = at + _START.size
+        client_id_bytes = _unpack_client_id_bytes(data, position + _COMMON_AT)[0]
+        at = position + _COMMON_AT + 2 + max(client_id_bytes, 0)
+        tags, transactional_id, acks, _, topics = _START.unpack_from(data, at)
+        at += _START.size
+        topic_bytes = 16 if version >= FIRST_VERSION_WITH_TOPIC_IDS else data[at]
+        topic = bytes(data[at : at + topic_bytes])  # a name of over 126 bytes leads nowhere
+        at += topic_bytes
+        partitions, index = _PARTITION.unpack_from(data, at)
+        at += _PARTITION.size
+        if tags or transactional_id or topics != _ONE or partitions != _ONE or at > frames.end:
+            return None
+        partition = self._find(version, topic, index)
+        if partition is None or acks not in partition.acks_at_once:
+            return None
+        answer_start = _ANSWER_START.pack(0, _ONE) + topic + _ANSWER_PARTITION.pack(_ONE, index, 0)
+        return _Form(
+            start=bytes(data[position + SIZE_BYTES : position + _CORRELATION_AT]),
+            common=bytes(data[position + _COMMON_AT : at]),
+            acks=acks,
+            partition=partition,
+            answer_start=answer_start,
+            answer=struct.Struct(f">i4s{len(answer_start)}sq{_ANSWER_END}"),
+        )
+
+    def _find(self, version: int, topic: bytes, index: int) -> Partition | None:
         if version >= FIRST_VERSION_WITH_TOPIC_IDS:
-            topic = bytes(frame[topic_at : topic_at + 16])
-            partition_at = topic_at + 16
-        else:
-            partition_at = topic_at + frame[topic_at]  # a name of over 126 bytes leads nowhere
-            topic = bytes(frame[topic_at:partition_at])
-        partitions, index = _PARTITION.unpack_from(frame, partition_at)
-        size, records_at = read_uvarint(frame, partition_at + _PARTITION.size)
-        records_end = records_at + size - 1
-        if tags or transactional_id or topics != _ONE or partitions != _ONE or frame[records_end:] != _END:
-            return None
-        partition = _find(node, version, topic, index)
-        records = frame[records_at:records_end]
-        if partition is None or acks not in partition.acks_at_once or is_transactional(records):
-            return None
-        appended = partition.append_as_leader(records, acks)
-    except (KafkaError, IndexError, ValueError, struct.error):
-        return None  # the long way finds the same, and says so
-    end = _ANSWER_END.pack(
-        _ONE,
-        index,
-        0,
-        appended.first_offset,
-        appended.log_append_time_ms,
-        appended.log_start_offset,
-        1,
-        0,
-        0,
-        0,
-        0,
-        0,
-    )
-    return _ANSWER_START.pack(_ANSWER_BYTES + len(topic), correlation_id, 0, _ONE) + topic + end
+            return self._node.replicas.find_by_id(topic, index)
+        return self._node.replicas.find(str(topic[1:], "utf-8"), index)
 
 
-def _find(node: Node, version: int, topic: bytes, index: int) -> Partition | None:
-    if version >= FIRST_VERSION_WITH_TOPIC_IDS:
-        return node.replicas.find_by_id(topic, index)
-    return node.replicas.find(str(topic[1:], "utf-8"), index)
+def _collect(frames: FrameReader, form: _Form) -> tuple[list[memoryview], list[int]]:
+    """The batches of the requests of one form that stand next, and where each request ends."""
+    data, view, position, end = frames.data, frames.view, frames.position, frames.end
+    start, common = form.start, form.common
+    records_at = _COMMON_AT + len(common)
+    frame_bytes_max = SIZE_BYTES + frames.frame_bytes_max
+    batches: list[memoryview] = []
+    ends: list[int] = []
+    while (
+        position + records_at < end
+        and data.startswith(common, position + _COMMON_AT)
+        and data.startswith(start, position + SIZE_BYTES)
+        and len(ends) < RUN_COUNT_MAX
+    ):
+        after = position + SIZE_BYTES + _unpack_size(data, position)[0]
+        if not position + records_at < after <= min(end, position + frame_bytes_max):
+            break
+        size = data[position + records_at]
+        at = position + records_at + 1
+        if size > 127:
+            size, at = read_uvarint(data, at - 1)
+        records_end = at + size - 1
+        if records_end + len(_END) != after or not data.startswith(_END, records_end):
+            break
+        batches.append(view[at:records_end])
+        ends.append(after)
+        position = after
+    return batches, ends
+
+
+def _answer(frames: FrameReader, form: _Form, offsets: list[int], ends: list[int]) -> bytes:
+    """Answers to as many requests as there are offsets; `frames` then stands behind them."""
+    data, position, start, pack = frames.data, frames.position, form.answer_start, form.answer.pack
+    size_bytes = form.answer.size - SIZE_BYTES
+    log_start_offset = form.partition.log.log_start_offset
+    answers = []
+    for offset, after in zip(offsets, ends, strict=False):
+        correlation_id = data[position + _CORRELATION_AT : position + _COMMON_AT]
+        answers.append(
+            pack(
+                size_bytes, correlation_id, start, offset, _NO_APPEND_TIME, log_start_offset, 1, 0, 0, 0, 0, 0
+            )
+        )
+        position = after
+    frames.position = position
+    return b"".join(answers)

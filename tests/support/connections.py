@@ -1,0 +1,143 @@
+"""One connection between a fake transport and a fake dispatcher."""
+
+import asyncio
+import struct
+from typing import Any
+
+from barnabas.api.dispatch import Refused
+from barnabas.base.clock import ManualClock
+from barnabas.net.connection import Connection
+from barnabas.net.connections import Connections
+from barnabas.telemetry.requests import RequestStatistics
+from barnabas.wire.framing import FrameReader
+from support.loop import turns
+
+FRAME_BYTES_MAX = 5_000_000
+
+
+class Transport(asyncio.Transport):
+    """Remembers what is written and what it was told."""
+
+    def __init__(self) -> None:
+        super().__init__({"peername": ("10.0.0.1", 4321)})
+        self.out = bytearray()
+        self.writes: list[str] = []
+        self.closed = self.aborted = False
+        self.reading = True
+
+    def write(self, data: Any) -> None:
+        self.out += data
+        self.writes.append("write")
+
+    def writelines(self, data: Any) -> None:
+        for each in data:
+            self.out += each
+        self.writes.append("writelines")
+
+    def close(self) -> None:
+        self.closed = True
+
+    def abort(self) -> None:
+        self.aborted = True
+
+    def is_closing(self) -> bool:
+        return self.closed or self.aborted
+
+    def pause_reading(self) -> None:
+        assert self.reading
+        self.reading = False
+
+    def resume_reading(self) -> None:
+        assert not self.reading
+        self.reading = True
+
+    def get_write_buffer_size(self) -> int:
+        return 77
+
+
+class Context:
+    """What the connection needs of a request's context."""
+
+    def __init__(self, closes: bool) -> None:
+        self.close_after = closes
+
+
+class Dispatcher:
+    """Understands frames that say how they want to be treated: `how:text`, answered with `text;`."""
+
+    def __init__(self) -> None:
+        self.statistics = RequestStatistics()
+        self.waiting: dict[str, asyncio.Future[None]] = {}
+        self.started: list[str] = []
+        self.cancelled: list[str] = []
+
+    def produce_at_once(self) -> None:
+        """Nothing is remembered of a connection."""
+
+    def answer_at_once(self, frames: FrameReader, _produce: None) -> tuple[bytes, int]:
+        """Takes requests `once:text` as long as they follow one another."""
+        answers = []
+        while frames.data.startswith(b"once:", frames.position + 4, frames.end):
+            frame = frames.next_frame()
+            assert frame is not None
+            answers.append(bytes(frame[5:]) + b";")
+        return b"".join(answers), len(answers)
+
+    def parse(self, frame: memoryview, info: object) -> tuple[Context, str]:
+        text = bytes(frame).decode()
+        if text.startswith("bad:"):
+            raise Refused("bad request", text[4:].encode() or None)
+        return Context(text.startswith("close:")), text
+
+    async def answer(self, context: Context, request: str) -> list[bytes] | None:
+        how, _, text = request.partition(":")
+        self.started.append(text)
+        if how == "wait":
+            self.waiting[text] = asyncio.get_running_loop().create_future()
+            try:
+                await self.waiting[text]
+            except asyncio.CancelledError:
+                self.cancelled.append(text)
+                raise
+        if how == "twice":
+            await turns(2)
+        if how == "large":
+            return [b"x" * int(text), b";"]
+        return None if how in ("none", "close") else [text.encode(), b";"]
+
+    def release(self, text: str) -> None:
+        self.waiting[text].set_result(None)
+
+
+class Client:
+    """One connection with its fake transport, dispatcher and owner."""
+
+    def __init__(self, **limits: int) -> None:
+        self.clock = ManualClock(0)
+        limits = {"frame_bytes_max": FRAME_BYTES_MAX, "count_max": 10, "idle_ms_max": 1000, **limits}
+        self.connections = Connections(self.clock, **limits)
+        self.dispatcher = Dispatcher()
+        duck: Any = self.dispatcher
+        self.connection = Connection(duck, "PLAINTEXT", self.connections)
+        self.transport = Transport()
+        self.connection.connection_made(self.transport)
+
+    def send(self, *requests: str) -> None:
+        """Requests that arrive in one turn."""
+        self.send_bytes(b"".join(struct.pack(">i", len(each)) + each.encode() for each in requests))
+
+    def send_bytes(self, data: bytes) -> None:
+        while data:
+            buffer = self.connection.get_buffer(-1)
+            size = min(len(buffer), len(data))
+            buffer[:size] = data[:size]
+            self.connection.buffer_updated(size)
+            data = data[size:]
+
+    async def release(self, text: str) -> None:
+        self.dispatcher.release(text)
+        await turns(3)
+
+    @property
+    def received(self) -> list[str]:
+        return self.transport.out.decode().split(";")[:-1]
