@@ -26,6 +26,7 @@ from barnabas.replication.log_configs import cordons, log_config
 from barnabas.replication.partition import Partition
 from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.security.authorizer import configured_authorizer
 from barnabas.telemetry.requests import RequestStatistics
 from barnabas.telemetry.tracing import Tracer
 from barnabas.wire.codec import decode, encode
@@ -167,6 +168,7 @@ async def running_node(
         producer_ids=ProducerIds(metadata),
         tracer=Tracer.disabled(),
         apis=APIS,
+        authorizer=configured_authorizer(config, metadata),
     )
     dispatcher = Dispatcher(node, RequestStatistics())
     connection = ConnectionInfo(LISTENER, "client", 1234)

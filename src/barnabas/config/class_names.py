@@ -18,7 +18,7 @@ class ClassKey(NamedTuple):
 #: The keys whose class acts in Barnabas; other CLASS keys take any name.
 CLASS_KEYS = {
     "authorizer.class.name": ClassKey(
-        {"org.apache.kafka.metadata.authorizer.StandardAuthorizer": "standard"}, python_ok=True
+        {"org.apache.kafka.metadata.authorizer.StandardAuthorizer": "standard"}
     ),
     "principal.builder.class": ClassKey(
         {f"{_SECURITY}authenticator.DefaultKafkaPrincipalBuilder": "default"}

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from barnabas.config.authorization import ALLOW_IF_NO_ACL, SUPER_USERS
 from barnabas.config.broker_config import BrokerConfig, find_broker_key
 from barnabas.config.broker_keys import BROKER_KEYS
 from barnabas.config.definition import ConfigError
@@ -14,7 +15,7 @@ from barnabas.config.vocabulary import NO_EFFECT
 _ENVIRONMENT_PREFIX = "BARNABAS_"
 _OWN_PREFIX = "barnabas."
 #: Keys of plug-ins, which Apache Kafka hands on without knowing them.
-_PLUGIN_KEYS = ("super.users", "allow.everyone.if.no.acl.found")
+_PLUGIN_KEYS = (SUPER_USERS, ALLOW_IF_NO_ACL)
 _PLUGIN_PREFIXES = ("config.providers.", "rlmm.config.", "rsm.config.")
 
 

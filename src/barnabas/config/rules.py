@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from barnabas.config.authorization import super_users
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.definition import ConfigError
 from barnabas.config.topics import broker_default
@@ -154,6 +155,10 @@ def _metrics_listener(config: BrokerConfig) -> None:
         _fail(config, "barnabas.metrics.listener", "must be HOST:PORT, or empty for none")
 
 
+def _super_users(config: BrokerConfig) -> None:
+    super_users(config)
+
+
 _RULES: tuple[Callable[[BrokerConfig], None], ...] = (
     _node_id,
     _times_of_logs,
@@ -169,4 +174,5 @@ _RULES: tuple[Callable[[BrokerConfig], None], ...] = (
     _authentication_delay,
     _classic_groups,
     _metrics_listener,
+    _super_users,
 )

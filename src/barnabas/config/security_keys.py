@@ -20,8 +20,8 @@ from barnabas.config.vocabulary import (
 # fmt: off
 SECURITY_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("authorizer.class.name", STRING, "", NonNull(), READ_ONLY, NO_EFFECT,
-              "Who decides what a principal may do; Apache Kafka's StandardAuthorizer stands for the built- "
-              "in one, empty for none."),
+              "Who decides what a principal may do; Apache Kafka's StandardAuthorizer stands for the "
+              "built-in one, empty for none."),
     ConfigKey("principal.builder.class", CLASS,
               "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
               None, PER_BROKER, NO_EFFECT,

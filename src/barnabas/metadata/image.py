@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from barnabas.config.resources import Resource
+from barnabas.metadata.acls import ACLS, AclBinding
 from barnabas.metadata.brokers import BROKERS, Broker
 from barnabas.metadata.cluster import CLUSTER, Cluster
 from barnabas.metadata.configs import (
@@ -36,6 +37,7 @@ NOUNS = MappingProxyType(
     {
         noun.name: noun
         for noun in (
+            ACLS,
             BROKERS,
             BROKER_CONFIGS,
             CLIENT_METRICS_CONFIGS,
@@ -68,6 +70,7 @@ class Image:
     group_configs: Table[Overrides] = field(default_factory=Table)
     client_metrics_configs: Table[Overrides] = field(default_factory=Table)
     producer_ids: Table[int] = field(default_factory=Table)
+    acls: Table[AclBinding] = field(default_factory=Table)
     #: topic id -> name
     topic_names: Mapping[bytes, str] = field(default_factory=dict)
 

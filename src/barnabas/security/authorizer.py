@@ -1,12 +1,33 @@
 """Who decides what a principal may do."""
 
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
-from barnabas.wire.acls import AclOperation, ResourceType
+from barnabas.config.authorization import allows_if_no_acl, super_users
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.metadata.acls import ACLS, AclBinding
+from barnabas.metadata.image import Image
+from barnabas.metadata.store import Change
+from barnabas.metadata.writer import MetadataWriter
+from barnabas.security.acl_index import decide, decide_any, indexes
+from barnabas.wire.acls import AclOperation, AclPermission, ResourceType
+
+#: Decisions that are kept; all are dropped when there are so many, and when ACLs change.
+DECISIONS_COUNT_MAX = 20_000
+
+#: No resource has this name: what may be done to it may be done to any (KIP-679).
+_ANY_NAME = "hardcode"
+
+_ACL_PREFIX = ACLS.key("")
+
+_Question = tuple[str, str, AclOperation, ResourceType, str]
 
 
 class Authorizer(Protocol):
     """Answers for a principal (`User:alice`) at a host (its address)."""
+
+    #: Counts every change of what is allowed: answers of one version hold until the next.
+    version: int
 
     def allows(
         self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType, name: str
@@ -19,3 +40,85 @@ class Authorizer(Protocol):
     ) -> bool:
         """Whether there could be a resource of that type to which the operation may be done (KIP-679)."""
         ...
+
+
+class StandardAuthorizer:
+    """Decides by the ACLs of the cluster, as Apache Kafka's class of that name.
+
+    :param users: Principals that may do everything.
+    :param allow_if_no_acl: What holds for resources to which no ACL applies.
+    """
+
+    def __init__(self, acls: Mapping[str, AclBinding], users: Collection[str], *, allow_if_no_acl: bool):
+        self._super_users = frozenset(users)
+        self._allow_if_no_acl = allow_if_no_acl
+        self._indexes = indexes()
+        self._decisions: dict[_Question, bool] = {}
+        self._acls: dict[str, AclBinding] = {}
+        self.version = 0
+        for key, binding in acls.items():
+            self._put(key, binding)
+
+    async def apply(self, before: Image, after: Image, changes: tuple[Change, ...]) -> None:
+        """Follow the cluster's state: a metadata listener."""
+        keys = [
+            change.key.removeprefix(_ACL_PREFIX) for change in changes if change.key.startswith(_ACL_PREFIX)
+        ]
+        if not keys:
+            return
+        for key in keys:
+            self._put(key, after.acls.get(key))
+        self._decisions.clear()
+        self.version += 1
+
+    def _put(self, key: str, binding: AclBinding | None) -> None:
+        gone = self._acls.pop(key, None)
+        if gone is not None:
+            self._indexes[gone.resource_type].remove(gone)
+        if binding is not None:
+            self._acls[key] = binding
+            self._indexes[binding.resource_type].add(binding)
+
+    def allows(
+        self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType, name: str
+    ) -> bool:
+        """Whether the operation may be done to the resource; kept until ACLs change."""
+        question = (principal, host, operation, resource_type, name)
+        known = self._decisions.get(question)
+        if known is None:
+            known = self._decide(principal, host, operation, resource_type, name)
+            if len(self._decisions) >= DECISIONS_COUNT_MAX:
+                self._decisions.clear()
+            self._decisions[question] = known
+        return known
+
+    def _decide(
+        self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType, name: str
+    ) -> bool:
+        if principal in self._super_users:
+            return True
+        permission = decide(self._indexes[resource_type], principal, host, operation, name)
+        return self._allow_if_no_acl if permission is None else permission is AclPermission.ALLOW
+
+    def allows_any(
+        self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType
+    ) -> bool:
+        """Whether there could be a resource of that type to which the operation may be done."""
+        return self.allows(principal, host, operation, resource_type, _ANY_NAME) or decide_any(
+            self._indexes[resource_type], principal, host, operation
+        )
+
+    def statistics(self) -> dict[str, int]:
+        """How many ACLs count, and how many decisions are kept."""
+        return {"acls_count": len(self._acls), "decisions_count": len(self._decisions)}
+
+
+def configured_authorizer(config: BrokerConfig, metadata: MetadataWriter) -> StandardAuthorizer | None:
+    """The authorizer that `authorizer.class.name` asks for, following the cluster's ACLs; None for none."""
+    if not config.part("authorizer.class.name"):
+        return None
+    authorizer = StandardAuthorizer(
+        metadata.image.acls, super_users(config), allow_if_no_acl=allows_if_no_acl(config)
+    )
+    metadata.listen(authorizer.apply)
+    return authorizer

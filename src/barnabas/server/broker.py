@@ -28,6 +28,7 @@ from barnabas.replication.flusher import Flusher
 from barnabas.replication.log_configs import cordons, log_config
 from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.security.authorizer import configured_authorizer
 from barnabas.server.housekeeping import Housekeeping
 from barnabas.server.metrics import metrics_registry
 from barnabas.stores.lock import StoreLock
@@ -171,6 +172,7 @@ class BrokerServer:
             tracer=self._tracer,
             policies=self.policies,
             apis=registry.build(barnabas.api),
+            authorizer=configured_authorizer(config, self._metadata),
         )
         self.statistics = RequestStatistics()
         self.dispatcher = Dispatcher(self.node, self.statistics)

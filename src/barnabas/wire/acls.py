@@ -1,6 +1,10 @@
-"""The vocabulary of ACLs as the protocol numbers it: resource types, pattern types, operations, permissions."""
+"""The vocabulary of ACLs as the protocol numbers it: resource types, pattern types, operations, permissions.
+
+A number that nobody knows is UNKNOWN, as in Apache Kafka.
+"""
 
 import enum
+from typing import TypeVar
 
 #: The one resource of type CLUSTER.
 CLUSTER_NAME = "kafka-cluster"
@@ -8,6 +12,13 @@ CLUSTER_NAME = "kafka-cluster"
 #: A literal resource name that stands for all, and a host that does; of principals, `User:*` does.
 WILDCARD = "*"
 WILDCARD_PRINCIPAL = "User:*"
+
+CodeT = TypeVar("CodeT", bound=enum.IntEnum)
+
+
+def from_code(kind: type[CodeT], code: int) -> CodeT:
+    """The member with that number, UNKNOWN (0) where there is none."""
+    return kind(code) if code in kind._value2member_map_ else kind(0)
 
 
 class ResourceType(enum.IntEnum):

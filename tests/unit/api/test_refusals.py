@@ -9,14 +9,17 @@ from barnabas.api.dispatch import UNEXPECTED
 from barnabas.wire.codec import decode, encode
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
+from barnabas.wire.messages.create_acls import AclCreation, CreateAclsRequest
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from barnabas.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from barnabas.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from barnabas.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
 from barnabas.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from barnabas.wire.messages.describe_acls import DescribeAclsRequest
 from barnabas.wire.messages.describe_cluster import DescribeClusterRequest
 from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest
@@ -116,6 +119,9 @@ ASKED: list[tuple[Message, tuple[object, ...]]] = [
     (CreatePartitionsRequest(topics=[CreatePartitionsTopic(name=name) for name in "ab"]), ("a", "b")),
     (DescribeLogDirsRequest(topics=None), WHOLE),
     (DescribeClusterRequest(), WHOLE),
+    (DescribeAclsRequest(), WHOLE),
+    (CreateAclsRequest(creations=[AclCreation(), AclCreation()]), ("", "")),
+    (DeleteAclsRequest(filters=[DeleteAclsFilter(), DeleteAclsFilter()]), ("", "")),
     (DescribeProducersRequest(topics=[TopicRequest(name="a", partition_indexes=[3, 4])]), (3, 4)),
     (DescribeTopicPartitionsRequest(topics=[DescribedTopic(name="a"), DescribedTopic(name="b")]), ("a", "b")),
 ]

@@ -160,10 +160,16 @@ def test_a_class_key_gives_the_part_that_it_names() -> None:
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("authorizer.class.name", "com.acme.MyAuthorizer"),
+        ("create.topic.policy.class.name", "com.acme.MyPolicy"),
         ("group.consumer.assignors", "uniform,com.acme.Mine"),
     ],
 )
 def test_a_java_class_that_would_have_to_act_is_refused(key: str, value: str) -> None:
     with pytest.raises(ConfigError, match="a Java class cannot be loaded"):
         BrokerConfig({key: value})
+
+
+@pytest.mark.parametrize("name", ["com.acme.MyAuthorizer", "acme:MyAuthorizer"])
+def test_only_the_built_in_authorizer_can_be_named(name: str) -> None:
+    with pytest.raises(ConfigError, match=r"must be org\.apache\.kafka\..*StandardAuthorizer"):
+        BrokerConfig({"authorizer.class.name": name})

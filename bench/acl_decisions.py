@@ -1,0 +1,53 @@
+"""How long a decision of the authorizer takes among 10,000 ACLs: ``python -m bench.acl_decisions``."""
+
+import time
+from itertools import cycle, islice
+
+from barnabas.metadata.acls import AclBinding, acl_key
+from barnabas.security.authorizer import StandardAuthorizer
+from barnabas.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
+
+ACLS_COUNT = 10_000
+QUESTIONS_COUNT = 100_000
+HOST = "10.0.0.1"
+
+
+def bindings() -> list[AclBinding]:
+    """Half on topics by name, a quarter on prefixes, a quarter denying."""
+    made = []
+    for number in range(ACLS_COUNT):
+        prefixed, denies = number % 4 == 1, number % 4 == 3
+        made.append(
+            AclBinding(
+                ResourceType.TOPIC,
+                f"team{number % 500}." if prefixed else f"team{number % 500}.topic{number}",
+                PatternType.PREFIXED if prefixed else PatternType.LITERAL,
+                f"User:user{number % 100}",
+                "*",
+                AclOperation.READ if number % 2 else AclOperation.WRITE,
+                AclPermission.DENY if denies else AclPermission.ALLOW,
+            )
+        )
+    return made
+
+
+def measure(authorizer: StandardAuthorizer, names_count: int) -> float:
+    """Microseconds for a decision, with questions about so many topics in turn."""
+    asked = [(f"User:user{n % 100}", f"team{n % 500}.topic{n}") for n in range(names_count)]
+    questions = list(islice(cycle(asked), QUESTIONS_COUNT))
+    started_s = time.process_time()
+    for principal, name in questions:
+        authorizer.allows(principal, HOST, AclOperation.READ, ResourceType.TOPIC, name)
+    return (time.process_time() - started_s) / QUESTIONS_COUNT * 1e6
+
+
+def main() -> None:
+    authorizer = StandardAuthorizer(
+        {acl_key(each): each for each in bindings()}, ["User:admin"], allow_if_no_acl=False
+    )
+    print(f"acl-decision, asked before: {measure(authorizer, 1_000):.2f} us")
+    print(f"acl-decision, always new:   {measure(authorizer, QUESTIONS_COUNT):.2f} us")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+"""What the three ACL APIs share: ACLs and filters as messages carry them, and the broker that has none."""
+
+from barnabas.api.context import RequestContext
+from barnabas.metadata.acls import AclBinding, AclFilter
+from barnabas.wire.acls import AclOperation, AclPermission, PatternType, ResourceType, from_code
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.create_acls import AclCreation
+from barnabas.wire.messages.delete_acls import DeleteAclsFilter
+from barnabas.wire.messages.describe_acls import DescribeAclsRequest
+
+
+def require_authorizer(context: RequestContext) -> None:
+    """Let pass where ACLs mean something.
+
+    :raises KafkaError: SECURITY_DISABLED.
+    """
+    if context.node.authorizer is None:
+        message = "ACLs mean nothing here: no authorizer is configured. Set authorizer.class.name."
+        raise KafkaError(ErrorCode.SECURITY_DISABLED, message)
+
+
+def binding_of(creation: AclCreation) -> AclBinding:
+    """The ACL that is to be made."""
+    return AclBinding(
+        from_code(ResourceType, creation.resource_type),
+        creation.resource_name,
+        from_code(PatternType, creation.resource_pattern_type),
+        creation.principal,
+        creation.host,
+        from_code(AclOperation, creation.operation),
+        from_code(AclPermission, creation.permission_type),
+    )
+
+
+def filter_of(request: DescribeAclsRequest | DeleteAclsFilter) -> AclFilter:
+    """The filter that a request describes or deletes by."""
+    return AclFilter(
+        from_code(ResourceType, request.resource_type_filter),
+        request.resource_name_filter,
+        from_code(PatternType, request.pattern_type_filter),
+        request.principal_filter,
+        request.host_filter,
+        from_code(AclOperation, request.operation),
+        from_code(AclPermission, request.permission_type),
+    )
+
+
+def has_unknown(acl: AclBinding | AclFilter) -> bool:
+    """Whether a number in it is none of Kafka's. Apache Kafka closes the connection of who sends such."""
+    return 0 in (acl.resource_type, acl.pattern_type, acl.operation, acl.permission)

@@ -1,0 +1,39 @@
+"""CreateAcls (30), v1-v3: each ACL of a request is made, or refused, for itself.
+
+v3: resources of type USER (KIP-373).
+Errors, per ACL: INVALID_REQUEST; for all of them CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED without an authorizer.
+A number that is none of Kafka's closes the connection.
+"""
+
+from barnabas.api.authorization import require_cluster
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.api.security.acls import binding_of, has_unknown, require_authorizer
+from barnabas.metadata.acls import decide_create_acls
+from barnabas.wire.acls import AclOperation
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
+
+
+def refuse(request: CreateAclsRequest, error: KafkaError) -> CreateAclsResponse:
+    """Every ACL, in error."""
+    return CreateAclsResponse(results=[_result(error) for _ in request.creations])
+
+
+@serves(CreateAclsRequest, CreateAclsResponse, 1, 3, refuse=refuse)
+async def handle(context: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse | None:
+    """Decide for each ACL and commit those that pass; they count when this is answered."""
+    bindings = [binding_of(creation) for creation in request.creations]
+    if any(map(has_unknown, bindings)):
+        context.close_after = True
+        return None
+    require_cluster(context, AclOperation.ALTER)
+    require_authorizer(context)
+    outcomes = await context.node.metadata.write(lambda image: decide_create_acls(image.acls, bindings))
+    return CreateAclsResponse(results=[_result(outcome) for outcome in outcomes])
+
+
+def _result(error: KafkaError | None) -> AclCreationResult:
+    if error is None:
+        return AclCreationResult(error_code=ErrorCode.NONE, error_message=None)
+    return AclCreationResult(error_code=error.code, error_message=error.message or None)

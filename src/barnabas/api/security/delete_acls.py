@@ -1,0 +1,57 @@
+"""DeleteAcls (31), v1-v3: whatever each filter matches goes, and is told.
+
+v3: resources of type USER (KIP-373).
+Errors, per filter: CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED without an authorizer, INVALID_REQUEST where there
+is too much to remove. A number that is none of Kafka's closes the connection.
+"""
+
+from barnabas.api.authorization import require_cluster
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.api.security.acls import filter_of, has_unknown, require_authorizer
+from barnabas.metadata.acls import AclBinding, decide_delete_acls
+from barnabas.wire.acls import AclOperation
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.delete_acls import (
+    DeleteAclsFilterResult,
+    DeleteAclsMatchingAcl,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+)
+
+
+def refuse(request: DeleteAclsRequest, error: KafkaError) -> DeleteAclsResponse:
+    """Every filter, in error."""
+    result = DeleteAclsFilterResult(error_code=error.code, error_message=error.message or None)
+    return DeleteAclsResponse(filter_results=[result for _ in request.filters])
+
+
+@serves(DeleteAclsRequest, DeleteAclsResponse, 1, 3, refuse=refuse)
+async def handle(context: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse | None:
+    """Find, commit the removal, and show what is gone."""
+    filters = [filter_of(each) for each in request.filters]
+    if any(map(has_unknown, filters)):
+        context.close_after = True
+        return None
+    require_cluster(context, AclOperation.ALTER)
+    require_authorizer(context)
+    outcomes = await context.node.metadata.write(lambda image: decide_delete_acls(image.acls, filters))
+    return DeleteAclsResponse(
+        filter_results=[
+            DeleteAclsFilterResult(error_message=None, matching_acls=[_matching(acl) for acl in found])
+            for found in outcomes
+        ]
+    )
+
+
+def _matching(binding: AclBinding) -> DeleteAclsMatchingAcl:
+    return DeleteAclsMatchingAcl(
+        error_message=None,
+        resource_type=binding.resource_type,
+        resource_name=binding.resource_name,
+        pattern_type=binding.pattern_type,
+        principal=binding.principal,
+        host=binding.host,
+        operation=binding.operation,
+        permission_type=binding.permission,
+    )

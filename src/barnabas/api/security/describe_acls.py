@@ -1,0 +1,61 @@
+"""DescribeAcls (29), v1-v3: the ACLs that a filter means, by resource.
+
+v3: resources of type USER (KIP-373).
+Errors: CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED without an authorizer. A number that is none of Kafka's
+closes the connection.
+"""
+
+from collections.abc import Iterable
+
+from barnabas.api.authorization import require_cluster
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.api.security.acls import filter_of, has_unknown, require_authorizer
+from barnabas.metadata.acls import AclBinding, matching
+from barnabas.wire.acls import AclOperation, PatternType
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.describe_acls import (
+    AclDescription,
+    DescribeAclsRequest,
+    DescribeAclsResource,
+    DescribeAclsResponse,
+)
+
+
+def refuse(request: DescribeAclsRequest, error: KafkaError) -> DescribeAclsResponse:
+    """The error at the top."""
+    return DescribeAclsResponse(error_code=error.code, error_message=error.message or None)
+
+
+@serves(DescribeAclsRequest, DescribeAclsResponse, 1, 3, refuse=refuse)
+async def handle(context: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse | None:
+    """Answer from the image."""
+    wanted = filter_of(request)
+    if has_unknown(wanted):
+        context.close_after = True
+        return None
+    require_cluster(context, AclOperation.DESCRIBE)
+    require_authorizer(context)
+    found = matching(context.node.image.acls, wanted)
+    return DescribeAclsResponse(error_message=None, resources=_by_resource(found))
+
+
+def _by_resource(bindings: Iterable[AclBinding]) -> list[DescribeAclsResource]:
+    resources: dict[tuple[int, str, PatternType], DescribeAclsResource] = {}
+    for binding in bindings:
+        key = (binding.resource_type, binding.resource_name, binding.pattern_type)
+        if key not in resources:
+            resources[key] = DescribeAclsResource(
+                resource_type=binding.resource_type,
+                resource_name=binding.resource_name,
+                pattern_type=binding.pattern_type,
+            )
+        resources[key].acls.append(
+            AclDescription(
+                principal=binding.principal,
+                host=binding.host,
+                operation=binding.operation,
+                permission_type=binding.permission,
+            )
+        )
+    return list(resources.values())

@@ -1,0 +1,154 @@
+"""ACLs: who may, or may not, do what to which resources; made and removed by binding and by filter."""
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.noun import Noun, Table
+from barnabas.metadata.store import Change
+from barnabas.wire.acls import CLUSTER_NAME, WILDCARD, AclOperation, AclPermission, PatternType, ResourceType
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+#: As many as Apache Kafka lets one request remove (`QuorumController.MAX_RECORDS_PER_USER_OP`).
+REMOVED_COUNT_MAX = 10_000
+
+_PATTERN_TYPES = (PatternType.LITERAL, PatternType.PREFIXED)
+_PERMISSIONS = (AclPermission.DENY, AclPermission.ALLOW)
+
+
+class AclBinding(NamedTuple):
+    """One ACL. `principal` is `User:alice` or `User:*`, `host` an address or `*`."""
+
+    resource_type: ResourceType
+    resource_name: str
+    pattern_type: PatternType
+    principal: str
+    host: str
+    operation: AclOperation
+    permission: AclPermission
+
+
+class AclFilter(NamedTuple):
+    """What matches bindings; None and ANY match everything (KIP-290)."""
+
+    resource_type: ResourceType = ResourceType.ANY
+    resource_name: str | None = None
+    pattern_type: PatternType = PatternType.ANY
+    principal: str | None = None
+    host: str | None = None
+    operation: AclOperation = AclOperation.ANY
+    permission: AclPermission = AclPermission.ANY
+
+    def matches(self, binding: AclBinding) -> bool:
+        """Whether the filter means this binding."""
+        return (
+            self.resource_type in (ResourceType.ANY, binding.resource_type)
+            and self.principal in (None, binding.principal)
+            and self.host in (None, binding.host)
+            and self.operation in (AclOperation.ANY, binding.operation)
+            and self.permission in (AclPermission.ANY, binding.permission)
+            and self._matches_name(binding)
+        )
+
+    def _matches_name(self, binding: AclBinding) -> bool:
+        """MATCH means whatever applies to a resource of that name, any other type the pattern's own name."""
+        if self.pattern_type not in (PatternType.ANY, PatternType.MATCH, binding.pattern_type):
+            return False
+        if self.resource_name is None or self.resource_name == binding.resource_name:
+            return True
+        if self.pattern_type is not PatternType.MATCH:
+            return False
+        if binding.pattern_type is PatternType.LITERAL:
+            return binding.resource_name == WILDCARD
+        return self.resource_name.startswith(binding.resource_name)
+
+
+def _from_plain(plain: Any) -> AclBinding:
+    resource_type, name, pattern_type, principal, host, operation, permission = plain
+    return AclBinding(
+        ResourceType(resource_type),
+        name,
+        PatternType(pattern_type),
+        principal,
+        host,
+        AclOperation(operation),
+        AclPermission(permission),
+    )
+
+
+ACLS: Noun[AclBinding] = Noun("acls", list, _from_plain)
+
+
+def acl_key(binding: AclBinding) -> str:
+    """The key of a binding: all that it says, so that no ACL is there twice."""
+    return json.dumps(binding, separators=(",", ":"))
+
+
+def decide_create_acls(
+    table: Table[AclBinding], requested: Sequence[AclBinding]
+) -> Decision[list[KafkaError | None]]:
+    """Make each ACL; one that is there already is as good as made. INVALID_REQUEST for what makes no sense."""
+    outcomes: list[KafkaError | None] = []
+    changes: dict[str, Change] = {}
+    for binding in requested:
+        try:
+            _check(binding)
+        except KafkaError as error:
+            outcomes.append(error)
+            continue
+        outcomes.append(None)
+        key = acl_key(binding)
+        if key not in table:
+            changes[key] = ACLS.put(key, binding)
+    reads = {ACLS.key(key): table.revision(key) for key in changes}
+    return Decision(outcomes, tuple(changes.values()), reads)
+
+
+def _check(binding: AclBinding) -> None:
+    why = _objection(binding)
+    if why:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, why)
+
+
+def _objection(binding: AclBinding) -> str:
+    """What is wrong with an ACL that is to be made; empty if nothing is."""
+    name = binding.resource_name
+    if binding.resource_type is ResourceType.CLUSTER and name != CLUSTER_NAME:
+        return f"The resource name '{name}' is invalid: the only one of type CLUSTER is '{CLUSTER_NAME}'."
+    if not name:
+        return "The resource name is empty: it must name a resource, be a prefix, or '*' for all."
+    if binding.resource_type in (ResourceType.UNKNOWN, ResourceType.ANY):
+        return (
+            f"The resource type {binding.resource_type.name} is for filters: an ACL needs one resource type."
+        )
+    if binding.pattern_type not in _PATTERN_TYPES:
+        return f"The pattern type {binding.pattern_type.name} is for filters: an ACL is LITERAL or PREFIXED."
+    if binding.operation in (AclOperation.UNKNOWN, AclOperation.ANY):
+        return f"The operation {binding.operation.name} is for filters: an ACL needs one operation, or ALL."
+    if binding.permission not in _PERMISSIONS:
+        return f"The permission {binding.permission.name} is for filters: an ACL is DENY or ALLOW."
+    if ":" not in binding.principal:
+        return f"The principal '{binding.principal}' has no colon: Type:name is expected, as User:alice."
+    return ""
+
+
+def matching(table: Table[AclBinding], wanted: AclFilter) -> list[AclBinding]:
+    """The ACLs that a filter means."""
+    return [binding for binding in table.values() if wanted.matches(binding)]
+
+
+def decide_delete_acls(
+    table: Table[AclBinding], filters: Iterable[AclFilter]
+) -> Decision[list[list[AclBinding]]]:
+    """Remove what each filter matches; an ACL that several match is in the answer to each.
+
+    :raises KafkaError: INVALID_REQUEST when that is too much for one request.
+    """
+    outcomes = [matching(table, wanted) for wanted in filters]
+    keys = dict.fromkeys(acl_key(binding) for found in outcomes for binding in found)
+    if len(keys) > REMOVED_COUNT_MAX:
+        message = f"The filters match {len(keys)} ACLs: at most {REMOVED_COUNT_MAX} can be removed at once."
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    reads = {ACLS.key(key): table.revision(key) for key in keys}
+    return Decision(outcomes, tuple(ACLS.remove(key) for key in keys), reads)

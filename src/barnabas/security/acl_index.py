@@ -1,0 +1,157 @@
+"""ACLs by the resources that they apply to, so that a decision looks at few of many."""
+
+from collections.abc import Iterator
+from itertools import chain
+
+from barnabas.metadata.acls import AclBinding
+from barnabas.wire.acls import (
+    WILDCARD,
+    WILDCARD_PRINCIPAL,
+    AclOperation,
+    AclPermission,
+    PatternType,
+    ResourceType,
+)
+
+_Op = AclOperation
+_ALLOW, _DENY = AclPermission.ALLOW, AclPermission.DENY
+
+#: Operation -> those to which an ALLOW for it extends; a DENY extends to none.
+_IMPLIED = {
+    _Op.READ: {_Op.DESCRIBE},
+    _Op.WRITE: {_Op.DESCRIBE},
+    _Op.DELETE: {_Op.DESCRIBE},
+    _Op.ALTER: {_Op.DESCRIBE},
+    _Op.ALTER_CONFIGS: {_Op.DESCRIBE_CONFIGS},
+}
+
+#: Operation asked for -> operations of ALLOW entries that grant it, and of DENY entries that forbid it.
+_GRANTING = {
+    asked: frozenset({asked, _Op.ALL} | {held for held, implied in _IMPLIED.items() if asked in implied})
+    for asked in _Op
+}
+_FORBIDDING = {asked: frozenset({asked, _Op.ALL}) for asked in _Op}
+
+#: The ACLs on one resource pattern, by principal.
+Entries = dict[str, list[AclBinding]]
+
+
+class AclIndex:
+    """The ACLs of one resource type; it changes with the cluster's state, entry by entry."""
+
+    def __init__(self) -> None:
+        self._literal: dict[str, Entries] = {}
+        self._prefixed: dict[str, Entries] = {}
+        #: length of a prefix -> how many prefixes have it
+        self._prefix_lengths: dict[int, int] = {}
+
+    def add(self, binding: AclBinding) -> None:
+        """Let a new ACL count."""
+        patterns = self._patterns(binding)
+        name = binding.resource_name
+        if name not in patterns:
+            patterns[name] = {}
+            if patterns is self._prefixed:
+                self._prefix_lengths[len(name)] = self._prefix_lengths.get(len(name), 0) + 1
+        patterns[name].setdefault(binding.principal, []).append(binding)
+
+    def remove(self, binding: AclBinding) -> None:
+        """Let an ACL that was added count no longer."""
+        patterns = self._patterns(binding)
+        name = binding.resource_name
+        entries = patterns[name]
+        entries[binding.principal].remove(binding)
+        if not entries[binding.principal]:
+            del entries[binding.principal]
+        if not entries:
+            del patterns[name]
+            if patterns is self._prefixed:
+                self._prefix_lengths[len(name)] -= 1
+                if not self._prefix_lengths[len(name)]:
+                    del self._prefix_lengths[len(name)]
+
+    def _patterns(self, binding: AclBinding) -> dict[str, Entries]:
+        return self._literal if binding.pattern_type is PatternType.LITERAL else self._prefixed
+
+    def applying(self, name: str) -> list[Entries]:
+        """The ACLs that apply to a resource: those on its name, on all names, and on prefixes of its name."""
+        literal, prefixed = self._literal, self._prefixed
+        found = []
+        if name in literal:
+            found.append(literal[name])
+        if WILDCARD in literal and name != WILDCARD:
+            found.append(literal[WILDCARD])
+        for length in self._prefix_lengths:
+            prefix = name[:length]
+            if prefix in prefixed and len(prefix) == length:
+                found.append(prefixed[prefix])
+        return found
+
+    def of_principal(self, principal: str) -> Iterator[AclBinding]:
+        """Every ACL for a principal or for all principals."""
+        for entries in chain(self._literal.values(), self._prefixed.values()):
+            yield from entries.get(principal, ())
+            if principal != WILDCARD_PRINCIPAL:
+                yield from entries.get(WILDCARD_PRINCIPAL, ())
+
+
+def decide(
+    index: AclIndex, principal: str, host: str, operation: AclOperation, name: str
+) -> AclPermission | None:
+    """DENY before ALLOW, whichever pattern either stands on.
+
+    :returns: ALLOW or DENY; None where no ACL at all applies to the resource.
+    """
+    applying = index.applying(name)
+    if not applying:
+        return None
+    granting, forbidding = _GRANTING[operation], _FORBIDDING[operation]
+    permission = _DENY
+    for entries in applying:
+        for who in (principal, WILDCARD_PRINCIPAL):
+            if who not in entries:
+                continue
+            for acl in entries[who]:
+                _, _, _, _, its_host, its_operation, its_permission = acl
+                if its_host != WILDCARD and its_host != host:
+                    continue
+                if its_permission is _DENY:
+                    if its_operation in forbidding:
+                        return _DENY
+                elif its_operation in granting:
+                    permission = _ALLOW
+    return permission
+
+
+def decide_any(index: AclIndex, principal: str, host: str, operation: AclOperation) -> bool:
+    """Whether some resource could be found to which the operation may be done (KIP-679).
+
+    That is so when an ALLOW is not wholly covered by a DENY. As in Apache Kafka, implied operations do not count.
+    """
+    allowing: list[AclBinding] = []
+    denied: set[tuple[PatternType, str]] = set()
+    for acl in index.of_principal(principal):
+        if acl.host not in (WILDCARD, host) or acl.operation not in (operation, AclOperation.ALL):
+            continue
+        if acl.permission is _ALLOW:
+            allowing.append(acl)
+        elif acl.pattern_type is PatternType.LITERAL and acl.resource_name == WILDCARD:
+            return False
+        else:
+            denied.add((acl.pattern_type, acl.resource_name))
+    return any(not _is_covered(acl, denied) for acl in allowing)
+
+
+def _is_covered(acl: AclBinding, denied: set[tuple[PatternType, str]]) -> bool:
+    """Whether a DENY takes away all that the ALLOW gives."""
+    name = acl.resource_name
+    if acl.pattern_type is PatternType.LITERAL and name == WILDCARD:
+        return False
+    if acl.pattern_type is PatternType.LITERAL and (PatternType.LITERAL, name) in denied:
+        return True
+    return any((PatternType.PREFIXED, name[:length]) in denied for length in range(1, len(name) + 1))
+
+
+def indexes() -> dict[ResourceType, AclIndex]:
+    """An empty index for each resource type."""
+    return {resource_type: AclIndex() for resource_type in ResourceType}

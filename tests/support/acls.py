@@ -1,0 +1,49 @@
+"""ACLs as tests write them: "allow User:alice READ topic t" in arguments."""
+
+from barnabas.metadata.acls import AclBinding
+from barnabas.wire.acls import CLUSTER_NAME, AclOperation, AclPermission, PatternType, ResourceType
+from barnabas.wire.messages.create_acls import AclCreation
+
+#: What makes a node authorize; User:root may do everything.
+AUTHORIZED = {
+    "authorizer_class_name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super_users": "User:root",
+}
+ROOT, ALICE = "User:root", "User:alice"
+
+
+def allow(
+    operation: AclOperation,
+    resource_type: ResourceType = ResourceType.TOPIC,
+    name: str = "t",
+    principal: str = ALICE,
+    *,
+    pattern_type: PatternType = PatternType.LITERAL,
+    host: str = "*",
+    permission: AclPermission = AclPermission.ALLOW,
+) -> AclBinding:
+    """One ACL."""
+    return AclBinding(resource_type, name, pattern_type, principal, host, operation, permission)
+
+
+def deny(operation: AclOperation, *rest: object, **fields: object) -> AclBinding:
+    """The same, forbidding."""
+    return allow(operation, *rest, **fields)._replace(permission=AclPermission.DENY)  # type: ignore[arg-type]
+
+
+def allow_cluster(operation: AclOperation, principal: str = ALICE) -> AclBinding:
+    """An ACL on the cluster."""
+    return allow(operation, ResourceType.CLUSTER, CLUSTER_NAME, principal)
+
+
+def creation(binding: AclBinding) -> AclCreation:
+    """The ACL as CreateAcls carries it."""
+    return AclCreation(
+        resource_type=binding.resource_type,
+        resource_name=binding.resource_name,
+        resource_pattern_type=binding.pattern_type,
+        principal=binding.principal,
+        host=binding.host,
+        operation=binding.operation,
+        permission_type=binding.permission,
+    )

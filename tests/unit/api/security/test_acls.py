@@ -1,0 +1,142 @@
+"""Describe-, Create- and DeleteAcls through a node."""
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.metadata.acls import AclBinding, acl_key
+from barnabas.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
+from barnabas.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
+from barnabas.wire.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+from barnabas.wire.schema import Message
+from support.acls import ALICE, AUTHORIZED, ROOT, allow, allow_cluster, creation, deny
+from support.loop import on_loop
+from support.memory_store import MemoryStore
+from support.nodes import RunningNode, frame_of, running_node
+
+READ, WRITE = AclOperation.READ, AclOperation.WRITE
+ANY = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
+EVERYTHING = {**ANY, "resource_name_filter": None, "principal_filter": None, "host_filter": None}
+
+
+async def create(running: RunningNode, *bindings: AclBinding, version: int = 3) -> list[int]:
+    request = CreateAclsRequest(creations=[creation(binding) for binding in bindings])
+    response: CreateAclsResponse = await running.ask(request, version)
+    return [result.error_code for result in response.results]
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_acls_are_made_described_and_deleted_at_every_version(tmp_path: Path, version: int) -> None:
+    @on_loop
+    async def test() -> None:
+        async with running_node(tmp_path, **AUTHORIZED) as running:
+            running.connection.principal = ROOT
+            made = [
+                allow(READ),
+                deny(WRITE, host="10.0.0.1"),
+                allow(READ, ResourceType.GROUP, "g-", pattern_type=PatternType.PREFIXED),
+            ]
+            assert await create(running, *made, version=version) == [0, 0, 0]
+            described: DescribeAclsResponse = await running.ask(DescribeAclsRequest(**EVERYTHING), version)
+            assert (described.error_code, described.error_message) == (ErrorCode.NONE, None)
+            topic, group = described.resources
+            assert (topic.resource_name, group.resource_name, group.pattern_type) == ("t", "g-", 4)
+            assert [(acl.host, acl.permission_type) for acl in topic.acls] == [
+                ("*", AclPermission.ALLOW),
+                ("10.0.0.1", AclPermission.DENY),
+            ]
+            deletion = DeleteAclsRequest(
+                filters=[DeleteAclsFilter(**{**EVERYTHING, "resource_type_filter": ResourceType.TOPIC})]
+            )
+            deleted: DeleteAclsResponse = await running.ask(deletion, version)
+            (result,) = deleted.filter_results
+            assert [(acl.resource_name, acl.operation) for acl in result.matching_acls] == [
+                ("t", READ),
+                ("t", WRITE),
+            ]
+            assert list(running.node.image.acls) == [acl_key(made[2])]
+
+    test()
+
+
+@on_loop
+async def test_an_acl_that_makes_no_sense_does_not_keep_its_neighbours_from_being_made(
+    tmp_path: Path,
+) -> None:
+    async with running_node(tmp_path, **AUTHORIZED) as running:
+        running.connection.principal = ROOT
+        codes = await create(running, allow(READ, name=""), allow(READ), allow(READ, principal="nobody"))
+        assert codes == [ErrorCode.INVALID_REQUEST, ErrorCode.NONE, ErrorCode.INVALID_REQUEST]
+        assert list(running.node.image.acls) == [acl_key(allow(READ))]
+
+
+@on_loop
+async def test_acls_take_describe_to_see_and_alter_to_change_on_the_cluster(tmp_path: Path) -> None:
+    async with running_node(tmp_path, **AUTHORIZED) as running:
+        running.connection.principal = ALICE
+        refused = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        assert await create(running, allow(READ), allow(WRITE)) == [refused, refused]
+        described: DescribeAclsResponse = await running.ask(DescribeAclsRequest(**EVERYTHING))
+        assert described.error_code == refused
+        deletion = DeleteAclsRequest(filters=[DeleteAclsFilter(**EVERYTHING)])
+        deleted: DeleteAclsResponse = await running.ask(deletion)
+        assert [result.error_code for result in deleted.filter_results] == [refused]
+        running.connection.principal = ROOT
+        await create(running, allow_cluster(AclOperation.ALTER))
+        running.connection.principal = ALICE
+        assert await create(running, allow(READ)) == [ErrorCode.NONE]
+        described = await running.ask(DescribeAclsRequest(**EVERYTHING))
+        assert described.error_code == ErrorCode.NONE  # who may alter may describe
+        assert len(described.resources) == 2
+
+
+@on_loop
+async def test_acls_outlive_a_restart_and_count_when_they_are_answered(tmp_path: Path) -> None:
+    store = MemoryStore()
+    async with running_node(tmp_path, store, **AUTHORIZED) as running:
+        running.connection.principal = ROOT
+        authorizer = running.node.authorizer
+        assert authorizer is not None
+        assert not authorizer.allows(ALICE, "h", READ, ResourceType.TOPIC, "t")
+        await create(running, allow(READ))
+        assert authorizer.allows(ALICE, "h", READ, ResourceType.TOPIC, "t")
+    async with running_node(tmp_path, store, **AUTHORIZED) as running:
+        assert running.node.authorizer is not None
+        assert running.node.authorizer.allows(ALICE, "h", READ, ResourceType.TOPIC, "t")
+
+
+@on_loop
+async def test_without_an_authorizer_acls_are_security_disabled(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as running:
+        assert await create(running, allow(READ)) == [ErrorCode.SECURITY_DISABLED]
+        described: DescribeAclsResponse = await running.ask(DescribeAclsRequest(**EVERYTHING))
+        assert described.error_code == ErrorCode.SECURITY_DISABLED
+        assert "authorizer.class.name" in (described.error_message or "")
+        deleted: DeleteAclsResponse = await running.ask(
+            DeleteAclsRequest(filters=[DeleteAclsFilter(**EVERYTHING)])
+        )
+        assert [result.error_code for result in deleted.filter_results] == [ErrorCode.SECURITY_DISABLED]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        DescribeAclsRequest(**{**EVERYTHING, "operation": 0}),
+        DescribeAclsRequest(**{**EVERYTHING, "resource_type_filter": 99}),
+        CreateAclsRequest(creations=[creation(allow(READ)), AclCreation(permission_type=-1)]),
+        DeleteAclsRequest(filters=[DeleteAclsFilter(**{**EVERYTHING, "pattern_type_filter": 77})]),
+    ],
+)
+def test_numbers_that_nobody_knows_close_the_connection_unanswered(tmp_path: Path, request_: Message) -> None:
+    @on_loop
+    async def test() -> None:
+        async with running_node(tmp_path, **AUTHORIZED) as running:
+            running.connection.principal = ROOT
+            context, request = running.dispatcher.parse(memoryview(frame_of(request_, 3)), running.connection)
+            assert await running.dispatcher.answer(context, request) is None
+            assert context.close_after
+            assert not running.node.image.acls
+
+    test()

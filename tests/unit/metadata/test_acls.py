@@ -1,0 +1,109 @@
+import pytest
+
+from barnabas.metadata.acls import (
+    ACLS,
+    REMOVED_COUNT_MAX,
+    AclBinding,
+    AclFilter,
+    acl_key,
+    decide_create_acls,
+    decide_delete_acls,
+    matching,
+)
+from barnabas.metadata.image import Image
+from barnabas.metadata.store import NEVER
+from barnabas.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
+from barnabas.wire.errors import ErrorCode, KafkaError
+from support.acls import allow, allow_cluster, deny
+from support.images import replayed
+
+READ, WRITE, ANY_OPERATION = AclOperation.READ, AclOperation.WRITE, AclOperation.ANY
+LITERAL, PREFIXED, MATCH = PatternType.LITERAL, PatternType.PREFIXED, PatternType.MATCH
+
+
+def image_with(*bindings: AclBinding) -> Image:
+    return replayed(Image(), decide_create_acls(Image().acls, bindings))
+
+
+def test_an_acl_that_is_made_is_in_the_image_as_it_was_asked_for() -> None:
+    binding = allow(READ, name="a/b", pattern_type=PREFIXED, host="10.0.0.1", principal="User:größe/x")
+    image = image_with(binding)
+    assert list(image.acls.values()) == [binding]
+    assert ACLS.decode(ACLS.put("", binding).value or b"") == binding
+
+
+def test_an_acl_that_is_there_or_asked_for_twice_is_made_once() -> None:
+    image = image_with(allow(READ))
+    decision = decide_create_acls(image.acls, [allow(READ), allow(WRITE), allow(WRITE)])
+    assert decision.response == [None, None, None]
+    assert [change.key for change in decision.changes] == [ACLS.key(acl_key(allow(WRITE)))]
+    assert decision.reads == {ACLS.key(acl_key(allow(WRITE))): NEVER}
+
+
+@pytest.mark.parametrize(
+    ("binding", "message"),
+    [
+        (allow(READ, name=""), "resource name is empty"),
+        (allow(READ, ResourceType.CLUSTER, "other"), "'other' is invalid"),
+        (allow(READ, ResourceType.ANY), "resource type ANY"),
+        (allow(READ, pattern_type=MATCH), "pattern type MATCH"),
+        (allow(READ, pattern_type=PatternType.ANY), "pattern type ANY"),
+        (allow(ANY_OPERATION), "operation ANY"),
+        (allow(READ, permission=AclPermission.ANY), "permission ANY"),
+        (allow(READ, principal="alice"), "'alice' has no colon"),
+    ],
+)
+def test_what_is_no_acl_is_refused_for_itself(binding: AclBinding, message: str) -> None:
+    decision = decide_create_acls(Image().acls, [binding, allow(READ)])
+    error, made = decision.response
+    assert isinstance(error, KafkaError)
+    assert error.code is ErrorCode.INVALID_REQUEST
+    assert message in error.message
+    assert made is None
+    assert len(decision.changes) == 1
+
+
+T, STAR = allow(READ), allow(READ, name="*")
+PREFIX, OTHER = allow(READ, name="te", pattern_type=PREFIXED), allow(WRITE, name="test")
+CLUSTER = allow_cluster(AclOperation.ALTER)
+EVERY = [T, STAR, PREFIX, OTHER, CLUSTER, deny(READ, host="10.0.0.1", principal="User:bob")]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        (AclFilter(), EVERY),
+        (AclFilter(resource_type=ResourceType.CLUSTER), [CLUSTER]),
+        (AclFilter(operation=WRITE), [OTHER]),
+        (AclFilter(permission=AclPermission.DENY), EVERY[5:]),
+        (AclFilter(principal="User:bob"), EVERY[5:]),
+        (AclFilter(host="10.0.0.1"), EVERY[5:]),
+        (AclFilter(pattern_type=PREFIXED), [PREFIX]),
+        (AclFilter(pattern_type=LITERAL, resource_name="te"), []),
+        (AclFilter(resource_name="te"), [PREFIX]),
+        (AclFilter(resource_name="*"), [STAR]),
+        (AclFilter(pattern_type=MATCH, resource_name="test"), [STAR, PREFIX, OTHER]),
+        (AclFilter(pattern_type=MATCH, resource_name="te"), [STAR, PREFIX]),
+        (AclFilter(pattern_type=MATCH, resource_name="*"), [STAR]),
+        (AclFilter(pattern_type=MATCH), EVERY),
+    ],
+)
+def test_a_filter_finds_what_it_means(wanted: AclFilter, found: list[AclBinding]) -> None:
+    assert matching(image_with(*EVERY).acls, wanted) == found
+
+
+def test_filters_remove_what_they_match_and_each_tells_all_of_it() -> None:
+    image = image_with(*EVERY)
+    decision = decide_delete_acls(
+        image.acls, [AclFilter(resource_name="t"), AclFilter(operation=READ), AclFilter(host="nowhere")]
+    )
+    assert decision.response == [[T, EVERY[5]], [T, STAR, PREFIX, EVERY[5]], []]
+    assert set(decision.reads.values()) == {1}
+    assert list(replayed(image, decision).acls.values()) == [OTHER, CLUSTER]
+
+
+def test_more_than_a_request_may_remove_is_refused_as_a_whole() -> None:
+    image = image_with(*(allow(READ, name=f"t{n}") for n in range(REMOVED_COUNT_MAX + 1)))
+    with pytest.raises(KafkaError, match="10001 ACLs: at most 10000") as caught:
+        decide_delete_acls(image.acls, [AclFilter()])
+    assert caught.value.code is ErrorCode.INVALID_REQUEST

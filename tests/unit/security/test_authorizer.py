@@ -1,0 +1,72 @@
+import asyncio
+
+from barnabas.metadata.acls import AclBinding, AclFilter, acl_key, decide_create_acls, decide_delete_acls
+from barnabas.metadata.image import Image
+from barnabas.security import authorizer as module
+from barnabas.security.authorizer import StandardAuthorizer
+from barnabas.wire.acls import AclOperation, ResourceType
+from support.acls import ALICE, ROOT, allow, deny
+from support.images import replayed
+
+READ, TOPIC = AclOperation.READ, ResourceType.TOPIC
+
+
+def authorizer_of(*bindings: AclBinding, allow_if_no_acl: bool = False) -> StandardAuthorizer:
+    table = {acl_key(binding): binding for binding in bindings}
+    return StandardAuthorizer(table, [ROOT], allow_if_no_acl=allow_if_no_acl)
+
+
+def test_a_super_user_may_do_what_is_denied_to_all() -> None:
+    authorizer = authorizer_of(deny(AclOperation.ALL, name="*", principal="User:*"))
+    assert authorizer.allows(ROOT, "h", READ, TOPIC, "t")
+    assert authorizer.allows_any(ROOT, "h", READ, TOPIC)
+    assert not authorizer.allows(ALICE, "h", READ, TOPIC, "t")
+
+
+def test_without_any_acl_on_a_resource_the_configuration_decides() -> None:
+    for allowed in (False, True):
+        authorizer = authorizer_of(allow(READ, name="other"), allow_if_no_acl=allowed)
+        assert authorizer.allows(ALICE, "h", READ, TOPIC, "t") is allowed
+        assert authorizer.allows_any("User:bob", "h", READ, TOPIC) is allowed
+        assert authorizer.allows("User:bob", "h", READ, TOPIC, "other") is False
+
+
+def test_acls_on_one_resource_type_say_nothing_of_another() -> None:
+    authorizer = authorizer_of(allow(READ, ResourceType.GROUP))
+    assert authorizer.allows(ALICE, "h", READ, ResourceType.GROUP, "t")
+    assert not authorizer.allows(ALICE, "h", READ, TOPIC, "t")
+
+
+def test_decisions_follow_the_clusters_state() -> None:
+    authorizer = authorizer_of()
+    image = Image()
+    assert not authorizer.allows(ALICE, "h", READ, TOPIC, "t")
+    for decide, expected in (
+        (lambda table: decide_create_acls(table, [allow(READ)]), True),
+        (lambda table: decide_create_acls(table, [deny(READ)]), False),
+        (lambda table: decide_delete_acls(table, [AclFilter()]), False),
+    ):
+        decision = decide(image.acls)
+        after = replayed(image, decision)
+        version = authorizer.version
+        asyncio.run(authorizer.apply(image, after, decision.changes))
+        assert authorizer.version == version + 1
+        assert authorizer.allows(ALICE, "h", READ, TOPIC, "t") is expected
+        image = after
+    assert authorizer.statistics() == {"acls_count": 0, "decisions_count": 1}
+
+
+def test_changes_of_other_things_change_no_decision() -> None:
+    authorizer = authorizer_of(allow(READ))
+    assert authorizer.allows(ALICE, "h", READ, TOPIC, "t")
+    asyncio.run(authorizer.apply(Image(), Image(), ()))
+    assert authorizer.version == 0
+    assert authorizer.statistics() == {"acls_count": 1, "decisions_count": 1}
+
+
+def test_decisions_that_are_kept_are_bounded(monkeypatch) -> None:
+    monkeypatch.setattr(module, "DECISIONS_COUNT_MAX", 10)
+    authorizer = authorizer_of(allow(READ, name="t1"))
+    for number in range(25):
+        assert authorizer.allows(ALICE, "h", READ, TOPIC, f"t{number}") is (number == 1)
+    assert authorizer.statistics()["decisions_count"] <= 10
