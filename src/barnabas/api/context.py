@@ -16,7 +16,7 @@ from barnabas.replication.flusher import Flusher
 from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.security.authorizer import Authorizer
-from barnabas.telemetry.tracing import Tracer
+from barnabas.telemetry.tracing import Span, Tracer
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +89,5 @@ class RequestContext:
     version_unsupported: bool = False
     #: set by a handler after whose answer the connection must close
     close_after: bool = False
+    #: the span of this request while tracing is on, parent of those of what is done for it
+    span: Span | None = None

@@ -128,6 +128,23 @@ class Dispatcher:
 
     async def answer(self, context: RequestContext, request: Message) -> list[Buffer] | None:
         """Handle a request; the buffers of its answer, size included, or None where none is wanted."""
+        tracer = self.node.tracer
+        if not tracer.enabled:
+            return await self._answer(context, request)
+        context.span = tracer.begin(context.api.name)
+        try:
+            return await self._answer(context, request)
+        finally:
+            tracer.end(
+                context.span,
+                api_version=context.api_version,
+                correlation_id=context.correlation_id,
+                client_id=context.client_id,
+                client_host=context.connection.client_host,
+                principal=context.connection.principal,
+            )
+
+    async def _answer(self, context: RequestContext, request: Message) -> list[Buffer] | None:
         started_ns = self.statistics.started()
         try:
             response: Response = await (self.interceptor or context.api.handle)(context, request)

@@ -4,12 +4,13 @@ import time
 from collections.abc import Callable
 from importlib import import_module
 from threading import Thread
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from barnabas.base.clock import Clock, SystemClock
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace.export import SpanExporter
+    from opentelemetry.trace import Span as OpenTelemetrySpan
     from opentelemetry.trace import Tracer as OpenTelemetryTracer
 
 _MISSING = (
@@ -20,11 +21,19 @@ _MISSING = (
 CLOSE_TIMEOUT_S = 0.5
 
 
-class SpanSink(Protocol):
-    """Where finished spans go. Times are nanoseconds of the tracer's clock."""
+#: An open span as its sink knows it: for `Tracer.end`, and to be the parent of others.
+Span = Any
 
-    def record(self, name: str, started_ns: int, ended_ns: int, attributes: dict[str, object]) -> None:
-        """Take one finished span."""
+
+class SpanSink(Protocol):
+    """Where spans go. Times are nanoseconds of the tracer's clock."""
+
+    def begin(self, name: str, started_ns: int, parent: Span | None) -> Span:
+        """Open a span; one without a parent is a request that came from a client."""
+        ...
+
+    def end(self, span: Span, ended_ns: int, attributes: dict[str, object]) -> None:
+        """Take a span that is finished."""
         ...
 
     def close(self) -> None:
@@ -33,8 +42,9 @@ class SpanSink(Protocol):
 
 
 class Tracer:
-    """Makes finished spans: `started_ns = tracer.now_ns()`, do it, `tracer.record(name, started_ns, ...)`.
+    """Makes spans of requests, by `begin` and `end`, and below them of what is done for each.
 
+    The latter are made after the fact: `started_ns = tracer.now_ns()`, do it, `tracer.record(name, started_ns, ...)`.
     On hot paths ask `enabled` first: that saves collecting the attributes.
     """
 
@@ -64,13 +74,22 @@ class Tracer:
         except ModuleNotFoundError as error:
             raise ImportError(_MISSING) from error
 
-    def record(self, name: str, started_ns: int, /, **attributes: object) -> None:
-        """Make a span of what began at `started_ns` (from `now_ns`) and ends now.
+    def begin(self, name: str, /) -> Span | None:
+        """Open the span of a request; None when tracing is off."""
+        return None if self._sink is None else self._sink.begin(name, self.now_ns(), None)
+
+    def end(self, span: Span | None, /, **attributes: object) -> None:
+        """Finish what `begin` gave.
 
         Attributes that are None are left out; what is neither text, number nor bool is written as text.
         """
+        if self._sink is not None and span is not None:
+            self._sink.end(span, self.now_ns(), attributes)
+
+    def record(self, name: str, started_ns: int, parent: Span | None, /, **attributes: object) -> None:
+        """Make a span, below that of a request, of what began at `started_ns` (from `now_ns`) and ends now."""
         if self._sink is not None:
-            self._sink.record(name, started_ns, self.now_ns(), attributes)
+            self._sink.end(self._sink.begin(name, started_ns, parent), self.now_ns(), attributes)
 
     def close(self) -> None:
         """Export the spans that wait, for half a second at most, and make no more."""
@@ -95,9 +114,20 @@ class _OpenTelemetrySink:
         self._tracer: OpenTelemetryTracer = self._provider.get_tracer("barnabas")
         self._epoch_ns = epoch_ns  #: wall time at the zero of the tracer's clock
 
-    def record(self, name: str, started_ns: int, ended_ns: int, attributes: dict[str, object]) -> None:
-        """Take one finished span."""
-        span = self._tracer.start_span(name, start_time=self._epoch_ns + started_ns)
+    def begin(self, name: str, started_ns: int, parent: "OpenTelemetrySpan | None") -> "OpenTelemetrySpan":
+        """Open a span; one without a parent is a request that came from a client."""
+        from opentelemetry.context import Context
+        from opentelemetry.trace import SpanKind, set_span_in_context
+
+        return self._tracer.start_span(
+            name,
+            context=Context() if parent is None else set_span_in_context(parent, Context()),
+            kind=SpanKind.SERVER if parent is None else SpanKind.INTERNAL,
+            start_time=self._epoch_ns + started_ns,
+        )
+
+    def end(self, span: "OpenTelemetrySpan", ended_ns: int, attributes: dict[str, object]) -> None:
+        """Take a span that is finished."""
         for key, value in attributes.items():
             if value is not None:
                 span.set_attribute(key, value if isinstance(value, str | bool | int | float) else str(value))

@@ -5,6 +5,7 @@ from importlib import import_module
 import pytest
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanKind
 
 from barnabas.base.clock import ManualClock
 from barnabas.telemetry import tracing
@@ -35,8 +36,11 @@ class ListSink:
         self.spans = []
         self.closed = 0
 
-    def record(self, name, started_ns, ended_ns, attributes):
-        self.spans.append((name, started_ns, ended_ns, attributes))
+    def begin(self, name, started_ns, parent):
+        return name, started_ns
+
+    def end(self, span, ended_ns, attributes):
+        self.spans.append((*span, ended_ns, attributes))
 
     def close(self):
         self.closed += 1
@@ -44,7 +48,7 @@ class ListSink:
 
 def test_a_span_has_its_name_and_attributes(tracer, exporter):
     attributes = {"topic": "t", "partition": 0, "record_count": 3, "base_offset": 40, "auto_create": True}
-    tracer.record("barnabas.produce.append", tracer.now_ns(), **attributes)
+    tracer.record("barnabas.produce.append", tracer.now_ns(), None, **attributes)
     (span,) = spans_of(tracer, exporter)
     assert span.name == "barnabas.produce.append"
     assert dict(span.attributes) == attributes
@@ -53,28 +57,41 @@ def test_a_span_has_its_name_and_attributes(tracer, exporter):
 def test_a_span_lasts_from_its_start_to_its_record_on_the_wall_clock(tracer, exporter):
     before_ns = tracer.now_ns()
     started_ns = tracer.now_ns()
-    tracer.record("span", started_ns)
+    tracer.record("span", started_ns, None)
     spent_ns = tracer.now_ns() - before_ns
     (span,) = spans_of(tracer, exporter)
     assert 0 <= span.end_time - span.start_time <= spent_ns
     assert 0 <= span.start_time - NOW_MS * 1_000_000 < 60_000_000_000
 
 
+def test_what_is_done_for_a_request_stands_below_its_span(tracer, exporter):
+    request, other = tracer.begin("Produce"), tracer.begin("Fetch")
+    tracer.record("barnabas.produce.append", tracer.now_ns(), request)
+    tracer.end(other)
+    tracer.end(request, client_id=None, api_version=12)
+    append, fetch, produce = spans_of(tracer, exporter)
+    assert append.parent.span_id == produce.context.span_id
+    assert append.context.trace_id == produce.context.trace_id != fetch.context.trace_id
+    assert produce.parent is None
+    assert (produce.kind, append.kind) == (SpanKind.SERVER, SpanKind.INTERNAL)
+    assert dict(produce.attributes) == {"api_version": 12}
+
+
 def test_an_attribute_without_a_value_is_left_out_and_an_odd_one_is_text(tracer, exporter):
     topic_id = uuid.UUID(int=5)
-    tracer.record("span", tracer.now_ns(), topic_id=topic_id, high_watermark=None)
+    tracer.record("span", tracer.now_ns(), None, topic_id=topic_id, high_watermark=None)
     (span,) = spans_of(tracer, exporter)
     assert dict(span.attributes) == {"topic_id": str(topic_id)}
 
 
 def test_attributes_may_be_called_name_and_started_ns():
     sink = ListSink()
-    Tracer(sink, lambda: 9).record("span", 4, name="n", started_ns=1)
+    Tracer(sink, lambda: 9).record("span", 4, None, name="n", started_ns=1)
     assert sink.spans == [("span", 4, 9, {"name": "n", "started_ns": 1})]
 
 
 def test_spans_say_which_service_made_them(tracer, exporter):
-    tracer.record("span", tracer.now_ns())
+    tracer.record("span", tracer.now_ns(), None)
     assert spans_of(tracer, exporter)[0].resource.attributes["service.name"] == "barnabas"
 
 
@@ -82,7 +99,7 @@ def test_the_services_name_can_be_chosen_by_opentelemetrys_variable(exporter, mo
     monkeypatch.setenv("OTEL_SERVICE_NAME", "orders-kafka")
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=test")
     tracer = Tracer.opentelemetry(exporter)
-    tracer.record("span", tracer.now_ns())
+    tracer.record("span", tracer.now_ns(), None)
     attributes = spans_of(tracer, exporter)[0].resource.attributes
     assert attributes["service.name"] == "orders-kafka"
     assert attributes["deployment.environment"] == "test"
@@ -91,15 +108,16 @@ def test_the_services_name_can_be_chosen_by_opentelemetrys_variable(exporter, mo
 def test_a_disabled_tracer_says_so_and_does_nothing():
     tracer = Tracer.disabled()
     assert not tracer.enabled
-    tracer.record("span", tracer.now_ns(), topic="t")
+    tracer.record("span", tracer.now_ns(), None, topic="t")
+    tracer.end(tracer.begin("Produce"), client_id="c")
     tracer.close()
 
 
 def test_an_enabled_tracer_exports_what_waits_when_it_closes_and_takes_no_more(tracer, exporter):
     assert tracer.enabled
-    tracer.record("first", tracer.now_ns())
+    tracer.record("first", tracer.now_ns(), None)
     tracer.close()
-    tracer.record("second", tracer.now_ns())
+    tracer.record("second", tracer.now_ns(), None)
     assert [span.name for span in exporter.get_finished_spans()] == ["first"]
     assert not tracer.enabled
 
@@ -130,7 +148,7 @@ def test_a_collector_that_does_not_answer_does_not_keep_the_broker_from_stopping
     monkeypatch.setattr(tracing, "CLOSE_TIMEOUT_S", 0.05)
     exporter = UnreachableExporter()
     tracer = Tracer.opentelemetry(exporter)
-    tracer.record("span", tracer.now_ns())
+    tracer.record("span", tracer.now_ns(), None)
     tracer.close()
     assert exporter.stopped.is_set()
 
@@ -145,7 +163,7 @@ def test_without_an_exporter_spans_go_out_by_otlp(monkeypatch, exporter):
 
     monkeypatch.setattr(tracing, "import_module", lambda name: asked.append(name) or Module)
     tracer = Tracer.opentelemetry()
-    tracer.record("span", tracer.now_ns())
+    tracer.record("span", tracer.now_ns(), None)
     assert len(spans_of(tracer, exporter)) == 1
     assert asked == ["opentelemetry.exporter.otlp.proto.http.trace_exporter"]
 

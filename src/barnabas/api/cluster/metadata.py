@@ -60,6 +60,7 @@ async def handle(context: RequestContext, request: MetadataRequest) -> MetadataR
         context.node.tracer.record(
             "barnabas.metadata",
             started_ns,
+            context.span,
             topics=",".join(topic.name or "" for topic in topics),
             auto_create=request.allow_auto_topic_creation,
         )

@@ -109,6 +109,7 @@ def _trace(context: RequestContext, started_ns: int, reads: Reads) -> None:
             context.node.tracer.record(
                 "barnabas.fetch.read",
                 started_ns,
+                context.span,
                 topic=find(context.node.replicas, target).topic,
                 partition=key[1],
                 fetch_offset=target.fetch_offset,

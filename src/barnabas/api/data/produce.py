@@ -120,6 +120,7 @@ def _append(
         tracer.record(
             "barnabas.produce.append",
             started_ns,
+            context.span,
             topic=partition.topic,
             partition=partition.index,
             record_count=appended.last_offset - appended.first_offset + 1,

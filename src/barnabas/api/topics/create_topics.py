@@ -42,6 +42,7 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
             node.tracer.record(
                 "barnabas.topic.create",
                 started_ns,
+                context.span,
                 topic=topic.name,
                 topic_id=uuid_to_text(topic.topic_id),
                 partition_count=topic.partition_count,

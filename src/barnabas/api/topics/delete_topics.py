@@ -38,7 +38,7 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
     outcomes = await node.metadata.write(lambda image: decide_delete(image, asked))
     for outcome in outcomes:
         if node.tracer.enabled and outcome.error is None:
-            node.tracer.record("barnabas.topic.delete", started_ns, topic=outcome.name)
+            node.tracer.record("barnabas.topic.delete", started_ns, context.span, topic=outcome.name)
     return DeleteTopicsResponse(responses=[_result(outcome) for outcome in outcomes])
 
 

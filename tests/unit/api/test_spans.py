@@ -1,0 +1,104 @@
+"""The spans of a request and of what was done for it."""
+
+import asyncio
+from pathlib import Path
+
+from opentelemetry.sdk.trace import ReadableSpan
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+from barnabas.telemetry.tracing import Tracer
+from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.wire.schema import Message
+from support.batches import batch
+from support.images import new_topic
+from support.loop import in_virtual_time, on_loop, turns
+from support.nodes import RunningNode, frame_of, running_node
+
+
+def producing(*topics: str) -> ProduceRequest:
+    data = [PartitionProduceData(index=0, records=bytes(batch(b"v")))]
+    return ProduceRequest(
+        acks=-1,
+        timeout_ms=1,
+        topic_data=[TopicProduceData(name=name, partition_data=data) for name in topics],
+    )
+
+
+def fetching(topic: str) -> FetchRequest:
+    asked = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
+    return FetchRequest(
+        max_wait_ms=60_000, min_bytes=1, max_bytes=1000, topics=[FetchTopic(topic=topic, partitions=[asked])]
+    )
+
+
+def traced(node: RunningNode) -> InMemorySpanExporter:
+    exporter = InMemorySpanExporter()
+    node.node.tracer = Tracer.opentelemetry(exporter, node.clock)
+    return exporter
+
+
+def family(node: RunningNode, exporter: InMemorySpanExporter) -> list[tuple[str | None, str]]:
+    """Each span's name after that of its parent."""
+    node.node.tracer.close()
+    spans: tuple[ReadableSpan, ...] = exporter.get_finished_spans()
+    names = {span.context.span_id: span.name for span in spans}
+    return [(span.parent and names[span.parent.span_id], span.name) for span in spans]
+
+
+async def send(node: RunningNode, request: Message, version: int) -> None:
+    assert await node.send(frame_of(request, version))
+
+
+@on_loop
+async def test_each_append_stands_below_its_request(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("a"), new_topic("b"))
+        exporter = traced(node)
+        await send(node, producing("a", "b"), 12)
+        await send(node, MetadataRequest(topics=[MetadataRequestTopic(name="a")]), 12)
+        assert family(node, exporter) == [
+            ("Produce", "barnabas.produce.append"),
+            ("Produce", "barnabas.produce.append"),
+            (None, "Produce"),
+            ("Metadata", "barnabas.metadata"),
+            (None, "Metadata"),
+        ]
+        produce = exporter.get_finished_spans()[2]
+        assert dict(produce.attributes or {}) == {
+            "api_version": 12,
+            "correlation_id": 7,
+            "client_id": "test",
+            "client_host": "client",
+            "principal": "User:ANONYMOUS",
+        }
+
+
+@in_virtual_time
+async def test_requests_that_wait_for_one_another_keep_their_spans_apart(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("a"))
+        exporter = traced(node)
+        waiting = asyncio.create_task(send(node, fetching("a"), 12))
+        await turns(2)
+        await send(node, producing("a"), 12)
+        await waiting
+        assert family(node, exporter) == [
+            ("Produce", "barnabas.produce.append"),
+            (None, "Produce"),
+            ("Fetch", "barnabas.fetch.read"),
+            (None, "Fetch"),
+        ]
+
+
+@in_virtual_time
+async def test_a_request_whose_client_went_ends_its_span(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("a"))
+        exporter = traced(node)
+        waiting = asyncio.create_task(send(node, fetching("a"), 12))
+        await turns(2)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        assert family(node, exporter) == [(None, "Fetch")]
