@@ -12,7 +12,7 @@ import pytest
 
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode
-from support.admin import create, describe, new_topic
+from support.admin import create, delete, describe, grow, more_partitions, new_topic
 from support.policies import HEAD, NAMING, PolicyModule, policy_module
 from support.process import BrokerProcess, run_serve
 from support.wire import Wire
@@ -127,3 +127,48 @@ def test_a_broker_whose_terminal_is_closed_stops(tmp_path: Path) -> None:
         os.close(master)
         broker.process.send_signal(signal.SIGHUP)
         assert broker.process.wait(30) == 0
+
+
+RULES = """
+topics:
+  - prefix: pay
+    protected: true
+  - partitions: {max: 3}
+"""
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> Path:
+    path = tmp_path / "policies.yaml"
+    path.write_text(RULES)
+    return path
+
+
+def test_a_protected_topic_is_neither_deleted_nor_grown_and_its_neighbours_are(rules: Path) -> None:
+    with EmbeddedBroker({"barnabas.policy.file": str(rules)}) as kafka, Wire(kafka.port) as wire:
+        create(wire, new_topic("pay"), new_topic("t"))
+        grown = grow(wire, more_partitions("pay", 2), more_partitions("t", 4), more_partitions("t2", 2))
+        assert grown["pay"].error_code == ErrorCode.POLICY_VIOLATION
+        assert "'pay' is protected" in (grown["pay"].error_message or "")
+        assert grown["t"].error_code == ErrorCode.POLICY_VIOLATION
+        assert grown["t2"].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert grow(wire, more_partitions("t", 3))["t"].error_code == ErrorCode.NONE
+        for asked in ("pay", wire.topic_id("pay")):
+            [protected, gone] = delete(wire, asked, "t9")
+            assert protected.error_code == ErrorCode.POLICY_VIOLATION
+            assert "'pay' is protected" in (protected.error_message or "")
+            assert gone.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        [deleted] = delete(wire, "t")
+        assert deleted.error_code == ErrorCode.NONE
+        assert kafka.topics() == {"pay": 1}
+
+
+def test_rules_that_are_wrong_end_the_start_with_2(rules: Path, tmp_path: Path) -> None:
+    rules.write_text("topics:\n  - partitions: {maximum: 3}\n")
+    where = ("--data", str(tmp_path / "data"), "--listen", "127.0.0.1:0")
+    ended = run_serve(*where, "--set", f"barnabas.policy.file={rules}")
+    assert ended.returncode == 2
+    assert ended.stderr == (
+        f"barnabas: Invalid value '{rules}' for barnabas.policy.file: "
+        "line 2: a key of topics[0].partitions is 'maximum': is unknown; did you mean max?\n"
+    )

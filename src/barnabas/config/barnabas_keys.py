@@ -11,6 +11,9 @@ BARNABAS_KEYS: tuple[ConfigKey, ...] = (
               since="Barnabas"),
     ConfigKey("barnabas.tracing.enable", BOOLEAN, False, None, READ_ONLY, HONOURED,
               "Whether operations are traced with OpenTelemetry.", since="Barnabas"),
+    ConfigKey("barnabas.policy.file", STRING, "", NonNull(), READ_ONLY, HONOURED,
+              "A YAML file with rules on topics, configurations and ACLs (policies.md); empty for none.",
+              since="Barnabas"),
     ConfigKey("barnabas.policy.timeout.ms", INT, 1000, Range(1), READ_ONLY, HONOURED,
               "How long in milliseconds a policy may think about one topic or resource; what it has not let "
               "pass by then is refused.", since="Barnabas"),

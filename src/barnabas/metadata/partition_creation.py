@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from barnabas.metadata.decision import Decision
@@ -32,9 +32,17 @@ class Grown:
 
 
 def decide_create_partitions(
-    image: Image, requested: Sequence[MorePartitions], dice: random.Random, *, validate_only: bool
+    image: Image,
+    requested: Sequence[MorePartitions],
+    dice: random.Random,
+    *,
+    validate_only: bool,
+    check: Callable[[str, int], None] = lambda name, count: None,
 ) -> Decision[list[Grown]]:
-    """One answer for each name; a name asked for twice is refused."""
+    """One answer for each name; a name asked for twice is refused.
+
+    :param check: Raises KafkaError for a topic that must not grow to that partition count.
+    """
     occurrences = Counter(more.name for more in requested)
     outcomes: dict[str, Grown] = {}
     changes: list[Change] = []
@@ -46,6 +54,7 @@ def decide_create_partitions(
                     ErrorCode.INVALID_REQUEST, f"Topic '{more.name}' is asked for more than once."
                 )
             topic = _grown(image, more, dice)
+            check(more.name, more.count)
         except KafkaError as error:
             outcomes[more.name] = Grown(more.name, error)
             continue

@@ -1,6 +1,6 @@
 """DeleteTopics, decided: gone for clients at the commit, gone from disks soon after."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from barnabas.base.ids import ZERO_UUID, uuid_to_text
@@ -40,8 +40,13 @@ class Deleted:
     error: KafkaError | None = None
 
 
-def decide_delete(image: Image, requested: Sequence[TopicToDelete]) -> Decision[list[Deleted]]:
-    """One answer for each topic; one asked for twice, by name, by id or by both, is refused and stays."""
+def decide_delete(
+    image: Image, requested: Sequence[TopicToDelete], check: Callable[[str], None] = lambda name: None
+) -> Decision[list[Deleted]]:
+    """One answer for each topic; one asked for twice, by name, by id or by both, is refused and stays.
+
+    :param check: Raises KafkaError for a topic that must not be deleted.
+    """
     groups: dict[object, list[TopicToDelete]] = {}
     for asked in requested:
         groups.setdefault(_subject(image, asked), []).append(asked)
@@ -52,6 +57,7 @@ def decide_delete(image: Image, requested: Sequence[TopicToDelete]) -> Decision[
         topic_id = max(asked.topic_id for asked in group)  # any id is above that of none
         try:
             topic = _find(image, group)
+            check(topic.name)
         except KafkaError as error:
             outcomes.append(Deleted(name, topic_id, error))
             continue

@@ -1,8 +1,10 @@
 """All policies of one broker: loaded together, asked by the handlers, replaced together."""
 
+import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from barnabas.policy.guarded import GuardedPolicy
 from barnabas.policy.interfaces import (
@@ -12,9 +14,12 @@ from barnabas.policy.interfaces import (
     CreateTopicPolicy,
 )
 from barnabas.policy.loading import PolicyLoadError, fresh_modules
+from barnabas.policy.rules import Acl, AclAction, Rules, Violation
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 CREATE_TOPIC_KEY = "create.topic.policy.class.name"
 ALTER_CONFIG_KEY = "alter.config.policy.class.name"
+FILE_KEY = "barnabas.policy.file"
 
 _log = logging.getLogger("barnabas.policy")
 
@@ -26,6 +31,9 @@ class PolicySettings:
     create_topic_class: str = ""
     alter_config_class: str = ""
     time_limit_ms: int = 1000
+    file: Path | None = None  #: the rules of the ready-made policies
+    #: the keys that rules may speak of, by what they belong to
+    known_keys: Mapping[ConfigResourceType, Iterable[str]] = field(default_factory=dict)
     #: what `configure` gets: the broker's settings
     configs: Mapping[str, str] = field(default_factory=dict)
 
@@ -34,6 +42,7 @@ class PolicySettings:
 class _Loaded:
     create_topic: GuardedPolicy | None = None
     alter_config: GuardedPolicy | None = None
+    rules: Rules | None = None
 
     async def close(self) -> None:
         for policy in (self.create_topic, self.alter_config):
@@ -44,10 +53,16 @@ class _Loaded:
 class Policies:
     """What the handlers ask before they change anything. Without settings everything may be done."""
 
-    def __init__(self, settings: PolicySettings | None = None) -> None:
+    def __init__(
+        self, settings: PolicySettings | None = None, on_warning: Callable[[str], None] | None = None
+    ) -> None:
+        """`on_warning` is told what rules in mode `warn` would have refused; by default the log is."""
         self._settings = settings or PolicySettings()
+        self._on_warning = on_warning or _log_warning
         self._loaded = _Loaded()
-        self._counts = {"reloads_count": 0, "failed_reloads_count": 0}
+        self._counts = dict.fromkeys(
+            ("reloads_count", "failed_reloads_count", "refusals_count", "warnings_count"), 0
+        )
 
     async def load(self) -> None:
         """Load what the settings name.
@@ -75,13 +90,14 @@ class Policies:
 
     async def _load(self) -> _Loaded:
         settings = self._settings
+        rules = await asyncio.to_thread(_read_rules, settings) if settings.file else None
         create_topic = await self._guarded(CREATE_TOPIC_KEY, settings.create_topic_class)
         try:
             alter_config = await self._guarded(ALTER_CONFIG_KEY, settings.alter_config_class)
         except PolicyLoadError:
             await _Loaded(create_topic).close()
             raise
-        return _Loaded(create_topic, alter_config)
+        return _Loaded(create_topic, alter_config, rules)
 
     async def _guarded(self, key: str, class_name: str) -> GuardedPolicy | None:
         if not class_name:
@@ -107,20 +123,64 @@ class Policies:
 
         :raises KafkaError: POLICY_VIOLATION; UNKNOWN_SERVER_ERROR when a policy failed or was too slow.
         """
-        if new.configs:
+        if self._loaded.rules is not None:
+            self._act_on(self._loaded.rules.create_topic(new))
+        if new.configs and self._loaded.alter_config is not None:
             resource = ConfigResource(ConfigResourceType.TOPIC, new.topic)
-            await self.check_alter_config(AlterConfigPolicy.RequestMetadata(resource, new.configs))
+            await self._ask_alter_config(AlterConfigPolicy.RequestMetadata(resource, new.configs))
         if self._loaded.create_topic is not None:
             await self._loaded.create_topic.validate(new, f"topic '{new.topic}'")
 
-    async def check_alter_config(self, altered: AlterConfigPolicy.RequestMetadata) -> None:
+    async def check_alter_config(
+        self, altered: AlterConfigPolicy.RequestMetadata, removed: Iterable[str] = ()
+    ) -> None:
         """Let configs be altered that are valid otherwise.
 
+        :param removed: The keys that AlterConfigs removes by leaving them out; rules are told of them, classes not.
         :raises KafkaError: As `check_create_topic`.
         """
+        if self._loaded.rules is not None:
+            self._act_on(self._loaded.rules.alter_config(altered, removed))
+        await self._ask_alter_config(altered)
+
+    async def _ask_alter_config(self, altered: AlterConfigPolicy.RequestMetadata) -> None:
         if self._loaded.alter_config is not None:
             kind, name = altered.resource
             await self._loaded.alter_config.validate(altered, f"{kind.name} '{name}'")
+
+    def check_delete_topic(self, topic: str) -> None:
+        """Let a topic be deleted.
+
+        :raises KafkaError: POLICY_VIOLATION.
+        """
+        if self._loaded.rules is not None:
+            self._act_on(self._loaded.rules.delete_topic(topic))
+
+    def check_create_partitions(self, topic: str, count: int) -> None:
+        """Let a topic grow to `count` partitions.
+
+        :raises KafkaError: POLICY_VIOLATION.
+        """
+        if self._loaded.rules is not None:
+            self._act_on(self._loaded.rules.create_partitions(topic, count))
+
+    def check_acl(self, action: AclAction, acl: Acl) -> None:
+        """Let an ACL be created or deleted.
+
+        :raises KafkaError: POLICY_VIOLATION.
+        """
+        if self._loaded.rules is not None:
+            self._act_on(self._loaded.rules.acl(action, acl))
+
+    def _act_on(self, violations: Sequence[Violation]) -> None:
+        refused = "; ".join(violation.message for violation in violations if violation.enforced)
+        for violation in violations:
+            if not violation.enforced:
+                self._counts["warnings_count"] += 1
+                self._on_warning(violation.message)
+        if refused:
+            self._counts["refusals_count"] += 1
+            raise KafkaError(ErrorCode.POLICY_VIOLATION, f"{refused}.")
 
     def statistics(self) -> dict[str, int]:
         """What the policies were asked, and what came of it."""
@@ -129,3 +189,14 @@ class Policies:
             for name, count in policy.statistics().items() if policy else ():
                 totals[name] = totals.get(name, 0) + count
         return totals
+
+
+def _read_rules(settings: PolicySettings) -> Rules:
+    from barnabas.policy.rules_file import read_rules  # reads YAML, whose import takes 20 ms
+
+    assert settings.file is not None
+    return read_rules(settings.file, {kind: set(keys) for kind, keys in settings.known_keys.items()})
+
+
+def _log_warning(message: str) -> None:
+    _log.warning("let through, though a policy in mode warn is against it: %s", message)

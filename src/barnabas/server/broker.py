@@ -22,7 +22,7 @@ from barnabas.metadata.topic_deletion import decide_forget
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.net.connections import Connections
 from barnabas.net.listener import NetworkListener, StartError, check_protocols
-from barnabas.policy.policies import ALTER_CONFIG_KEY, CREATE_TOPIC_KEY, Policies, PolicySettings
+from barnabas.policy.policies import Policies
 from barnabas.replication.fetch_sessions import FetchSessionCache
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.log_configs import cordons, log_config
@@ -31,6 +31,7 @@ from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.security.authorizer import configured_authorizer
 from barnabas.server.housekeeping import Housekeeping
 from barnabas.server.metrics import metrics_registry
+from barnabas.server.policies import policy_settings
 from barnabas.stores.lock import StoreLock
 from barnabas.stores.sqlite import SqliteStore
 from barnabas.telemetry.http import MetricsServer
@@ -76,7 +77,7 @@ class BrokerServer:
             raise
 
     async def _start(self) -> None:
-        self.policies = Policies(_policy_settings(self._config))
+        self.policies = Policies(policy_settings(self._config))
         await self.policies.load()
         self._undo.push_async_callback(self.policies.close)
         paths = [Path(directory) for directory in self._config.log_dirs]
@@ -269,12 +270,3 @@ def _store_path(config: BrokerConfig, paths: list[Path]) -> Path:
         message = f"Directory {directory} cannot be written to: {error.strerror}. Choose another with --data."
         raise StartError(message) from error
     return path
-
-
-def _policy_settings(config: BrokerConfig) -> PolicySettings:
-    return PolicySettings(
-        create_topic_class=config.part(CREATE_TOPIC_KEY),
-        alter_config_class=config.part(ALTER_CONFIG_KEY),
-        time_limit_ms=config.integer("barnabas.policy.timeout.ms"),
-        configs=config.originals,
-    )

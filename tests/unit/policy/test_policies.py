@@ -1,10 +1,14 @@
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from barnabas.metadata.acls import AclBinding
 from barnabas.policy.loading import PolicyLoadError
 from barnabas.policy.policies import Policies, PolicySettings
-from barnabas.wire.errors import KafkaError
+from barnabas.policy.rules import AclAction
+from barnabas.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
+from barnabas.wire.errors import ErrorCode, KafkaError
 from support.loop import on_loop
 from support.policies import NAMING, PolicyModule, altered_topic, new_topic, policy_module
 
@@ -146,5 +150,105 @@ def test_when_one_of_two_cannot_be_loaded_the_other_is_closed(tmp_path: Path) ->
             with pytest.raises(PolicyLoadError, match=r"for alter\.config\.policy\.class\.name"):
                 await loaded(module.named("Naming"), module.named("NotConfigured"))
             assert module.calls[-1] == ("close",)
+
+    scenario()
+
+
+RULES = """
+topics:
+  - name: "[a-z]+"
+    partitions: {max: 3}
+  - prefix: pay
+    protected: true
+  - prefix: soft
+    mode: warn
+    partitions: {max: 2}
+    protected: true
+"""
+
+
+async def ruled(directory: Path, on_warning: Callable[[str], None] | None = None) -> tuple[Policies, Path]:
+    path = directory / "policies.yaml"
+    path.write_text(RULES)
+    policies = Policies(PolicySettings(file=path), on_warning)
+    await policies.load()
+    return policies, path
+
+
+def code_of(check: Callable[[], None]) -> ErrorCode:
+    with pytest.raises(KafkaError) as caught:
+        check()
+    return caught.value.code
+
+
+def test_the_rules_of_a_file_guard_what_kafka_cannot(tmp_path: Path) -> None:
+    @on_loop
+    async def scenario() -> None:
+        policies, _ = await ruled(tmp_path)
+        assert policies.guards_creation
+        assert await refusal(policies, "good") == ""
+        assert code_of(lambda: policies.check_delete_topic("pay")) == ErrorCode.POLICY_VIOLATION
+        assert code_of(lambda: policies.check_create_partitions("pay", 2)) == ErrorCode.POLICY_VIOLATION
+        binding = AclBinding(
+            ResourceType.TOPIC,
+            "pay",
+            PatternType.LITERAL,
+            "User:a",
+            "*",
+            AclOperation.READ,
+            AclPermission.DENY,
+        )
+        assert code_of(lambda: policies.check_acl(AclAction.CREATE, binding)) == ErrorCode.POLICY_VIOLATION
+        with pytest.raises(KafkaError):
+            await policies.check_alter_config(altered_topic("pay", retention_ms="1"))
+        policies.check_delete_topic("good")
+        policies.check_create_partitions("good", 3)
+        await policies.check_alter_config(altered_topic("good", retention_ms="1"))
+        assert policies.statistics()["refusals_count"] == 4
+
+    scenario()
+
+
+def test_a_refusal_tells_of_everything_that_is_wrong(tmp_path: Path) -> None:
+    @on_loop
+    async def scenario() -> None:
+        policies, _ = await ruled(tmp_path)
+        with pytest.raises(KafkaError) as caught:
+            await policies.check_create_topic(new_topic("A", 4))
+        message = "Topic name 'A' must match [a-z]+; Topic 'A' has 4 partitions: it must be at most 3."
+        assert caught.value.message == message
+
+    scenario()
+
+
+def test_in_mode_warn_a_change_passes_and_is_told_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    @on_loop
+    async def scenario() -> None:
+        policies, _ = await ruled(tmp_path)
+        await policies.check_create_topic(new_topic("soft", 3))
+        policies.check_delete_topic("soft")
+        assert policies.statistics()["warnings_count"] == 2
+        told: list[str] = []
+        policies, _ = await ruled(tmp_path, told.append)
+        policies.check_delete_topic("soft")
+        assert told == ["topic 'soft' is protected: it must not be deleted"]
+
+    scenario()
+    assert "let through, though a policy in mode warn is against it: Topic 'soft' has 3" in caplog.text
+
+
+def test_a_reload_reads_the_file_again_and_keeps_the_rules_when_it_is_wrong(tmp_path: Path) -> None:
+    @on_loop
+    async def scenario() -> None:
+        policies, path = await ruled(tmp_path)
+        path.write_text("topics: [{protected: maybe}]")
+        with pytest.raises(PolicyLoadError, match=r"line 1: topics.0..protected is 'maybe'"):
+            await policies.reload()
+        assert code_of(lambda: policies.check_delete_topic("pay")) == ErrorCode.POLICY_VIOLATION
+        path.write_text("topics: []")
+        await policies.reload()
+        policies.check_delete_topic("pay")
 
     scenario()

@@ -2,7 +2,7 @@
 
 v3: THROTTLING_QUOTA_EXCEEDED (KIP-599).
 Errors, per topic: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, INVALID_REPLICA_ASSIGNMENT,
-INVALID_REPLICATION_FACTOR, INVALID_REQUEST.
+INVALID_REPLICATION_FACTOR, INVALID_REQUEST, POLICY_VIOLATION.
 """
 
 from barnabas.api.context import RequestContext
@@ -30,7 +30,11 @@ async def handle(context: RequestContext, request: CreatePartitionsRequest) -> C
     requested = [_more(topic) for topic in request.topics]
     outcomes = await node.metadata.write(
         lambda image: decide_create_partitions(
-            image, requested, node.dice, validate_only=request.validate_only
+            image,
+            requested,
+            node.dice,
+            validate_only=request.validate_only,
+            check=node.policies.check_create_partitions,
         )
     )
     return CreatePartitionsResponse(results=[_result(outcome) for outcome in outcomes])

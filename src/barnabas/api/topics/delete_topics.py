@@ -1,7 +1,8 @@
 """DeleteTopics (20), v1-v6: gone for clients when it is answered, gone from the disks soon after.
 
 v1: throttle time.  v3: TOPIC_DELETION_DISABLED.  v5: error messages (KIP-599).  v6: topics by id (KIP-516).
-Errors, per topic: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_REQUEST, TOPIC_DELETION_DISABLED.
+Errors, per topic: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_REQUEST, TOPIC_DELETION_DISABLED,
+POLICY_VIOLATION.
 """
 
 from barnabas.api.context import RequestContext
@@ -35,7 +36,8 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
         raise KafkaError(code, "Topics cannot be deleted here: delete.topic.enable is false.")
     started_ns = node.tracer.now_ns()
     asked = _asked(request)
-    outcomes = await node.metadata.write(lambda image: decide_delete(image, asked))
+    check = node.policies.check_delete_topic
+    outcomes = await node.metadata.write(lambda image: decide_delete(image, asked, check))
     for outcome in outcomes:
         if node.tracer.enabled and outcome.error is None:
             node.tracer.record("barnabas.topic.delete", started_ns, context.span, topic=outcome.name)

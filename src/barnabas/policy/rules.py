@@ -1,0 +1,280 @@
+"""The ready-made policies: rules by prefix on topics, configs and ACLs, and what they say of a change.
+
+For each setting that rules speak of, the one with the longest prefix counts. Pure: no file, no log.
+"""
+
+import enum
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol, TypeVar
+
+from barnabas.policy.interfaces import AlterConfigPolicy, ConfigResourceType, CreateTopicPolicy
+from barnabas.wire.acls import WILDCARD, AclOperation, AclPermission, PatternType, ResourceType
+
+ValueT = TypeVar("ValueT")
+
+#: Keys for which -1 means without end, and so more than any bound.
+UNLIMITED_KEYS = frozenset({"retention.ms", "retention.bytes", "local.retention.ms", "local.retention.bytes"})
+
+
+class Violation(NamedTuple):
+    """What a rule holds against a change; one that is not enforced is only written down."""
+
+    message: str
+    enforced: bool = True
+
+
+class Action(enum.StrEnum):
+    """What a protected topic, or other resource, is protected from."""
+
+    DELETE = "delete"
+    ADD_PARTITIONS = "add_partitions"
+    ALTER_CONFIGS = "alter_configs"
+    ALTER_ACLS = "alter_acls"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """A least and a greatest number; None leaves that side open."""
+
+    min: float | None = None
+    max: float | None = None
+
+    def objection(self, number: float) -> str:
+        """What is wrong with the number; empty if nothing is."""
+        if self.min is not None and number < self.min:
+            return f"must be at least {self.min}"
+        if self.max is not None and number > self.max:
+            return f"must be at most {self.max}"
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigRule:
+    """What is allowed of one config."""
+
+    required: bool = False
+    forbidden: bool = False
+    bounds: Bounds | None = None
+    values: tuple[str, ...] = ()  #: those allowed, for a list each of its items; empty for any
+
+    def objection(self, key: str, text: str) -> str:
+        """What is wrong with the value; empty if nothing is."""
+        if self.forbidden:
+            return "must not be set"
+        items = [item.strip() for item in text.split(",")]
+        if self.values and not set(items) <= set(self.values):
+            return f"must be {' or '.join(self.values)}"
+        if self.bounds is None:
+            return ""
+        try:
+            number = float(text)
+        except ValueError:
+            return "must be a number"
+        if number == -1 and key in UNLIMITED_KEYS:
+            number = float("inf")
+        return self.bounds.objection(number)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What holds for resources whose name begins with `prefix`. None says nothing of a setting."""
+
+    prefix: str = ""
+    enforced: bool = True
+    because: str = ""  #: is added to every refusal
+    pattern: re.Pattern[str] | None = None  #: the whole name must match
+    partitions: Bounds | None = None
+    replication_factor: Bounds | None = None
+    configs: Mapping[str, ConfigRule] = field(default_factory=dict)
+    protected: frozenset[Action] | None = None
+
+    def violation(self, message: str) -> Violation:
+        """The message as this rule's."""
+        return Violation(f"{message}{f' ({self.because})' if self.because else ''}", self.enforced)
+
+
+class Acl(Protocol):
+    """An ACL, as the room that keeps them knows it."""
+
+    @property
+    def resource_type(self) -> ResourceType: ...  # noqa: D102
+    @property
+    def resource_name(self) -> str: ...  # noqa: D102
+    @property
+    def pattern_type(self) -> PatternType: ...  # noqa: D102
+    @property
+    def principal(self) -> str: ...  # noqa: D102
+    @property
+    def host(self) -> str: ...  # noqa: D102
+    @property
+    def operation(self) -> AclOperation: ...  # noqa: D102
+    @property
+    def permission(self) -> AclPermission: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True)
+class AclRule:
+    """An ACL that must not be created: one that is as `forbidden` says, by attribute."""
+
+    forbidden: Mapping[str, object]
+    enforced: bool = True
+    because: str = ""
+
+    def matches(self, acl: Acl) -> bool:
+        """Whether the ACL is one of those."""
+        return all(getattr(acl, name) == value for name, value in self.forbidden.items())
+
+
+class AclAction(enum.StrEnum):
+    """What may be done to an ACL."""
+
+    CREATE = "create"
+    DELETE = "delete"
+
+
+class Rules:
+    """All rules of one file."""
+
+    def __init__(
+        self, by_type: Mapping[ConfigResourceType, Sequence[Rule]], acls: Sequence[AclRule] = ()
+    ) -> None:
+        self._by_type = {
+            kind: sorted(rules, key=lambda rule: -len(rule.prefix)) for kind, rules in by_type.items()
+        }
+        self._acls = acls
+
+    def _first(
+        self, kind: ConfigResourceType, name: str, pick: Callable[[Rule], ValueT | None]
+    ) -> tuple[Rule, ValueT] | None:
+        """The rule of the longest prefix that says something, and what it says."""
+        for rule in self._by_type.get(kind, ()):
+            if name.startswith(rule.prefix) and (value := pick(rule)) is not None:
+                return rule, value
+        return None
+
+    def create_topic(self, new: CreateTopicPolicy.RequestMetadata) -> list[Violation]:
+        """What stands against a new topic."""
+        placed = new.replicas_assignments
+        partitions = new.num_partitions if placed is None else len(placed)
+        factor = new.replication_factor if placed is None else max(map(len, placed.values()), default=0)
+        return [
+            *self._name(new.topic),
+            *self._count(new.topic, "partitions", partitions, lambda rule: rule.partitions),
+            *self._count(new.topic, "replicas", factor, lambda rule: rule.replication_factor),
+            *self._configs(ConfigResourceType.TOPIC, new.topic, new.configs, missing_from=new.configs),
+        ]
+
+    def _name(self, topic: str) -> Iterator[Violation]:
+        found = self._first(ConfigResourceType.TOPIC, topic, lambda rule: rule.pattern)
+        if found and not found[1].fullmatch(topic):
+            rule, pattern = found
+            yield rule.violation(f"Topic name '{topic}' must match {pattern.pattern}")
+
+    def _count(
+        self, topic: str, what: str, count: int | None, pick: Callable[[Rule], Bounds | None]
+    ) -> Iterator[Violation]:
+        found = self._first(ConfigResourceType.TOPIC, topic, pick)
+        if found and count is not None and (objection := found[1].objection(count)):
+            yield found[0].violation(f"Topic '{topic}' has {count} {what}: it {objection}")
+
+    def _configs(
+        self,
+        kind: ConfigResourceType,
+        name: str,
+        configs: Mapping[str, str | None],
+        *,
+        missing_from: Mapping[str, str] | None = None,
+        removed: Iterable[str] = (),
+    ) -> Iterator[Violation]:
+        """Keys are set, missing where all required ones must be there, or removed."""
+        for key, (rule, wanted) in self._config_rules(kind, name).items():
+            text = configs.get(key)
+            if text is not None and (objection := wanted.objection(key, text)):
+                yield rule.violation(f"{key} of {_named(kind, name)} is '{text}': it {objection}")
+            gone = key in removed or (key in configs and text is None)
+            if wanted.required and (gone or (missing_from is not None and key not in missing_from)):
+                yield rule.violation(f"{key} of {_named(kind, name)} must be set")
+
+    def _config_rules(self, kind: ConfigResourceType, name: str) -> dict[str, tuple[Rule, ConfigRule]]:
+        found: dict[str, tuple[Rule, ConfigRule]] = {}
+        for rule in self._by_type.get(kind, ()):
+            if name.startswith(rule.prefix):
+                for key, wanted in rule.configs.items():
+                    found.setdefault(key, (rule, wanted))
+        return found
+
+    def alter_config(
+        self, altered: AlterConfigPolicy.RequestMetadata, removed: Iterable[str] = ()
+    ) -> list[Violation]:
+        """What stands against altered configs; `removed` are keys that go by being left out."""
+        kind, name = altered.resource
+        protecting = self._protecting(kind, name, Action.ALTER_CONFIGS)
+        violations = self._configs(kind, name, altered.configs, removed=frozenset(removed))
+        return [*protecting, *violations]
+
+    def _protecting(self, kind: ConfigResourceType, name: str, action: Action) -> Iterator[Violation]:
+        found = self._first(kind, name, lambda rule: rule.protected)
+        if found and action in found[1]:
+            yield found[0].violation(f"{_named(kind, name)} is protected: {_FORBIDDEN[action]}")
+
+    def delete_topic(self, topic: str) -> list[Violation]:
+        """What stands against deleting a topic."""
+        return list(self._protecting(ConfigResourceType.TOPIC, topic, Action.DELETE))
+
+    def create_partitions(self, topic: str, count: int) -> list[Violation]:
+        """What stands against letting a topic grow to `count` partitions."""
+        return [
+            *self._protecting(ConfigResourceType.TOPIC, topic, Action.ADD_PARTITIONS),
+            *self._count(topic, "partitions", count, lambda rule: rule.partitions),
+        ]
+
+    def acl(self, action: AclAction, acl: Acl) -> list[Violation]:
+        """What stands against creating or deleting an ACL."""
+        violations = list(self._protecting_acls(acl))
+        if action is AclAction.CREATE:
+            for rule in self._acls:
+                if rule.matches(acl):
+                    because = f" ({rule.because})" if rule.because else ""
+                    violations.append(Violation(f"{_acl_text(acl)} is forbidden{because}", rule.enforced))
+        return violations
+
+    def _protecting_acls(self, acl: Acl) -> Iterator[Violation]:
+        """A binding is protected if it says something of a protected topic, by name, by prefix or by the wildcard."""
+        if acl.resource_type is not ResourceType.TOPIC:
+            return
+        name = acl.resource_name
+        everything = acl.pattern_type is PatternType.LITERAL and name == WILDCARD
+        if not everything:
+            yield from self._protecting(ConfigResourceType.TOPIC, name, Action.ALTER_ACLS)
+        if everything or acl.pattern_type is PatternType.PREFIXED:
+            prefix = "" if everything else name
+            for rule in self._by_type.get(ConfigResourceType.TOPIC, ()):
+                within = rule.prefix.startswith(prefix) and (everything or rule.prefix != prefix)
+                if within and Action.ALTER_ACLS in (rule.protected or ()):
+                    yield rule.violation(
+                        f"{_acl_text(acl)} reaches the topics '{rule.prefix}*', which are protected: "
+                        f"{_FORBIDDEN[Action.ALTER_ACLS]}"
+                    )
+
+
+_FORBIDDEN = {
+    Action.DELETE: "it must not be deleted",
+    Action.ADD_PARTITIONS: "no partitions may be added",
+    Action.ALTER_CONFIGS: "its configs must not be altered",
+    Action.ALTER_ACLS: "ACLs on it must be neither made nor removed",
+}
+
+
+def _named(kind: ConfigResourceType, name: str) -> str:
+    if kind is ConfigResourceType.BROKER and not name:
+        return "the default of all brokers"
+    return f"{kind.name.lower().replace('_', ' ')} '{name}'"
+
+
+def _acl_text(acl: Acl) -> str:
+    return (
+        f"{acl.permission.name} {acl.operation.name} for {acl.principal} from {acl.host} on "
+        f"{acl.pattern_type.name} {acl.resource_type.name} '{acl.resource_name}'"
+    )

@@ -1,0 +1,144 @@
+"""Reading YAML so that every error names the line, the key, the value and what would be right."""
+
+import difflib
+import re
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import NamedTuple, NoReturn, TypeVar
+
+import yaml
+
+ResultT = TypeVar("ResultT")
+
+_SHOWN_CHARACTERS_MAX = 60
+_YAML = "tag:yaml.org,2002:"
+
+
+class YamlError(Exception):
+    """A file that does not say what it should."""
+
+
+class Place(NamedTuple):
+    """A value in a file, and the keys that lead to it: `topics[0].partitions`."""
+
+    node: yaml.Node
+    path: str
+
+    def fail(self, expected: str) -> NoReturn:
+        """:raises YamlError: With line, key, value and what would be right."""
+        what = f"{self.path} is {_shown(self.node)}" if self.path else f"the file is {_shown(self.node)}"
+        raise YamlError(f"line {self.node.start_mark.line + 1}: {what}: {expected}")
+
+    def mapping(self, known: Collection[str] | None = None) -> "dict[str, Place]":
+        """Its values by key, of which none may come twice or, with `known`, be another."""
+        if not isinstance(self.node, yaml.MappingNode):
+            self.fail("must be a mapping (key: value)")
+        found: dict[str, Place] = {}
+        for key_node, value in self.node.value:
+            key = key_node.value
+            place = Place(value, f"{self.path}.{key}" if self.path else str(key))
+            if not isinstance(key, str):
+                Place(key_node, f"a key of {self.path or 'the file'}").fail("must be a text")
+            if known is not None and key not in known:
+                near = difflib.get_close_matches(key, known, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"valid are {', '.join(sorted(known))}"
+                Place(key_node, f"a key of {self.path or 'the file'}").fail(f"is unknown; {hint}")
+            if key in found:
+                place.fail(f"comes twice, first in line {found[key].node.start_mark.line + 1}")
+            found[key] = place
+        return found
+
+    def items(self) -> "list[Place]":
+        """Its items."""
+        if not isinstance(self.node, yaml.SequenceNode):
+            self.fail("must be a list ([a, b], or a line for each beginning with -)")
+        return [Place(node, f"{self.path}[{index}]") for index, node in enumerate(self.node.value)]
+
+    def text(self) -> str:
+        """The text as it is written, of whatever type."""
+        if not isinstance(self.node, yaml.ScalarNode) or self.is_null:
+            self.fail("must be a text")
+        text: str = self.node.value
+        return text
+
+    @property
+    def is_null(self) -> bool:
+        """Whether nothing is written."""
+        return bool(self.node.tag == f"{_YAML}null")
+
+    def word(self, valid: Collection[str]) -> str:
+        """One of the words."""
+        text = self.text()
+        if text not in valid:
+            self.fail(f"must be {' or '.join(valid)}")
+        return text
+
+    def boolean(self) -> bool:
+        """True or false."""
+        if self.node.tag != f"{_YAML}bool":
+            self.fail("must be true or false")
+        return bool(self._constructed())
+
+    def number(self, expected: str = "must be a number") -> float:
+        """A number, whole ones as int."""
+        if self.node.tag not in (f"{_YAML}int", f"{_YAML}float"):
+            self.fail(expected)
+        try:
+            number = self._constructed()
+        except ValueError:  # tagged as a number, but none
+            self.fail(expected)
+        if not isinstance(number, int | float) or number != number:
+            self.fail(expected)
+        return number
+
+    def whole(self, least: int) -> int:
+        """A whole number of at least `least`."""
+        expected = f"must be a whole number of at least {least}"
+        number = self.number(expected)
+        if not isinstance(number, int) or number < least:
+            self.fail(expected)
+        return number
+
+    def pattern(self) -> re.Pattern[str]:
+        """A regular expression."""
+        try:
+            return re.compile(self.text())
+        except re.error as error:
+            self.fail(f"must be a regular expression: {error}")
+
+    def _constructed(self) -> object:
+        value: object = yaml.constructor.SafeConstructor().construct_object(self.node)
+        return value
+
+
+def read_yaml(path: Path, read: Callable[[Place], ResultT]) -> ResultT:
+    """What `read` makes of a file.
+
+    :raises YamlError: When the file cannot be read, is no YAML, or `read` objects.
+    """
+    try:
+        node = yaml.compose(path.read_text(encoding="utf-8"), Loader=yaml.SafeLoader)
+    except OSError as error:
+        raise YamlError(f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise YamlError(f"must be in UTF-8: {error}") from None
+    except yaml.YAMLError as error:
+        raise YamlError(f"is no YAML: {_first_problem(error)}") from None
+    if node is None:
+        raise YamlError("is empty")
+    return read(Place(node, ""))
+
+
+def _first_problem(error: yaml.YAMLError) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
+        return f"line {error.problem_mark.line + 1}: {error.problem}"
+    return str(error)
+
+
+def _shown(node: yaml.Node) -> str:
+    if isinstance(node, yaml.MappingNode):
+        return "a mapping"
+    if isinstance(node, yaml.SequenceNode):
+        return "a list"
+    text = repr(node.value)
+    return f"{text[:_SHOWN_CHARACTERS_MAX]}..." if len(text) > _SHOWN_CHARACTERS_MAX else text

@@ -1,0 +1,32 @@
+"""Which policies a broker's configuration asks for."""
+
+from pathlib import Path
+
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.config.broker_keys import BROKER_KEYS
+from barnabas.config.client_metrics_keys import CLIENT_METRICS_KEYS
+from barnabas.config.group_keys import GROUP_KEYS
+from barnabas.config.quota_keys import BROKER_QUOTA_KEYS
+from barnabas.config.topic_keys import TOPIC_KEYS
+from barnabas.policy import ConfigResourceType
+from barnabas.policy.policies import ALTER_CONFIG_KEY, CREATE_TOPIC_KEY, FILE_KEY, PolicySettings
+
+KNOWN_KEYS = {
+    ConfigResourceType.TOPIC: tuple(TOPIC_KEYS),
+    ConfigResourceType.BROKER: (*BROKER_KEYS, *BROKER_QUOTA_KEYS),
+    ConfigResourceType.GROUP: tuple(GROUP_KEYS),
+    ConfigResourceType.CLIENT_METRICS: tuple(CLIENT_METRICS_KEYS),
+}
+
+
+def policy_settings(config: BrokerConfig) -> PolicySettings:
+    """What the policies are, where their rules are, and what they are told of the broker."""
+    file = config.text(FILE_KEY)
+    return PolicySettings(
+        create_topic_class=config.part(CREATE_TOPIC_KEY),
+        alter_config_class=config.part(ALTER_CONFIG_KEY),
+        file=Path(file) if file else None,
+        known_keys=KNOWN_KEYS,
+        time_limit_ms=config.integer("barnabas.policy.timeout.ms"),
+        configs=config.originals,
+    )

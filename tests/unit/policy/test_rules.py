@@ -1,0 +1,182 @@
+import re
+from collections.abc import Iterable
+
+import pytest
+
+from barnabas.metadata.acls import AclBinding
+from barnabas.policy import ConfigResourceType, CreateTopicPolicy
+from barnabas.policy.rules import AclAction, AclRule, Action, Bounds, ConfigRule, Rule, Rules, Violation
+from barnabas.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
+from support.policies import altered_topic, new_topic
+
+
+def topic_rules(*rules: Rule) -> Rules:
+    return Rules({ConfigResourceType.TOPIC: rules})
+
+
+def messages(violations: Iterable[Violation]) -> list[str]:
+    return [violation.message for violation in violations]
+
+
+def acl(
+    name: str = "t",
+    pattern_type: PatternType = PatternType.LITERAL,
+    principal: str = "User:a",
+    operation: AclOperation = AclOperation.READ,
+    resource_type: ResourceType = ResourceType.TOPIC,
+) -> AclBinding:
+    return AclBinding(resource_type, name, pattern_type, principal, "*", operation, AclPermission.ALLOW)
+
+
+def test_names_must_match_as_a_whole() -> None:
+    rules = topic_rules(Rule(pattern=re.compile("[a-z]+")))
+    assert rules.create_topic(new_topic("abc")) == []
+    assert messages(rules.create_topic(new_topic("abc1"))) == ["Topic name 'abc1' must match [a-z]+"]
+
+
+@pytest.mark.parametrize(("count", "says"), [(1, ["at least 2"]), (2, []), (4, []), (5, ["at most 4"])])
+def test_counts_have_bounds(count: int, says: list[str]) -> None:
+    bounds = Bounds(2, 4)
+    for rules, new in (
+        (topic_rules(Rule(partitions=bounds)), new_topic("t", partitions=count)),
+        (topic_rules(Rule(replication_factor=bounds)), new_topic("t", factor=count)),
+    ):
+        found = messages(rules.create_topic(new))
+        assert len(found) == len(says)
+        assert all(
+            words in message and f"has {count} " in message
+            for words, message in zip(says, found, strict=True)
+        )
+
+
+def test_replicas_by_hand_are_counted() -> None:
+    rules = topic_rules(Rule(partitions=Bounds(max=1), replication_factor=Bounds(max=1)))
+    new = CreateTopicPolicy.RequestMetadata("t", None, None, {0: [1], 1: [1, 2]}, {})
+    assert messages(rules.create_topic(new)) == [
+        "Topic 't' has 2 partitions: it must be at most 1",
+        "Topic 't' has 2 replicas: it must be at most 1",
+    ]
+
+
+def test_for_each_setting_the_longest_prefix_that_speaks_of_it_counts() -> None:
+    rules = topic_rules(
+        Rule(
+            partitions=Bounds(max=3),
+            configs={"a": ConfigRule(required=True), "b": ConfigRule(forbidden=True)},
+        ),
+        Rule("big.", partitions=Bounds(max=30), configs={"b": ConfigRule()}),
+        Rule("big.ger.", configs={"a": ConfigRule()}),
+    )
+    assert len(rules.create_topic(new_topic("t", 4))) == 2
+    assert messages(rules.create_topic(new_topic("big.t", 30, configs={"b": "1"}))) == [
+        "a of topic 'big.t' must be set"
+    ]
+    assert rules.create_topic(new_topic("big.ger.t", 30, configs={"b": "1"})) == []
+    assert len(rules.create_topic(new_topic("big.ger.t", 31))) == 1
+
+
+@pytest.mark.parametrize(
+    ("rule", "key", "value", "says"),
+    [
+        (ConfigRule(forbidden=True), "k", "1", "must not be set"),
+        (ConfigRule(bounds=Bounds(5, 9)), "k", "4", "must be at least 5"),
+        (ConfigRule(bounds=Bounds(5, 9)), "k", "10", "must be at most 9"),
+        (ConfigRule(bounds=Bounds(5, 9)), "k", "5", ""),
+        (ConfigRule(bounds=Bounds(0.1, 0.5)), "k", "0.75", "must be at most 0.5"),
+        (ConfigRule(bounds=Bounds(max=9)), "k", "many", "must be a number"),
+        (ConfigRule(bounds=Bounds(max=9)), "k", "-1", ""),
+        (ConfigRule(bounds=Bounds(max=9)), "retention.ms", "-1", "must be at most 9"),
+        (ConfigRule(bounds=Bounds(min=9)), "retention.bytes", "-1", ""),
+        (ConfigRule(values=("a", "b")), "k", "b, a", ""),
+        (ConfigRule(values=("a", "b")), "k", "c", "must be a or b"),
+        (ConfigRule(required=True), "k", "", ""),
+    ],
+)
+def test_values_are_judged(rule: ConfigRule, key: str, value: str, says: str) -> None:
+    assert rule.objection(key, value) == says
+
+
+def test_a_required_config_must_come_with_a_new_topic_and_stay() -> None:
+    rules = topic_rules(Rule(configs={"retention.ms": ConfigRule(required=True)}))
+    must = ["retention.ms of topic 't' must be set"]
+    assert messages(rules.create_topic(new_topic("t"))) == must
+    assert rules.create_topic(new_topic("t", configs={"retention.ms": "1"})) == []
+    assert messages(rules.alter_config(altered_topic("t", retention_ms=None))) == must
+    assert messages(rules.alter_config(altered_topic("t"), removed=["retention.ms"])) == must
+    assert rules.alter_config(altered_topic("t", segment_ms="1"), removed=["segment.bytes"]) == []
+
+
+def test_altered_configs_are_judged_like_new_ones() -> None:
+    rules = topic_rules(Rule("t", configs={"retention.ms": ConfigRule(bounds=Bounds(max=5))}))
+    [message] = messages(rules.alter_config(altered_topic("t1", retention_ms="6")))
+    assert message == "retention.ms of topic 't1' is '6': it must be at most 5"
+    assert rules.alter_config(altered_topic("u", retention_ms="6")) == []
+
+
+def test_a_forbidden_config_may_be_removed() -> None:
+    rules = topic_rules(Rule(configs={"retention.ms": ConfigRule(forbidden=True)}))
+    assert rules.alter_config(altered_topic("t", retention_ms=None)) == []
+
+
+PROTECTED = topic_rules(
+    Rule("pay.", protected=frozenset(Action), because="ask finance"),
+    Rule("pay.tests.", protected=frozenset()),
+)
+
+
+def test_a_protected_topic_is_not_deleted_grown_or_altered() -> None:
+    words = "topic 'pay.t' is protected: "
+    assert messages(PROTECTED.delete_topic("pay.t")) == [f"{words}it must not be deleted (ask finance)"]
+    assert messages(PROTECTED.create_partitions("pay.t", 9)) == [
+        f"{words}no partitions may be added (ask finance)"
+    ]
+    assert messages(PROTECTED.alter_config(altered_topic("pay.t"))) == [
+        f"{words}its configs must not be altered (ask finance)"
+    ]
+    assert PROTECTED.create_topic(new_topic("pay.t")) == []
+    for name in ("other", "pay.tests.t"):
+        assert PROTECTED.delete_topic(name) == PROTECTED.create_partitions(name, 9) == []
+
+
+def test_partitions_are_added_within_the_bounds_of_new_topics() -> None:
+    rules = topic_rules(Rule(partitions=Bounds(max=5)))
+    assert rules.create_partitions("t", 5) == []
+    assert messages(rules.create_partitions("t", 6)) == ["Topic 't' has 6 partitions: it must be at most 5"]
+
+
+@pytest.mark.parametrize("action", AclAction)
+@pytest.mark.parametrize(
+    ("name", "pattern_type", "is_protected"),
+    [
+        ("pay.t", PatternType.LITERAL, True),
+        ("*", PatternType.LITERAL, True),
+        ("pay.", PatternType.PREFIXED, True),
+        ("pay.a", PatternType.PREFIXED, True),
+        ("pa", PatternType.PREFIXED, True),
+        ("pay.tests.", PatternType.PREFIXED, False),
+        ("pay.tests.t", PatternType.LITERAL, False),
+        ("pay", PatternType.LITERAL, False),
+        ("paz", PatternType.PREFIXED, False),
+    ],
+)
+def test_what_an_acl_reaches_decides_whether_it_is_protected(
+    action: AclAction, name: str, pattern_type: PatternType, is_protected: bool
+) -> None:
+    assert len(PROTECTED.acl(action, acl(name, pattern_type))) == is_protected
+    assert PROTECTED.acl(action, acl(name, pattern_type, resource_type=ResourceType.GROUP)) == []
+
+
+def test_some_acls_must_not_be_created_but_may_be_deleted() -> None:
+    forbidden = {"principal": "User:*", "operation": AclOperation.WRITE}
+    rules = Rules({}, [AclRule(forbidden, because="writers have names")])
+    bad = acl(principal="User:*", operation=AclOperation.WRITE)
+    assert messages(rules.acl(AclAction.CREATE, bad)) == [
+        "ALLOW WRITE for User:* from * on LITERAL TOPIC 't' is forbidden (writers have names)"
+    ]
+    assert rules.acl(AclAction.DELETE, bad) == []
+    assert rules.acl(AclAction.CREATE, acl(principal="User:*")) == []
+
+
+def test_a_violation_of_a_rule_in_mode_warn_is_not_enforced() -> None:
+    rules = topic_rules(Rule(partitions=Bounds(max=1), enforced=False))
+    assert [violation.enforced for violation in rules.create_topic(new_topic("t", 2))] == [False]

@@ -1,0 +1,172 @@
+from pathlib import Path
+
+import pytest
+
+from barnabas.metadata.acls import AclBinding
+from barnabas.policy import AlterConfigPolicy, ConfigResource, ConfigResourceType
+from barnabas.policy.loading import PolicyLoadError
+from barnabas.policy.rules import AclAction, Rules
+from barnabas.policy.rules_file import read_rules
+from barnabas.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
+from support.policies import altered_topic, new_topic
+
+KNOWN = {
+    ConfigResourceType.TOPIC: {"retention.ms", "cleanup.policy", "unclean.leader.election.enable"},
+    ConfigResourceType.BROKER: {"auto.create.topics.enable"},
+}
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "policies" / "policies.yaml"
+
+
+def rules_of(directory: Path, text: str) -> Rules:
+    path = directory / "policies.yaml"
+    path.write_text(text)
+    return read_rules(path, KNOWN)
+
+
+def problem(directory: Path, text: str) -> str:
+    """What is wrong with a file, without the key and the path that come first."""
+    with pytest.raises(PolicyLoadError) as caught:
+        rules_of(directory, text)
+    head = f"Invalid value '{directory / 'policies.yaml'}' for barnabas.policy.file: "
+    assert str(caught.value).startswith(head)
+    return str(caught.value).removeprefix(head)
+
+
+def test_the_example_means_what_it_says() -> None:
+    rules = read_rules(EXAMPLE, KNOWN)
+    assert rules.create_topic(new_topic("orders.new", 12, 3, {"cleanup.policy": "compact,delete"})) == []
+    [bad_name] = rules.create_topic(new_topic("Orders"))
+    assert "must match" in bad_name.message
+    assert bad_name.message.endswith("(see the platform handbook)")
+    assert len(rules.create_topic(new_topic("orders.new", 13, 4, {"retention.ms": "-1"}))) == 3
+    assert (
+        len(rules.create_topic(new_topic("orders.new", configs={"unclean.leader.election.enable": "true"})))
+        == 1
+    )
+    assert rules.create_topic(new_topic("clicks.web", 200, 1, {"retention.ms": "1"})) == []
+    assert len(rules.create_topic(new_topic("clicks.web", 200))) == 1
+    [warning] = rules.create_topic(new_topic("experiments.x", 4))
+    assert not warning.enforced
+    assert rules.delete_topic("payments.p")
+    assert rules.create_partitions("audit.a", 5) == []
+    assert rules.alter_config(altered_topic("audit.a", retention_ms="1"))
+    resource = ConfigResource(ConfigResourceType.BROKER, "")
+    altered = AlterConfigPolicy.RequestMetadata(resource, {"auto.create.topics.enable": "true"})
+    [broker] = rules.alter_config(altered)
+    assert broker.message.startswith("auto.create.topics.enable of the default of all brokers is 'true'")
+    bad = AclBinding(
+        ResourceType.GROUP, "g", PatternType.LITERAL, "User:*", "*", AclOperation.WRITE, AclPermission.ALLOW
+    )
+    assert rules.acl(AclAction.CREATE, bad)
+
+
+def test_a_mode_for_the_file_holds_unless_a_rule_has_its_own(tmp_path: Path) -> None:
+    text = """
+mode: warn
+topics:
+  - protected: true
+  - prefix: hard.
+    mode: enforce
+    protected: true
+"""
+    rules = rules_of(tmp_path, text)
+    assert [violation.enforced for violation in rules.delete_topic("t")] == [False]
+    assert [violation.enforced for violation in rules.delete_topic("hard.t")] == [True]
+
+
+TOPIC = "topics:\n  - "
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "is empty"),
+        ("a: [", "is no YAML: line 1: "),
+        ("- a", "line 1: the file is a list: must be a mapping (key: value)"),
+        ("mode: warm", "line 1: mode is 'warm': must be enforce or warn"),
+        ("topic: []", "line 1: a key of the file is 'topic': is unknown; did you mean topics?"),
+        (
+            "zzz: []",
+            "line 1: a key of the file is 'zzz': is unknown; valid are acls, brokers, client_metrics",
+        ),
+        ("? [a]\n: b", "line 1: a key of the file is a list: must be a text"),
+        ("topics: 5", "line 1: topics is '5': must be a list ([a, b], or a line for each beginning with -)"),
+        ("mode: warn\nmode: warn", "line 2: mode is 'warn': comes twice, first in line 1"),
+        (TOPIC + "name: '['", "line 2: topics[0].name is '[': must be a regular expression: "),
+        (TOPIC + "prefix:", "line 2: topics[0].prefix is '': must be a text"),
+        (
+            TOPIC + "partitions: {min: 0}",
+            "line 2: topics[0].partitions.min is '0': must be a whole number of at least 1",
+        ),
+        (
+            TOPIC + "partitions: {max: many}",
+            "line 2: topics[0].partitions.max is 'many': must be a whole number of at least 1",
+        ),
+        (
+            TOPIC + "partitions: {max: 1.5}",
+            "line 2: topics[0].partitions.max is '1.5': must be a whole number of at least 1",
+        ),
+        (
+            TOPIC + "partitions: {min: 3, max: 2}",
+            "line 2: topics[0].partitions is a mapping: min must be at most max, but 3 is more than 2",
+        ),
+        (
+            TOPIC + "configs: {retention.msec: {max: 1}}",
+            "line 2: a key of topics[0].configs is 'retention.msec': is unknown; did you mean retention.ms?",
+        ),
+        (
+            TOPIC + "configs: {retention.ms: {max: !!int x}}",
+            "line 2: topics[0].configs.retention.ms.max is 'x': must be a number",
+        ),
+        (
+            TOPIC + "configs: {retention.ms: {max: .nan}}",
+            "line 2: topics[0].configs.retention.ms.max is '.nan': must be a number",
+        ),
+        (
+            TOPIC + "configs: {retention.ms: {required: 1}}",
+            "line 2: topics[0].configs.retention.ms.required is '1': must be true or false",
+        ),
+        (
+            TOPIC + "configs: {retention.ms: {forbidden: true, max: 1}}",
+            "line 2: topics[0].configs.retention.ms is a mapping: what is forbidden can have no other rule",
+        ),
+        (
+            TOPIC + "configs: {cleanup.policy: {values: []}}",
+            "line 2: topics[0].configs.cleanup.policy.values is a list: must hold a value",
+        ),
+        (
+            TOPIC + "protected: maybe",
+            "line 2: topics[0].protected is 'maybe': must be true, false or a list of delete, add_partitions, ",
+        ),
+        (
+            TOPIC + "protected: [deletion]",
+            "line 2: topics[0].protected[0] is 'deletion': must be delete or add_partitions or ",
+        ),
+        (
+            TOPIC + "prefix: a\n  - prefix: a",
+            "line 3: topics[1] is a mapping: the prefix 'a' has a rule already",
+        ),
+        ("brokers:\n  - partitions: {max: 1}", "line 2: a key of brokers[0] is 'partitions': is unknown; "),
+        ("acls:\n  - because: x", "line 2: acls[0] is a mapping: must have forbid: what must not be created"),
+        ("acls:\n  - forbid: {}", "line 2: acls[0].forbid is a mapping: must say something"),
+        (
+            "acls:\n  - forbid: {operation: any}",
+            "line 2: acls[0].forbid.operation is 'any': must be all, read, write, create, ",
+        ),
+        ("acls:\n  - forbid: {principal: [a]}", "line 2: acls[0].forbid.principal is a list: must be a text"),
+    ],
+)
+def test_an_error_names_line_key_value_and_what_is_right(tmp_path: Path, text: str, says: str) -> None:
+    assert problem(tmp_path, text).startswith(says)
+
+
+def test_a_file_that_is_not_there_or_not_utf_8_is_told(tmp_path: Path) -> None:
+    with pytest.raises(PolicyLoadError, match="cannot be read: No such file or directory"):
+        read_rules(tmp_path / "missing.yaml", KNOWN)
+    (tmp_path / "latin.yaml").write_bytes(b"mode: \xff")
+    with pytest.raises(PolicyLoadError, match="must be in UTF-8"):
+        read_rules(tmp_path / "latin.yaml", KNOWN)
+
+
+def test_long_values_are_shown_in_part(tmp_path: Path) -> None:
+    assert "xxx...: must be" in problem(tmp_path, f"mode: {'x' * 500}")
