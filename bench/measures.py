@@ -24,10 +24,12 @@ class Size:
     topics_created: int
     metadata_topics: int  #: of 100 partitions each
     metadata_requests: int
+    described_topics: int
+    configs_altered: int
 
 
-FULL = Size(2_000_000, 10.0, 4.0, 200, 100, 30)
-QUICK = Size(50_000, 1.0, 0.1, 10, 5, 5)
+FULL = Size(2_000_000, 10.0, 4.0, 200, 100, 30, 1000, 400)
+QUICK = Size(50_000, 1.0, 0.1, 10, 5, 5, 20, 10)
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,24 @@ def metadata_time(broker: Broker, size: Size) -> Measured:
     return {"time": load.raw("metadata", broker.bootstrap, count=size.metadata_requests)["median_us"] / 1e3}
 
 
+def prepare_described(broker: Broker, size: Size) -> None:
+    """As many topics of one partition as are to be described at once."""
+    load.raw("create", broker.bootstrap, topic="described", count=size.described_topics)
+    time.sleep(SETTLE_S)
+
+
+def describe_time(broker: Broker, size: Size) -> Measured:
+    """Time of a DescribeConfigs request for all configs of many topics, milliseconds."""
+    asked = {"topics": size.described_topics, "count": size.metadata_requests}
+    return {"time": load.raw("describe", broker.bootstrap, topic="described", **asked)["median_us"] / 1e3}
+
+
+def alter_rate(broker: Broker, size: Size) -> Measured:
+    """IncrementalAlterConfigs requests answered in a second, one after the other."""
+    done = load.raw("alter", broker.bootstrap, topic="altered-0", count=size.configs_altered)
+    return {"rate": done["alters_per_s"]}
+
+
 def _produce(name: str, text: str, record_bytes: int, *properties: str) -> Measure:
     def run(broker: Broker, size: Size) -> Measured:
         return produce_cpu(broker, size, record_bytes, *properties)
@@ -191,5 +211,17 @@ MEASURES = (
         metadata_time,
         {"time": Metric("Metadata of 10,000 partitions", "ms", 1.0)},
         prepare_metadata,
+    ),
+    Measure(
+        "describe-configs",
+        describe_time,
+        {"time": Metric("DescribeConfigs of 1,000 topics", "ms", 0.5)},
+        prepare_described,
+    ),
+    Measure(
+        "alter-configs",
+        alter_rate,
+        {"rate": Metric("IncrementalAlterConfigs one after the other", "/s", 3.0, more_is_better=True)},
+        functools.partial(prepare_topic, topic="altered"),
     ),
 )

@@ -7,6 +7,8 @@
 //	loadgen create   -broker HOST:PORT -topic PREFIX -count 200
 //	loadgen delete   -broker HOST:PORT -topic PREFIX -count 200
 //	loadgen metadata -broker HOST:PORT -count 50
+//	loadgen describe -broker HOST:PORT -topic PREFIX -topics 1000 -count 20
+//	loadgen alter    -broker HOST:PORT -topic T -count 200
 package main
 
 import (
@@ -30,12 +32,14 @@ type options struct {
 	rate        int
 	gib         float64
 	count       int
+	topics      int
 	valueBytes  int
 	acks        int
 }
 
 var commands = map[string]func(options) map[string]float64{
 	"produce": produce, "latency": latency, "fetch": fetch, "create": create, "delete": remove, "metadata": metadata,
+	"describe": describe, "alter": alter,
 }
 
 func main() {
@@ -60,6 +64,7 @@ func parse(arguments []string) options {
 	flags.IntVar(&o.rate, "rate", 5000, "records per second")
 	flags.Float64Var(&o.gib, "gib", 1, "how much to fetch")
 	flags.IntVar(&o.count, "count", 100, "how many requests to send one after the other")
+	flags.IntVar(&o.topics, "topics", 1, "how many topics PREFIX-0, PREFIX-1, ... to ask for at once")
 	flags.IntVar(&o.valueBytes, "value-bytes", 100, "size of a record's value")
 	flags.IntVar(&o.acks, "acks", -1, "as in Produce")
 	check(flags.Parse(arguments))
@@ -191,17 +196,39 @@ func remove(o options) map[string]float64 {
 }
 
 func metadata(o options) map[string]float64 {
+	return repeated(o, metadataRequest(), func(response) {})
+}
+
+// describe asks for all configs of many topics in one request.
+func describe(o options) map[string]float64 {
+	return repeated(o, describeConfigsRequest(o.topic, o.topics), func(r response) { checkDescribed(r, o.topics) })
+}
+
+// repeated sends one request again and again and gives the median time to its answer, and the answer's size.
+func repeated(o options, frame []byte, check func(response)) map[string]float64 {
 	c := dial(o.broker)
-	frame := metadataRequest()
 	taken := make([]time.Duration, o.count)
 	sizeBytes := 0
 	for index := range taken {
 		start := time.Now()
-		sizeBytes = len(c.call(frame))
+		answer := c.call(frame)
 		taken[index] = time.Since(start)
+		check(answer)
+		sizeBytes = len(answer)
 	}
 	slices.Sort(taken)
 	return map[string]float64{"median_us": percentile(taken, 0.50), "answer_bytes": float64(sizeBytes)}
+}
+
+// alter sets one config of a topic to ever new values, one request after the other.
+func alter(o options) map[string]float64 {
+	c := dial(o.broker)
+	start := time.Now()
+	for index := range o.count {
+		value := fmt.Sprint(3_600_000 + time.Now().UnixNano()%1_000_000_000 + int64(index))
+		checkAltered(c.call(alterConfigRequest(o.topic, "retention.ms", value)))
+	}
+	return map[string]float64{"alters_per_s": float64(o.count) / time.Since(start).Seconds()}
 }
 
 func check(err error) {

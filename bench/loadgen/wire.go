@@ -17,6 +17,8 @@ const (
 	metadataKey, metadataVersion         = 3, 12
 	createTopicsKey, createTopicsVersion = 19, 7
 	deleteTopicsKey, deleteTopicsVersion = 20, 5
+	describeKey, describeVersion         = 32, 4
+	alterKey, alterVersion               = 44, 1
 )
 
 // message builds requests; every method appends one field of the flexible encoding.
@@ -284,6 +286,54 @@ func metadataRequest() []byte {
 	m.int8(0)
 	m.noTags()
 	return m.frame()
+}
+
+const topicResource = 2
+
+// describeConfigsRequest asks for all configs of the topics PREFIX-0, PREFIX-1, ...
+func describeConfigsRequest(prefix string, topics int) []byte {
+	m := request(describeKey, describeVersion)
+	m.count(topics)
+	for index := range topics {
+		m.int8(topicResource)
+		m.text(fmt.Sprintf("%s-%d", prefix, index))
+		m.null()
+		m.noTags()
+	}
+	m.int8(0)
+	m.int8(0)
+	m.noTags()
+	return m.frame()
+}
+
+func checkDescribed(r response, topics int) {
+	r.skip(4)
+	if count := r.length(); count != topics {
+		fail(fmt.Errorf("DescribeConfigs told of %d topics, %d were asked for", count, topics))
+	}
+	refuse("DescribeConfigs", r.int16())
+}
+
+func alterConfigRequest(topic, key, value string) []byte {
+	m := request(alterKey, alterVersion)
+	m.count(1)
+	m.int8(topicResource)
+	m.text(topic)
+	m.count(1)
+	m.text(key)
+	m.int8(0)
+	m.text(value)
+	m.noTags()
+	m.noTags()
+	m.int8(0)
+	m.noTags()
+	return m.frame()
+}
+
+func checkAltered(r response) {
+	r.skip(4)
+	r.length()
+	refuse("IncrementalAlterConfigs", r.int16())
 }
 
 func refuse(api string, errorCode int16) {

@@ -5,7 +5,7 @@ read, and spliced, never copied, when a message is written with `encode_parts`.
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any, TypeVar, cast
 
@@ -24,6 +24,28 @@ FIXED = {
 }  # fmt: skip
 
 _RAISED_BY_BAD_BYTES = (ValueError, IndexError, struct.error)
+
+
+StructT = TypeVar("StructT", bound=Struct)
+
+
+class Repeated(list[StructT]):
+    """A list of structs that stands in one answer many times: it is encoded once. It must not change afterwards."""
+
+    def __init__(self, structs: Iterable[StructT]) -> None:
+        super().__init__(structs)
+        self._encoded: dict[int, bytes] = {}  #: by version
+
+    def encoded(self, version: int, write: Callable[[StructT, bytearray, list[Splice]], None]) -> bytes:
+        """The bytes of the elements, as `write` makes them at a version; record data cannot be among them."""
+        encoded = self._encoded.get(version)
+        if encoded is None:
+            out, splices = bytearray(), list[Splice]()
+            for struct_ in self:
+                write(struct_, out, splices)
+            assert not splices, "record data is spliced in by its place in the message"
+            encoded = self._encoded[version] = bytes(out)
+        return encoded
 
 
 class Malformed(Exception):
@@ -315,7 +337,13 @@ class _WriterCompiler(_Compiler):
             items = [f"{out} += {pack}(f'>{{len({value})}}{FIXED[field.kind]}', *{value})"]
         elif field.kind == "struct":
             write = self.nested(field)
-            items = [f"for _item in {value}:", f" {write}(_item, {out}, splices)"]
+            items = [
+                f"if type({value}) is {self.bind(Repeated)}:",
+                f" {out} += {value}.encoded({self.version}, {write})",
+                "else:",
+                f" for _item in {value}:",
+                f"  {write}(_item, {out}, splices)",
+            ]
         else:
             lines = self.write_value(field, "_item", nullable=False, out=out)
             items = [f"for _item in {value}:", *(" " + line for line in lines)]

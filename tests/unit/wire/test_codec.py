@@ -9,9 +9,9 @@ from kio.schema.index import schema_name_map
 from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 
-from barnabas.wire.codec import Malformed, decode, encode, encode_parts
+from barnabas.wire.codec import Malformed, Repeated, decode, encode, encode_parts
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
-from barnabas.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from barnabas.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from barnabas.wire.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from barnabas.wire.messages.index import APIS
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -178,3 +178,16 @@ def test_messages_are_compared_and_printed_by_their_fields():
     assert MetadataRequestTopic(name="a") == MetadataRequestTopic(name="a")
     assert MetadataRequestTopic(name="a") != MetadataRequestTopic(name="b")
     assert "name='a'" in repr(MetadataRequestTopic(name="a"))
+
+
+@pytest.mark.parametrize("version", [4, 7])
+def test_a_repeated_list_is_written_like_any_other_at_every_version(version: int) -> None:
+    configs = [CreatableTopicConfig(name=name, value="1") for name in ("a", "b")]
+    repeated = Repeated(configs)
+
+    def encoded(configs: list[CreatableTopicConfig]) -> bytes:
+        topics = [CreatableTopic(name=name, configs=configs) for name in ("one", "two")]
+        return bytes(encode(CreateTopicsRequest(topics=topics), version))
+
+    assert encoded(repeated) == encoded(repeated) == encoded(configs)
+    assert encoded(Repeated([])) == encoded([])
