@@ -1,7 +1,7 @@
 """ACLs: who may, or may not, do what to which resources; made and removed by binding and by filter."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from barnabas.metadata.decision import Decision
@@ -85,20 +85,30 @@ def acl_key(binding: AclBinding) -> str:
     return json.dumps(binding, separators=(",", ":"))
 
 
+#: Raises KafkaError for an ACL that must not be made, or removed.
+Check = Callable[[AclBinding], None]
+
+
+def _everything_goes(_binding: AclBinding) -> None:
+    pass
+
+
 def decide_create_acls(
-    table: Table[AclBinding], requested: Sequence[AclBinding]
+    table: Table[AclBinding], requested: Sequence[AclBinding], check: Check = _everything_goes
 ) -> Decision[list[KafkaError | None]]:
     """Make each ACL; one that is there already is as good as made. INVALID_REQUEST for what makes no sense."""
     outcomes: list[KafkaError | None] = []
     changes: dict[str, Change] = {}
     for binding in requested:
+        key = acl_key(binding)
         try:
             _check(binding)
+            if key not in table:
+                check(binding)
         except KafkaError as error:
             outcomes.append(error)
             continue
         outcomes.append(None)
-        key = acl_key(binding)
         if key not in table:
             changes[key] = ACLS.put(key, binding)
     reads = {ACLS.key(key): table.revision(key) for key in changes}
@@ -138,17 +148,34 @@ def matching(table: Table[AclBinding], wanted: AclFilter) -> list[AclBinding]:
     return [binding for binding in table.values() if wanted.matches(binding)]
 
 
+class Removed(NamedTuple):
+    """An ACL that a filter matched, and why it stays if it does."""
+
+    binding: AclBinding
+    error: KafkaError | None = None
+
+
 def decide_delete_acls(
-    table: Table[AclBinding], filters: Iterable[AclFilter]
-) -> Decision[list[list[AclBinding]]]:
+    table: Table[AclBinding], filters: Iterable[AclFilter], check: Check = _everything_goes
+) -> Decision[list[list[Removed]]]:
     """Remove what each filter matches; an ACL that several match is in the answer to each.
 
     :raises KafkaError: INVALID_REQUEST when that is too much for one request.
     """
-    outcomes = [matching(table, wanted) for wanted in filters]
-    keys = dict.fromkeys(acl_key(binding) for found in outcomes for binding in found)
+    matches = [matching(table, wanted) for wanted in filters]
+    removed = {binding: _removed(binding, check) for found in matches for binding in found}
+    outcomes = [[removed[binding] for binding in found] for found in matches]
+    keys = [acl_key(binding) for binding, outcome in removed.items() if outcome.error is None]
     if len(keys) > REMOVED_COUNT_MAX:
         message = f"The filters match {len(keys)} ACLs: at most {REMOVED_COUNT_MAX} can be removed at once."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     reads = {ACLS.key(key): table.revision(key) for key in keys}
     return Decision(outcomes, tuple(ACLS.remove(key) for key in keys), reads)
+
+
+def _removed(binding: AclBinding, check: Check) -> Removed:
+    try:
+        check(binding)
+    except KafkaError as error:
+        return Removed(binding, error)
+    return Removed(binding)

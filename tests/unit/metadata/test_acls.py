@@ -5,6 +5,7 @@ from barnabas.metadata.acls import (
     REMOVED_COUNT_MAX,
     AclBinding,
     AclFilter,
+    Removed,
     acl_key,
     decide_create_acls,
     decide_delete_acls,
@@ -97,7 +98,12 @@ def test_filters_remove_what_they_match_and_each_tells_all_of_it() -> None:
     decision = decide_delete_acls(
         image.acls, [AclFilter(resource_name="t"), AclFilter(operation=READ), AclFilter(host="nowhere")]
     )
-    assert decision.response == [[T, EVERY[5]], [T, STAR, PREFIX, EVERY[5]], []]
+    assert all(removed.error is None for found in decision.response for removed in found)
+    assert [[removed.binding for removed in found] for found in decision.response] == [
+        [T, EVERY[5]],
+        [T, STAR, PREFIX, EVERY[5]],
+        [],
+    ]
     assert set(decision.reads.values()) == {1}
     assert list(replayed(image, decision).acls.values()) == [OTHER, CLUSTER]
 
@@ -107,3 +113,25 @@ def test_more_than_a_request_may_remove_is_refused_as_a_whole() -> None:
     with pytest.raises(KafkaError, match="10001 ACLs: at most 10000") as caught:
         decide_delete_acls(image.acls, [AclFilter()])
     assert caught.value.code is ErrorCode.INVALID_REQUEST
+
+
+def objection(binding: AclBinding) -> None:
+    if binding.resource_name == "t":
+        raise KafkaError(ErrorCode.POLICY_VIOLATION, "t is protected")
+
+
+def test_an_acl_to_which_somebody_objects_is_not_made_unless_it_is_there_already() -> None:
+    image = image_with(allow(READ))
+    decision = decide_create_acls(image.acls, [allow(READ), allow(WRITE), allow(READ, name="u")], objection)
+    assert [error and error.code for error in decision.response] == [None, ErrorCode.POLICY_VIOLATION, None]
+    assert [change.key for change in decision.changes] == [ACLS.key(acl_key(allow(READ, name="u")))]
+
+
+def test_an_acl_to_whose_removal_somebody_objects_stays() -> None:
+    image = image_with(allow(READ), allow(READ, name="u"))
+    decision = decide_delete_acls(image.acls, [AclFilter()], objection)
+    [[stays, goes]] = decision.response
+    assert stays.error is not None
+    assert stays.error.code is ErrorCode.POLICY_VIOLATION
+    assert goes == Removed(allow(READ, name="u"))
+    assert list(replayed(image, decision).acls.values()) == [allow(READ)]

@@ -1,15 +1,18 @@
 """CreateAcls (30), v1-v3: each ACL of a request is made, or refused, for itself.
 
 v3: resources of type USER (KIP-373).
-Errors, per ACL: INVALID_REQUEST; for all of them CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED without an authorizer.
-A number that is none of Kafka's closes the connection.
+Errors, per ACL: INVALID_REQUEST, POLICY_VIOLATION; for all of them CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED
+without an authorizer. A number that is none of Kafka's closes the connection.
 """
+
+import functools
 
 from barnabas.api.authorization import require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.security.acls import binding_of, has_unknown, require_authorizer
 from barnabas.metadata.acls import decide_create_acls
+from barnabas.policy.rules import AclAction
 from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
@@ -29,7 +32,9 @@ async def handle(context: RequestContext, request: CreateAclsRequest) -> CreateA
         return None
     require_cluster(context, AclOperation.ALTER)
     require_authorizer(context)
-    outcomes = await context.node.metadata.write(lambda image: decide_create_acls(image.acls, bindings))
+    node = context.node
+    check = functools.partial(node.policies.check_acl, AclAction.CREATE)
+    outcomes = await node.metadata.write(lambda image: decide_create_acls(image.acls, bindings, check))
     return CreateAclsResponse(results=[_result(outcome) for outcome in outcomes])
 
 

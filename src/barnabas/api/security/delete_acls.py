@@ -2,16 +2,20 @@
 
 v3: resources of type USER (KIP-373).
 Errors, per filter: CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED without an authorizer, INVALID_REQUEST where there
-is too much to remove. A number that is none of Kafka's closes the connection.
+is too much to remove; per ACL, POLICY_VIOLATION for one that stays. A number that is none of Kafka's closes the
+connection.
 """
+
+import functools
 
 from barnabas.api.authorization import require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.security.acls import filter_of, has_unknown, require_authorizer
-from barnabas.metadata.acls import AclBinding, decide_delete_acls
+from barnabas.metadata.acls import Removed, decide_delete_acls
+from barnabas.policy.rules import AclAction
 from barnabas.wire.acls import AclOperation
-from barnabas.wire.errors import KafkaError
+from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.delete_acls import (
     DeleteAclsFilterResult,
     DeleteAclsMatchingAcl,
@@ -35,18 +39,24 @@ async def handle(context: RequestContext, request: DeleteAclsRequest) -> DeleteA
         return None
     require_cluster(context, AclOperation.ALTER)
     require_authorizer(context)
-    outcomes = await context.node.metadata.write(lambda image: decide_delete_acls(image.acls, filters))
+    node = context.node
+    check = functools.partial(node.policies.check_acl, AclAction.DELETE)
+    outcomes = await node.metadata.write(lambda image: decide_delete_acls(image.acls, filters, check))
     return DeleteAclsResponse(
         filter_results=[
-            DeleteAclsFilterResult(error_message=None, matching_acls=[_matching(acl) for acl in found])
+            DeleteAclsFilterResult(
+                error_message=None, matching_acls=[_matching(removed) for removed in found]
+            )
             for found in outcomes
         ]
     )
 
 
-def _matching(binding: AclBinding) -> DeleteAclsMatchingAcl:
+def _matching(removed: Removed) -> DeleteAclsMatchingAcl:
+    binding, error = removed
     return DeleteAclsMatchingAcl(
-        error_message=None,
+        error_code=error.code if error else ErrorCode.NONE,
+        error_message=error.message if error else None,
         resource_type=binding.resource_type,
         resource_name=binding.resource_name,
         pattern_type=binding.pattern_type,

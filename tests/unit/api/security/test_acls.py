@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.metadata.acls import AclBinding, acl_key
+from barnabas.policy.policies import Policies, PolicySettings
 from barnabas.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
@@ -138,5 +139,31 @@ def test_numbers_that_nobody_knows_close_the_connection_unanswered(tmp_path: Pat
             assert await running.dispatcher.answer(context, request) is None
             assert context.close_after
             assert not running.node.image.acls
+
+    test()
+
+
+def test_acls_on_protected_topics_are_neither_made_nor_removed(tmp_path: Path) -> None:
+    @on_loop
+    async def test() -> None:
+        file, data = tmp_path / "policies.yaml", tmp_path / "data"
+        file.write_text("topics: [{prefix: t, protected: [alter_acls]}]")
+        data.mkdir()
+        async with running_node(data, **AUTHORIZED) as running:
+            running.connection.principal = ROOT
+            assert await create(running, allow(READ)) == [ErrorCode.NONE]
+            running.node.policies = Policies(PolicySettings(file=file))
+            await running.node.policies.load()
+            assert await create(running, allow(WRITE), allow(READ, name="u")) == [
+                ErrorCode.POLICY_VIOLATION,
+                0,
+            ]
+            deletion = DeleteAclsRequest(filters=[DeleteAclsFilter(**EVERYTHING)])
+            deleted: DeleteAclsResponse = await running.ask(deletion)
+            assert [
+                (acl.resource_name, acl.error_code, bool(acl.error_message))
+                for acl in deleted.filter_results[0].matching_acls
+            ] == [("t", ErrorCode.POLICY_VIOLATION, True), ("u", ErrorCode.NONE, False)]
+            assert list(running.node.image.acls.values()) == [allow(READ)]
 
     test()
