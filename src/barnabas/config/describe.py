@@ -51,7 +51,7 @@ class ConfigEntry(NamedTuple):
         return self.source is ConfigSource.DEFAULT_CONFIG
 
 
-class _Layer(NamedTuple):
+class Layer(NamedTuple):
     """Values of one source, as text."""
 
     source: ConfigSource
@@ -70,7 +70,7 @@ def describe_topic(
     A topic's own value comes first among the synonyms, then those of the broker key that gives the default.
     """
     broker = broker_config.with_dynamic(dynamic_broker or {}, dynamic_default or {})
-    layers = _broker_layers(broker_config, dynamic_broker or {}, dynamic_default or {})
+    layers = broker_layers(broker_config, dynamic_broker or {}, dynamic_default or {})
     values = effective_values(broker, overrides)
     wanted = [name for name in values if TOPIC_KEYS[name].listed or name in overrides]
     return [
@@ -80,15 +80,15 @@ def describe_topic(
     ]
 
 
-def _topic_entry(key: ConfigKey, value: str | None, overridden: bool, layers: list[_Layer]) -> ConfigEntry:
-    synonyms = _broker_key_synonyms(key.synonyms[0].name, layers) if key.synonyms else ()
+def _topic_entry(key: ConfigKey, value: str | None, overridden: bool, layers: list[Layer]) -> ConfigEntry:
+    synonyms = broker_key_synonyms(key.synonyms[0].name, layers) if key.synonyms else ()
     if overridden:
         synonyms = (ConfigSynonym(key.name, value, ConfigSource.TOPIC_CONFIG), *synonyms)
     return ConfigEntry(
         name=key.name,
         value=value,
         read_only=False,
-        source=_first_source(synonyms),
+        source=first_source(synonyms),
         is_sensitive=False,
         synonyms=synonyms,
         config_type=key.type,
@@ -109,10 +109,10 @@ def describe_broker(
     :param broker_config: The static configuration; the dynamic values come beside it.
     """
     broker = broker_config.with_dynamic(dynamic_broker or {}, dynamic_default or {})
-    layers = _broker_layers(broker_config, dynamic_broker or {}, dynamic_default or {})
+    layers = broker_layers(broker_config, dynamic_broker or {}, dynamic_default or {})
     listed = {name for name, key in BROKER_KEYS.items() if key.listed}
     return [
-        _broker_entry(name, _shown_value(broker, name), _broker_key_synonyms(name, layers))
+        _broker_entry(name, _shown_value(broker, name), broker_key_synonyms(name, layers))
         for name in _wanted(listed | set(broker.originals), names)
     ]
 
@@ -121,9 +121,9 @@ def describe_broker_default(
     dynamic_default: Mapping[str, str], names: Container[str] | None = None
 ) -> list[ConfigEntry]:
     """The dynamic values for every broker of the cluster: the broker resource with an empty name."""
-    layers = [_Layer(ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, dynamic_default)]
+    layers = [Layer(ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, dynamic_default)]
     return [
-        _broker_entry(name, dynamic_default[name], _broker_key_synonyms(name, layers))
+        _broker_entry(name, dynamic_default[name], broker_key_synonyms(name, layers))
         for name in _wanted(dynamic_default, names)
     ]
 
@@ -145,7 +145,7 @@ def _broker_entry(name: str, value: str | None, synonyms: tuple[ConfigSynonym, .
         name=name,
         value=None if sensitive else value,
         read_only=not dynamic,
-        source=_first_source(synonyms),
+        source=first_source(synonyms),
         is_sensitive=sensitive,
         synonyms=synonyms,
         config_type=key.type if key else ConfigType.UNKNOWN,
@@ -158,17 +158,18 @@ def _is_sensitive(name: str) -> bool:
     return key is None or key.sensitive
 
 
-def _broker_layers(
+def broker_layers(
     broker_config: BrokerConfig, dynamic_broker: Mapping[str, str], dynamic_default: Mapping[str, str]
-) -> list[_Layer]:
+) -> list[Layer]:
+    """The values of a broker by source, the strongest first."""
     return [
-        _Layer(ConfigSource.DYNAMIC_BROKER_CONFIG, dynamic_broker),
-        _Layer(ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, dynamic_default),
-        _Layer(ConfigSource.STATIC_BROKER_CONFIG, broker_config.originals),
+        Layer(ConfigSource.DYNAMIC_BROKER_CONFIG, dynamic_broker),
+        Layer(ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, dynamic_default),
+        Layer(ConfigSource.STATIC_BROKER_CONFIG, broker_config.originals),
     ]
 
 
-def _broker_key_synonyms(name: str, layers: list[_Layer]) -> tuple[ConfigSynonym, ...]:
+def broker_key_synonyms(name: str, layers: list[Layer]) -> tuple[ConfigSynonym, ...]:
     """Every place that gives `name` a value, the strongest first.
 
     Kafka leaves out what comes before the name itself, and so all of it when the name is set nowhere.
@@ -196,5 +197,6 @@ def _default_synonyms(names: Iterable[str], sensitive: bool) -> list[ConfigSynon
     ]
 
 
-def _first_source(synonyms: tuple[ConfigSynonym, ...]) -> ConfigSource:
+def first_source(synonyms: tuple[ConfigSynonym, ...]) -> ConfigSource:
+    """Where a value comes from that stands first among its synonyms."""
     return synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG

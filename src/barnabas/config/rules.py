@@ -148,6 +148,16 @@ def _classic_groups(config: BrokerConfig) -> None:
         _fail(config, "group.coordinator.rebalance.protocols", "must hold classic")
 
 
+def _assignment_intervals(config: BrokerConfig) -> None:
+    for kind in ("consumer", "share", "streams"):
+        key = f"group.{kind}.assignment.interval.ms"
+        low = config.integer(f"group.{kind}.min.assignment.interval.ms")
+        high = config.integer(f"group.{kind}.max.assignment.interval.ms")
+        if not low <= config.integer(key) <= high:
+            reason = f"must be from {low} to {high}, as group.{kind}.min.assignment.interval.ms and .max. say"
+            _fail(config, key, reason)
+
+
 def _metrics_listener(config: BrokerConfig) -> None:
     text = config.text("barnabas.metrics.listener")
     host, _, port = text.rpartition(":")
@@ -173,6 +183,7 @@ _RULES: tuple[Callable[[BrokerConfig], None], ...] = (
     _connections_per_address,
     _authentication_delay,
     _classic_groups,
+    _assignment_intervals,
     _metrics_listener,
     _super_users,
 )

@@ -1,5 +1,6 @@
 """Bounds on parsed values: small immutable objects that say what is valid."""
 
+import re
 from typing import NamedTuple
 
 from barnabas.config.definition import ConfigError, Value
@@ -208,12 +209,20 @@ class MetricMatch(NamedTuple):
         entries = value if isinstance(value, tuple) else ("",)
         for entry in entries:
             attribute, equals, pattern = entry.partition("=")
-            if not equals or not pattern or attribute.strip() not in self.attributes:
+            if not equals or attribute.strip() not in self.attributes or not _is_pattern(pattern):
                 raise ConfigError(name, value, f"'{entry}' is not valid; must be {self.describe()}")
 
     def describe(self) -> str:
         """What is valid, for people."""
         return f"a list of attribute=pattern, the attribute one of {', '.join(self.attributes)}"
+
+
+def _is_pattern(text: str) -> bool:
+    try:
+        re.compile(text)
+    except re.error:
+        return False
+    return bool(text)
 
 
 AT_LEAST_0 = Range(0)

@@ -120,8 +120,15 @@ class Image:
 
     def configs(self, resource: Resource) -> Overrides:
         """What is set for a resource; nothing for one that nobody has configured."""
+        return self._configs(resource).get(resource.name, {})
+
+    def config_revision(self, resource: Resource) -> int:
+        """The revision that last wrote a resource's configs; NEVER where there are none."""
+        return self._configs(resource).revision(resource.name)
+
+    def _configs(self, resource: Resource) -> Table[Overrides]:
         table: Table[Overrides] = getattr(self, CONFIG_NOUNS[resource.kind].name)
-        return table.get(resource.name, {})
+        return table
 
     def partition(self, topic: Topic, index: int) -> PartitionState:
         """A partition's leader and in-sync replicas: as last written, else as the topic was made."""

@@ -116,6 +116,11 @@ class Policies:
         """Whether anybody wants to be asked by `check_create_topic`."""
         return self._loaded != _Loaded()
 
+    @property
+    def guards_alteration(self) -> bool:
+        """Whether anybody wants to be asked by `check_alter_config`."""
+        return self._loaded.alter_config is not None or self._loaded.rules is not None
+
     async def check_create_topic(self, new: CreateTopicPolicy.RequestMetadata) -> None:
         """Let a topic be created that nothing else stands against.
 

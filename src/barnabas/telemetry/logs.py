@@ -98,6 +98,17 @@ def set_level(name: str, level: str) -> None:
     :raises ValueError: For an unknown level.
     """
     _settings.levels[name] = parse_level(level)
+    _update_loggers()
+
+
+def clear_level(name: str) -> None:
+    """Let the logger `name` have the level of those above it again."""
+    assert name != ROOT, "the root logger has none above it"
+    _settings.levels.pop(name, None)
+    _update_loggers()
+
+
+def _update_loggers() -> None:
     for logger in _settings.loggers.values():
         logger.level = _effective_level(logger.name)
 

@@ -8,6 +8,8 @@ import pytest
 from barnabas.api.dispatch import UNEXPECTED
 from barnabas.wire.codec import decode, encode
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.alter_configs import AlterConfigsRequest
+from barnabas.wire.messages.alter_configs import AlterConfigsResource as Replaced
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.create_acls import AclCreation, CreateAclsRequest
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -28,7 +30,12 @@ from barnabas.wire.messages.describe_topic_partitions import DescribeTopicPartit
 from barnabas.wire.messages.describe_topic_partitions import TopicRequest as DescribedTopic
 from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
+from barnabas.wire.messages.incremental_alter_configs import (
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest
+from barnabas.wire.messages.list_config_resources import ListConfigResourcesRequest
 from barnabas.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.wire.messages.offset_for_leader_epoch import (
@@ -117,6 +124,14 @@ ASKED: list[tuple[Message, tuple[object, ...]]] = [
         ("a", "b"),
     ),
     (CreatePartitionsRequest(topics=[CreatePartitionsTopic(name=name) for name in "ab"]), ("a", "b")),
+    (AlterConfigsRequest(resources=[Replaced(2, "a"), Replaced(4, "1")]), ("a", "1")),
+    (
+        IncrementalAlterConfigsRequest(
+            resources=[AlterConfigsResource(2, "a"), AlterConfigsResource(4, "1")]
+        ),
+        ("a", "1"),
+    ),
+    (ListConfigResourcesRequest(), WHOLE),
     (DescribeLogDirsRequest(topics=None), WHOLE),
     (DescribeClusterRequest(), WHOLE),
     (DescribeAclsRequest(), WHOLE),

@@ -2,16 +2,23 @@
 
 v1: synonyms and sources (KIP-226).  v3: types and documentation (KIP-569).
 Errors, per resource: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST for a broker that is
-not this one or a type that is not described here.
+not this one or a name that is empty; TOPIC_, GROUP_, CLUSTER_AUTHORIZATION_FAILED. An unknown type makes the
+whole request invalid.
 """
 
 from collections.abc import Sequence
 
+from barnabas.api.configs.resources import kind_of, require_for, resource_of
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.config.describe import ConfigEntry, describe_broker, describe_broker_default, describe_topic
+from barnabas.config.describe_groups import describe_client_metrics, describe_group, describe_loggers
+from barnabas.config.resources import EVERY_BROKER, ResourceKind
+from barnabas.metadata.configs import CONFIG_NOUNS
 from barnabas.metadata.topics import check_name, unknown_topic
-from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.telemetry.logs import levels
+from barnabas.wire.acls import AclOperation
+from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -20,8 +27,6 @@ from barnabas.wire.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-
-TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = RESOURCE_TYPES = 2, 4, 8, 16, 32
 
 
 def refuse(request: DescribeConfigsRequest, error: KafkaError) -> DescribeConfigsResponse:
@@ -33,9 +38,7 @@ def refuse(request: DescribeConfigsRequest, error: KafkaError) -> DescribeConfig
 async def handle(context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     """Describe each resource for itself; a type that Kafka does not have spoils the whole request."""
     for resource in request.resources:
-        if resource.resource_type not in RESOURCE_TYPES:
-            message = f"Resource type {resource.resource_type} is unknown: {RESOURCE_TYPES} are known."
-            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+        kind_of(resource.resource_type)
     results = []
     for resource in request.resources:
         try:
@@ -51,28 +54,33 @@ async def handle(context: RequestContext, request: DescribeConfigsRequest) -> De
     return DescribeConfigsResponse(results=results)
 
 
-def _describe(context: RequestContext, resource: DescribeConfigsResource) -> Sequence[ConfigEntry]:
+def _describe(context: RequestContext, asked: DescribeConfigsResource) -> Sequence[ConfigEntry]:
     node = context.node
-    names = resource.configuration_keys or None
-    if resource.resource_type == TOPIC:
-        check_name(resource.resource_name)
-        if resource.resource_name not in node.image.topics:
-            raise unknown_topic(resource.resource_name)
-        overrides = node.image.topic_configs.get(resource.resource_name, {})
-        return describe_topic(node.config, overrides, names=names)
-    if resource.resource_type == BROKER:
-        if not resource.resource_name:
-            return describe_broker_default({}, names)
-        _check_broker(node.broker_id, resource.resource_name)
-        return describe_broker(node.config, names=names)
-    message = f"Resource type {resource.resource_type} is not described here: {TOPIC} (topic), {BROKER} (broker) are."
-    raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-
-
-def _check_broker(broker_id: int, name: str) -> None:
-    if name != str(broker_id):
-        message = f"Broker '{name}' cannot be described here: this is broker {broker_id}."
-        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    dynamic = node.dynamic_config
+    names = asked.configuration_keys or None
+    resource = resource_of(ResourceKind(asked.resource_type), asked.resource_name, node.broker_id)
+    require_for(context, AclOperation.DESCRIBE_CONFIGS, resource)
+    overrides = node.image.configs(resource) if resource.kind in CONFIG_NOUNS else {}
+    match resource.kind:
+        case ResourceKind.TOPIC:
+            check_name(resource.name)
+            if resource.name not in node.image.topics:
+                raise unknown_topic(resource.name)
+            return describe_topic(
+                dynamic.static, overrides, dynamic.of_broker, dynamic.of_every_broker, names=names
+            )
+        case ResourceKind.BROKER if resource.name == EVERY_BROKER:
+            return describe_broker_default(overrides, names)
+        case ResourceKind.BROKER:
+            return describe_broker(dynamic.static, overrides, dynamic.of_every_broker, names)
+        case ResourceKind.BROKER_LOGGER:
+            return describe_loggers(levels(), names)
+        case ResourceKind.CLIENT_METRICS:
+            return describe_client_metrics(overrides, names)
+        case ResourceKind.GROUP:
+            return describe_group(
+                dynamic.static, overrides, dynamic.of_broker, dynamic.of_every_broker, names
+            )
 
 
 def _config(request: DescribeConfigsRequest, entry: ConfigEntry) -> DescribeConfigsResourceResult:

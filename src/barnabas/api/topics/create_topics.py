@@ -86,6 +86,8 @@ def _result(context: RequestContext, outcome: Created) -> CreatableTopicResult:
 def _configs(context: RequestContext, overrides: Mapping[str, str]) -> list[CreatableTopicConfigs]:
     if context.api_version < 5:
         return []
+    dynamic = context.node.dynamic_config
+    entries = describe_topic(dynamic.static, overrides, dynamic.of_broker, dynamic.of_every_broker)
     return [
         CreatableTopicConfigs(
             name=entry.name,
@@ -94,5 +96,5 @@ def _configs(context: RequestContext, overrides: Mapping[str, str]) -> list[Crea
             config_source=entry.source,
             is_sensitive=entry.is_sensitive,
         )
-        for entry in describe_topic(context.node.config, overrides)
+        for entry in entries
     ]

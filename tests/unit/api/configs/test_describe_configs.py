@@ -1,6 +1,8 @@
 from pathlib import Path
 
 from barnabas.config.topic_keys import TOPIC_KEYS
+from barnabas.metadata.configs import BROKER_CONFIGS, CLIENT_METRICS_CONFIGS, GROUP_CONFIGS
+from barnabas.metadata.decision import Decision
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -82,3 +84,37 @@ async def test_a_broker_shows_its_own_values_and_keeps_its_secrets(tmp_path: Pat
         assert (shown["num.partitions"].value, shown["num.partitions"].config_source) == ("5", 4)
         assert (shown["ssl.key.password"].value, shown["ssl.key.password"].is_sensitive) == (None, True)
         assert (shown["node.id"].value, shown["node.id"].read_only) == ("1", True)
+
+
+@on_loop
+async def test_every_kind_of_resource_is_described(tmp_path: Path) -> None:
+    async with running_node(tmp_path, log_retention_ms="1000") as node:
+        changes = (
+            BROKER_CONFIGS.put("1", {"log.retention.ms": "3"}),
+            BROKER_CONFIGS.put("", {"log.retention.ms": "2", "my.secret": "x"}),
+            GROUP_CONFIGS.put("g", {"consumer.session.timeout.ms": "46000"}),
+            CLIENT_METRICS_CONFIGS.put("m", {"interval.ms": "100"}),
+        )
+        await node.create(new_topic("t"))
+        await node.node.metadata.write(lambda image: Decision(None, changes))
+        asked = [(TOPIC, "t"), (BROKER, "1"), (BROKER, ""), (32, "g"), (16, "m"), (8, "1"), (32, "other")]
+        results = await ask(node, *asked, include_synonyms=True)
+        topic, own, every, group, metrics, loggers, other = (
+            {config.name: config for config in result.configs} for result in results
+        )
+        sources = [synonym.source for synonym in own["log.retention.ms"].synonyms]
+        assert sources == [2, 3, 4, 5]  # then log.retention.hours by default
+        assert (topic["retention.ms"].value, topic["retention.ms"].config_source) == ("3", 2)
+        assert (every["log.retention.ms"].value, every["log.retention.ms"].config_source) == ("2", 3)
+        assert (every["my.secret"].value, every["my.secret"].is_sensitive) == (None, True)
+        assert (group["consumer.session.timeout.ms"].config_source, len(group)) == (8, len(other))
+        assert (metrics["interval.ms"].value, metrics["interval.ms"].config_source) == ("100", 7)
+        assert (loggers["root"].value in ("WARN", "INFO"), loggers["root"].config_source) == (True, 6)
+
+
+@on_loop
+async def test_groups_and_subscriptions_need_names_and_loggers_this_broker(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        results = await ask(node, (32, ""), (16, ""), (8, ""), (8, "2"))
+        assert {result.error_code for result in results} == {ErrorCode.INVALID_REQUEST}
+        assert all(result.error_message for result in results)

@@ -1,0 +1,48 @@
+"""AlterConfigs (33), v0-v2: the configs of resources, replaced as a whole (KIP-133).
+
+Loggers have IncrementalAlterConfigs only.
+Errors, per resource: those of IncrementalAlterConfigs.
+"""
+
+from barnabas.api.configs.alteration import Outcome, Wish, WishedEdit, alter
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.metadata.config_alteration import Operation
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
+
+
+def refuse(request: AlterConfigsRequest, error: KafkaError) -> AlterConfigsResponse:
+    """Every resource, in error."""
+    return AlterConfigsResponse(responses=[_answer(resource, error) for resource in request.resources])
+
+
+@serves(AlterConfigsRequest, AlterConfigsResponse, 0, 2, refuse=refuse)
+async def handle(context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
+    """Replace the configs of each resource for itself."""
+    wishes = [
+        Wish(
+            resource.resource_type,
+            resource.resource_name,
+            [WishedEdit(config.name, Operation.SET, config.value) for config in resource.configs],
+            replaces=True,
+        )
+        for resource in request.resources
+    ]
+    outcomes = await alter(context, wishes, validate_only=request.validate_only)
+    answers = [_answer(*pair) for pair in zip(request.resources, outcomes, strict=True)]
+    return AlterConfigsResponse(responses=answers)
+
+
+def _answer(resource: AlterConfigsResource, outcome: Outcome) -> AlterConfigsResourceResponse:
+    return AlterConfigsResourceResponse(
+        error_code=outcome.code if outcome else ErrorCode.NONE,
+        error_message=outcome.message if outcome else None,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )

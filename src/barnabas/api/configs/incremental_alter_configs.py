@@ -1,0 +1,52 @@
+"""IncrementalAlterConfigs (44), v0-v1: single configs of resources set, deleted, or added to and taken from (KIP-339).
+
+Errors, per resource: INVALID_REQUEST for a resource or config that is named twice, an unknown type or operation, a
+missing value, another broker's id, and values that a broker may not have; INVALID_CONFIG for those that a topic,
+group or logger may not have; UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION; TOPIC_, GROUP_,
+CLUSTER_AUTHORIZATION_FAILED.
+"""
+
+from barnabas.api.configs.alteration import Outcome, Wish, WishedEdit, alter
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.incremental_alter_configs import (
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+
+def refuse(request: IncrementalAlterConfigsRequest, error: KafkaError) -> IncrementalAlterConfigsResponse:
+    """Every resource, in error."""
+    answers = [_answer(resource, error) for resource in request.resources]
+    return IncrementalAlterConfigsResponse(responses=answers)
+
+
+@serves(IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse, 0, 1, refuse=refuse)
+async def handle(
+    context: RequestContext, request: IncrementalAlterConfigsRequest
+) -> IncrementalAlterConfigsResponse:
+    """Edit the configs of each resource for itself."""
+    wishes = [
+        Wish(
+            resource.resource_type,
+            resource.resource_name,
+            [WishedEdit(config.name, config.config_operation, config.value) for config in resource.configs],
+            replaces=False,
+        )
+        for resource in request.resources
+    ]
+    outcomes = await alter(context, wishes, validate_only=request.validate_only)
+    answers = [_answer(*pair) for pair in zip(request.resources, outcomes, strict=True)]
+    return IncrementalAlterConfigsResponse(responses=answers)
+
+
+def _answer(resource: AlterConfigsResource, outcome: Outcome) -> AlterConfigsResourceResponse:
+    return AlterConfigsResourceResponse(
+        error_code=outcome.code if outcome else ErrorCode.NONE,
+        error_message=outcome.message if outcome else None,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+    )

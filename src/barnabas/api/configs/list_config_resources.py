@@ -1,0 +1,55 @@
+"""ListConfigResources (74), v0-v1: which resources can be described (KIP-1142).
+
+v0: client metrics subscriptions only, as ListClientMetricsResources had it (KIP-714).
+Errors: CLUSTER_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION for a type that Kafka does not have.
+"""
+
+from collections.abc import Iterable
+
+from barnabas.api.authorization import require_cluster
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.config.resources import ResourceKind
+from barnabas.metadata.image import Image
+from barnabas.wire.acls import AclOperation
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+
+
+def refuse(request: ListConfigResourcesRequest, error: KafkaError) -> ListConfigResourcesResponse:
+    """The error at the top; it has no place for a message."""
+    return ListConfigResourcesResponse(error_code=error.code)
+
+
+@serves(ListConfigResourcesRequest, ListConfigResourcesResponse, 0, 1, refuse=refuse)
+async def handle(context: RequestContext, request: ListConfigResourcesRequest) -> ListConfigResourcesResponse:
+    """List the resources of the types asked for, or of all."""
+    require_cluster(context, AclOperation.DESCRIBE_CONFIGS)
+    if not set(ResourceKind).issuperset(request.resource_types):
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "A type of resources is unknown.")
+    kinds = [ResourceKind(each) for each in dict.fromkeys(request.resource_types)] or list(ResourceKind)
+    if context.api_version == 0:
+        kinds = [ResourceKind.CLIENT_METRICS]
+    found = [
+        ConfigResource(resource_name=name, resource_type=kind)
+        for kind in kinds
+        for name in sorted(_names(context.node.image, kind))
+    ]
+    return ListConfigResourcesResponse(config_resources=found)
+
+
+def _names(image: Image, kind: ResourceKind) -> Iterable[str]:
+    """Groups and subscriptions are those that have configs: no others are known by them."""
+    match kind:
+        case ResourceKind.TOPIC:
+            return image.topics
+        case ResourceKind.GROUP:
+            return image.group_configs
+        case ResourceKind.CLIENT_METRICS:
+            return image.client_metrics_configs
+        case ResourceKind.BROKER | ResourceKind.BROKER_LOGGER:
+            return [str(broker.broker_id) for broker in image.brokers.values() if not broker.fenced]

@@ -1,0 +1,42 @@
+"""The levels of this node's loggers, as AlterConfigs has them (BROKER_LOGGER, KIP-412). They are not stored."""
+
+from collections.abc import Sequence
+
+from barnabas.metadata.config_alteration import Edit, Operation, check_edits
+from barnabas.telemetry.logs import LEVELS, ROOT, clear_level, levels, set_level
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+
+def alter_levels(edits: Sequence[Edit], *, validate_only: bool) -> None:
+    """Set and clear levels: all of them, or none when one may not be so.
+
+    :raises KafkaError: INVALID_REQUEST for a list operation or the removal of root's level, INVALID_CONFIG for
+        a logger that there is not or an unknown level.
+    """
+    check_edits(edits)
+    known = levels()
+    for edit in edits:
+        _check(edit, known)
+    if validate_only:
+        return
+    for name, operation, level in edits:
+        if operation is Operation.DELETE:
+            clear_level(name)
+        else:
+            assert level is not None
+            set_level(name, level)
+
+
+def _check(edit: Edit, known: dict[str, str]) -> None:
+    name, operation, level = edit
+    if operation in (Operation.APPEND, Operation.SUBTRACT):
+        message = f"{operation.name} is for lists, and the level of '{name}' is none: SET or DELETE it."
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    if name not in known:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"There is no logger '{name}'.")
+    if operation is Operation.DELETE and name == ROOT:
+        message = "The level of the root logger cannot be deleted, as there is none above it: SET it."
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    if operation is Operation.SET and level not in LEVELS:
+        message = f"'{level}' is no log level for '{name}': it must be one of {', '.join(sorted(LEVELS))}."
+        raise KafkaError(ErrorCode.INVALID_CONFIG, message)

@@ -1,0 +1,66 @@
+"""Resources as requests name them: which there are, and what one must be allowed to do with them."""
+
+import re
+
+from barnabas.api.authorization import require, require_cluster
+from barnabas.api.context import RequestContext
+from barnabas.config.resources import EVERY_BROKER, Resource, ResourceKind
+from barnabas.wire.acls import AclOperation, ResourceType
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+_NUMBER = re.compile(r"[+-]?[0-9]+")
+_INT32_MAX = (1 << 31) - 1
+
+
+def kind_of(resource_type: int) -> ResourceKind:
+    """The kind of resource of a number.
+
+    :raises KafkaError: INVALID_REQUEST for one that Kafka does not have.
+    """
+    try:
+        return ResourceKind(resource_type)
+    except ValueError:
+        known = ", ".join(f"{kind.value} ({kind.name})" for kind in ResourceKind)
+        message = f"Resource type {resource_type} is unknown: there are {known}."
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message) from None
+
+
+def resource_of(kind: ResourceKind, name: str, broker_id: int) -> Resource:
+    """The resource of a name; a broker goes by its id as it is usually written.
+
+    :raises KafkaError: INVALID_REQUEST for a broker or loggers other than of this one, and for a name that is
+        empty where one is needed.
+    """
+    if kind is ResourceKind.BROKER and name == EVERY_BROKER:
+        return Resource(kind, name)
+    if kind in (ResourceKind.BROKER, ResourceKind.BROKER_LOGGER):
+        return Resource(kind, str(_own_id(kind, name, broker_id)))
+    if not name and kind is not ResourceKind.TOPIC:
+        what = "group" if kind is ResourceKind.GROUP else "client metrics subscription"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"The name of a {what} is empty: it needs one.")
+    return Resource(kind, name)
+
+
+def _own_id(kind: ResourceKind, name: str, broker_id: int) -> int:
+    number = int(name) if _NUMBER.fullmatch(name) else None
+    if number is None or abs(number) > _INT32_MAX:
+        message = f"The id of a broker is a whole number of 32 bits, not '{name}'."
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    if number != broker_id:
+        what = "The loggers of broker" if kind is ResourceKind.BROKER_LOGGER else "Broker"
+        message = f"{what} '{name}' cannot be reached here: this is broker {broker_id}."
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    return number
+
+
+def require_for(context: RequestContext, operation: AclOperation, resource: Resource) -> None:
+    """Let who may see or alter the configs of a resource pass.
+
+    :raises KafkaError: TOPIC_, GROUP_ or, for all other kinds, CLUSTER_AUTHORIZATION_FAILED.
+    """
+    if resource.kind is ResourceKind.TOPIC:
+        require(context, operation, ResourceType.TOPIC, resource.name)
+    elif resource.kind is ResourceKind.GROUP:
+        require(context, operation, ResourceType.GROUP, resource.name)
+    else:
+        require_cluster(context, operation)

@@ -1,0 +1,71 @@
+"""Which configs a resource may have, as decisions on alterations need it."""
+
+from collections.abc import Mapping
+
+from barnabas.api.context import Node
+from barnabas.config.broker_config import find_broker_key
+from barnabas.config.client_metrics import validate_client_metrics
+from barnabas.config.definition import ConfigError, ConfigKey, ConfigType
+from barnabas.config.dynamic_rules import check_dynamic_change, check_dynamic_values
+from barnabas.config.groups import validate_group_overrides
+from barnabas.config.resources import EVERY_BROKER, Resource, ResourceKind
+from barnabas.config.topic_keys import TOPIC_KEYS
+from barnabas.config.topics import validate_topic_overrides
+from barnabas.config.values import format_value
+from barnabas.metadata.config_alteration import AlterationRules
+from barnabas.metadata.configs import Overrides
+from barnabas.metadata.image import Image
+from barnabas.metadata.topics import check_name, unknown_topic
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+
+def alteration_rules(node: Node, image: Image) -> AlterationRules:
+    """The rules for alterations that are decided on an image."""
+
+    def check(resource: Resource, existing: Overrides, wanted: Overrides) -> None:
+        match resource.kind:
+            case ResourceKind.TOPIC:
+                _check_topic(node, image, resource.name, existing, wanted)
+            case ResourceKind.BROKER:
+                _check_broker(node, resource.name, wanted)
+            case ResourceKind.GROUP:
+                validate_group_overrides(node.config, wanted)
+            case ResourceKind.CLIENT_METRICS:
+                validate_client_metrics(wanted)
+
+    return AlterationRules(list_default, check)
+
+
+def list_default(resource: Resource, name: str) -> str | None:
+    """The default of a LIST key as text, None for any other key. Kafka knows none but those of topics and brokers."""
+    key: ConfigKey | None = None
+    if resource.kind is ResourceKind.TOPIC:
+        key = TOPIC_KEYS.get(name)
+    elif resource.kind is ResourceKind.BROKER:
+        key = find_broker_key(name)
+    return (format_value(key.default) or "") if key and key.type is ConfigType.LIST else None
+
+
+def _check_topic(node: Node, image: Image, name: str, existing: Overrides, wanted: Overrides) -> None:
+    if not name:
+        message = (
+            "Configs of every topic at once are set on the broker: see the default of each topic config."
+        )
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    check_name(name)
+    validate_topic_overrides(node.config, wanted, existing)
+    if name not in image.topics:
+        raise unknown_topic(name)
+
+
+def _check_broker(node: Node, name: str, wanted: Mapping[str, str]) -> None:
+    dynamic = node.dynamic_config
+    every_broker = name == EVERY_BROKER
+    try:
+        check_dynamic_values(wanted, every_broker=every_broker)
+        after = dynamic.static.with_dynamic(
+            dynamic.of_broker if every_broker else wanted, wanted if every_broker else dynamic.of_every_broker
+        )
+        check_dynamic_change(dynamic.current, after)
+    except ConfigError as error:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None

@@ -1,0 +1,42 @@
+"""Client metrics subscriptions: what may stand in them (KIP-714)."""
+
+from collections.abc import Mapping
+
+from barnabas.config.client_metrics_keys import CLIENT_METRICS_KEYS
+from barnabas.config.definition import ConfigError, Value
+from barnabas.config.values import parse_type, parse_value
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+
+def effective_client_metrics_values(overrides: Mapping[str, str]) -> dict[str, Value]:
+    """The parsed value of every key of a subscription, by name.
+
+    :raises ConfigError: When a value is not valid: they are checked before they are stored.
+    """
+    return {
+        name: parse_value(key, overrides[name]) if name in overrides else key.default
+        for name, key in CLIENT_METRICS_KEYS.items()
+    }
+
+
+def validate_client_metrics(overrides: Mapping[str, str]) -> None:
+    """Let a subscription pass, or say what is wrong with it.
+
+    :raises KafkaError: INVALID_REQUEST for an unknown key or an interval out of bounds, INVALID_CONFIG for a
+        value that cannot be read.
+    """
+    for name, text in overrides.items():
+        key = CLIENT_METRICS_KEYS.get(name)
+        if key is None:
+            message = (
+                f"Unknown client metrics config name: {name}; known are {', '.join(CLIENT_METRICS_KEYS)}"
+            )
+            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+        code = ErrorCode.INVALID_CONFIG
+        try:
+            parse_type(name, key.type, text)
+            if name == "interval.ms":
+                code = ErrorCode.INVALID_REQUEST
+            parse_value(key, text)
+        except ConfigError as error:
+            raise KafkaError(code, str(error)) from None

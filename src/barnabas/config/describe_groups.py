@@ -1,0 +1,105 @@
+"""What DescribeConfigs says of groups (KIP-848), of client metrics subscriptions (KIP-714) and of loggers (KIP-412)."""
+
+from collections.abc import Container, Mapping
+
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.config.client_metrics import effective_client_metrics_values
+from barnabas.config.client_metrics_keys import CLIENT_METRICS_KEYS
+from barnabas.config.definition import ConfigKey, ConfigType, Value
+from barnabas.config.describe import (
+    ConfigEntry,
+    ConfigSource,
+    ConfigSynonym,
+    Layer,
+    broker_key_synonyms,
+    broker_layers,
+    first_source,
+)
+from barnabas.config.group_keys import GROUP_KEYS
+from barnabas.config.groups import effective_group_values
+from barnabas.config.values import format_value
+
+
+def describe_group(
+    broker_config: BrokerConfig,
+    overrides: Mapping[str, str],
+    dynamic_broker: Mapping[str, str],
+    dynamic_default: Mapping[str, str],
+    names: Container[str] | None = None,
+) -> list[ConfigEntry]:
+    """The keys of a group in the order of their names; those in `names`, or all when it is None.
+
+    :param broker_config: The static configuration; the dynamic values come beside it.
+    """
+    broker = broker_config.with_dynamic(dynamic_broker, dynamic_default)
+    layers = broker_layers(broker_config, dynamic_broker, dynamic_default)
+    values = effective_group_values(broker, overrides)
+    wanted = [name for name in sorted(values) if GROUP_KEYS[name].listed or name in overrides]
+    return [
+        _entry(
+            GROUP_KEYS[name], values[name], _group_synonyms(GROUP_KEYS[name], values[name], overrides, layers)
+        )
+        for name in wanted
+        if names is None or name in names
+    ]
+
+
+def _group_synonyms(
+    key: ConfigKey, value: Value, overrides: Mapping[str, str], layers: list[Layer]
+) -> tuple[ConfigSynonym, ...]:
+    if key.synonyms:
+        synonyms = broker_key_synonyms(key.synonyms[0].name, layers)
+    else:
+        synonyms = (ConfigSynonym(key.name, format_value(key.default), ConfigSource.DEFAULT_CONFIG),)
+    if key.name in overrides:
+        return (ConfigSynonym(key.name, format_value(value), ConfigSource.GROUP_CONFIG), *synonyms)
+    return synonyms
+
+
+def describe_client_metrics(
+    overrides: Mapping[str, str], names: Container[str] | None = None
+) -> list[ConfigEntry]:
+    """The keys of a subscription in the order of their names; those in `names`, or all when it is None."""
+    values = effective_client_metrics_values(overrides)
+    return [
+        _entry(CLIENT_METRICS_KEYS[name], values[name], _own_synonym(name, values[name], overrides))
+        for name in sorted(values)
+        if names is None or name in names
+    ]
+
+
+def _own_synonym(name: str, value: Value, overrides: Mapping[str, str]) -> tuple[ConfigSynonym, ...]:
+    if name not in overrides:
+        return ()
+    return (ConfigSynonym(name, format_value(value), ConfigSource.CLIENT_METRICS_CONFIG),)
+
+
+def _entry(key: ConfigKey, value: Value, synonyms: tuple[ConfigSynonym, ...]) -> ConfigEntry:
+    return ConfigEntry(
+        name=key.name,
+        value=format_value(value),
+        read_only=False,
+        source=first_source(synonyms),
+        is_sensitive=False,
+        synonyms=synonyms,
+        config_type=key.type,
+        documentation=key.documentation,
+    )
+
+
+def describe_loggers(levels: Mapping[str, str], names: Container[str] | None = None) -> list[ConfigEntry]:
+    """The level that holds for each logger in the order of their names; those in `names`, or all."""
+    return [
+        ConfigEntry(
+            name=name,
+            value=level,
+            read_only=False,
+            source=ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG,
+            is_sensitive=False,
+            synonyms=(),
+            config_type=ConfigType.UNKNOWN,
+            documentation=None,
+        )
+        for name, level in sorted(levels.items())
+        if names is None or name in names
+    ]

@@ -1,0 +1,106 @@
+"""Which values of a broker may be set while it runs, as Apache Kafka's `DynamicBrokerConfig` has it (KIP-226)."""
+
+from collections.abc import Mapping
+
+from barnabas.config.broker_config import BrokerConfig, find_broker_key
+from barnabas.config.broker_keys import LISTENER_PREFIX, listener_base
+from barnabas.config.definition import ConfigError, ConfigKey, UpdateMode
+from barnabas.config.rules import check_broker_config
+from barnabas.config.values import parse_value
+
+#: Keys that one listener alone may have; without the listener's name they are refused.
+_LISTENERS_OWN = frozenset(
+    {
+        "ssl.key.password",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+        "ssl.keystore.location",
+        "ssl.keystore.password",
+        "ssl.keystore.type",
+        "ssl.truststore.certificates",
+        "ssl.truststore.location",
+        "ssl.truststore.password",
+        "ssl.truststore.type",
+    }
+)
+#: Keys that may be set for a listener on every broker at once.
+_LISTENERS_EVERYWHERE = ("max.connections", "max.connection.creation.rate", "num.network.threads")
+
+#: Bounds of connections, which may be 0 in a file only.
+_AT_LEAST_1 = ("max.connections", "max.connection.creation.rate", "log.cleaner.threads")
+
+#: Threads, of which Kafka at most halves or doubles the count at a time.
+_THREAD_COUNTS = (
+    "background.threads",
+    "log.cleaner.threads",
+    "num.io.threads",
+    "num.network.threads",
+    "num.recovery.threads.per.data.dir",
+    "num.replica.fetchers",
+    "remote.log.manager.copier.thread.pool.size",
+    "remote.log.manager.expiration.thread.pool.size",
+    "remote.log.manager.follower.thread.pool.size",
+    "remote.log.reader.threads",
+)
+
+
+class NotChangeable(ConfigError):
+    """A key that may not be set here; its value, which may be a secret, has no part in that."""
+
+    def __init__(self, key: str, reason: str) -> None:
+        super().__init__(key, None, reason)
+        self.args = (f"Cannot set {key}: {reason}",)
+
+
+def check_dynamic_values(values: Mapping[str, str], *, every_broker: bool) -> None:
+    """Let the dynamic values of a broker, or of every broker, pass each for itself.
+
+    Names that are no keys pass: they are for plug-ins, and kept as secrets.
+
+    :raises NotChangeable: When a key may not be changed while a broker runs, or not for every broker.
+    :raises ConfigError: When a value is not valid.
+    """
+    for name, text in values.items():
+        key = find_broker_key(name)
+        for_listener = listener_base(name) is not None
+        if key is not None and not for_listener:
+            _check_changeable(key)
+        if every_broker and _is_per_broker(name, key):
+            raise NotChangeable(name, "it can be set for one broker at a time: the id of a broker is needed")
+        if key is not None:
+            parse_value(key._replace(name=name), text)
+
+
+def _check_changeable(key: ConfigKey) -> None:
+    if key.mode is UpdateMode.READ_ONLY:
+        raise NotChangeable(
+            key.name, "it is read when the broker starts, and cannot be changed while it runs"
+        )
+    if key.name in _LISTENERS_OWN:
+        raise NotChangeable(key.name, f"it is a listener's own: {LISTENER_PREFIX}<listener>.{key.name}")
+
+
+def _is_per_broker(name: str, key: ConfigKey | None) -> bool:
+    base = listener_base(name)
+    if base is not None:
+        return base not in _LISTENERS_EVERYWHERE
+    return key is not None and key.mode is UpdateMode.PER_BROKER
+
+
+def check_dynamic_change(before: BrokerConfig, after: BrokerConfig) -> None:
+    """Let a whole configuration follow another while the broker runs.
+
+    :raises ConfigError: When its values do not fit together, or one moves too far at once.
+    """
+    check_broker_config(after)
+    for key in _AT_LEAST_1:
+        if after.integer(key) < 1:
+            raise ConfigError(key, after.integer(key), "must be at least 1")
+    for key in _THREAD_COUNTS:
+        _check_threads(key, before.integer(key), after.integer(key))
+
+
+def _check_threads(key: str, now: int, wanted: int) -> None:
+    if wanted != now and not now // 2 <= wanted <= now * 2:
+        reason = f"must be from {now // 2} to {now * 2}: at most half or double the present {now} at a time"
+        raise ConfigError(key, wanted, reason)

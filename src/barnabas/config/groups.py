@@ -1,0 +1,68 @@
+"""Group configurations: overrides over the broker's values, and the bounds that brokers set (KIP-848, KIP-932)."""
+
+from collections.abc import Mapping
+
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.config.broker_keys import BROKER_KEYS
+from barnabas.config.definition import ConfigError, Value
+from barnabas.config.group_keys import GROUP_KEYS
+from barnabas.config.values import parse_value
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+
+def effective_group_values(broker: BrokerConfig, overrides: Mapping[str, str]) -> dict[str, Value]:
+    """The parsed value of every group key, by name.
+
+    :raises ConfigError: When an override is not valid.
+    """
+    return {
+        name: parse_value(key, overrides[name]) if name in overrides else group_default(broker, name)
+        for name, key in GROUP_KEYS.items()
+    }
+
+
+def group_default(broker: BrokerConfig, name: str) -> Value:
+    """The value that a group key has where the group does not override it."""
+    key = GROUP_KEYS[name]
+    return broker.value(key.synonyms[0].name) if key.synonyms else key.default
+
+
+def validate_group_overrides(broker: BrokerConfig, overrides: Mapping[str, str]) -> None:
+    """Let the configuration of a group pass, or say what is wrong with it.
+
+    :raises KafkaError: INVALID_CONFIG, naming the key, the value and what is valid.
+    """
+    unknown = [name for name in overrides if name not in GROUP_KEYS]
+    if unknown:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown group config name: {unknown[0]}")
+    try:
+        values = effective_group_values(broker, overrides)
+        for name in overrides:
+            _check_bounds(broker, name, values[name])
+        for kind in ("consumer", "share", "streams"):
+            _check_session(values, kind)
+    except ConfigError as error:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from None
+
+
+def _check_bounds(broker: BrokerConfig, name: str, value: Value) -> None:
+    """A group's value lies between the broker keys `group.<kind>.min.<rest>` and `group.<kind>.max.<rest>`."""
+    kind, _, rest = name.partition(".")
+    low_key = f"group.{kind}.min.{rest}"
+    high_key = f"group.{kind}.max.{rest.removeprefix('num.')}"
+    if not isinstance(value, int):
+        return
+    if low_key in BROKER_KEYS and value < broker.integer(low_key):
+        raise ConfigError(name, value, f"must be at least {broker.integer(low_key)}, the broker's {low_key}")
+    if high_key in BROKER_KEYS and value > broker.integer(high_key):
+        raise ConfigError(name, value, f"must be at most {broker.integer(high_key)}, the broker's {high_key}")
+
+
+def _check_session(values: Mapping[str, Value], kind: str) -> None:
+    session_ms = values[f"{kind}.session.timeout.ms"]
+    heartbeat_ms = values[f"{kind}.heartbeat.interval.ms"]
+    assert isinstance(session_ms, int)
+    assert isinstance(heartbeat_ms, int)
+    if session_ms <= heartbeat_ms:
+        reason = f"must be more than {kind}.heartbeat.interval.ms, which is {heartbeat_ms}"
+        raise ConfigError(f"{kind}.session.timeout.ms", session_ms, reason)

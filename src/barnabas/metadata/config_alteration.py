@@ -1,0 +1,147 @@
+"""AlterConfigs and IncrementalAlterConfigs, decided: each resource stands alone, whatever becomes of its neighbours."""
+
+import enum
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from barnabas.config.resources import Resource, ResourceKind
+from barnabas.metadata.configs import CONFIG_NOUNS, Overrides
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.image import Image
+from barnabas.metadata.store import Change
+from barnabas.metadata.topics import TOPICS
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+
+class Operation(enum.IntEnum):
+    """What an edit does to a config (`AlterConfigOp.OpType`, KIP-339)."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class Edit(NamedTuple):
+    """One config as it is to change; DELETE needs no value."""
+
+    key: str
+    operation: Operation
+    value: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Alteration:
+    """What is to become of one resource's configs."""
+
+    resource: Resource
+    edits: Sequence[Edit]
+    #: whether what no edit names is taken away, as AlterConfigs does
+    replaces: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterationRules:
+    """What the broker's configuration says about configs."""
+
+    #: (resource, key) -> the default of a LIST key as text, to which entries are added; None for any other key
+    list_default: Callable[[Resource, str], str | None]
+    #: (resource, configs before, configs as wanted) -> None; raises KafkaError for configs that may not be
+    check: Callable[[Resource, Overrides, Overrides], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Altered:
+    """What became of one resource: its configs as they are to be, or why they may not be so."""
+
+    resource: Resource
+    #: what the edits ask for, None for what they take away
+    edited: Mapping[str, str | None] = field(default_factory=dict)
+    #: the keys that go without being named
+    removed: frozenset[str] = frozenset()
+    error: KafkaError | None = None
+
+
+def decide_alter(
+    image: Image, alterations: Sequence[Alteration], rules: AlterationRules, *, validate_only: bool
+) -> Decision[list[Altered]]:
+    """One answer for each alteration, in their order; no resource may come twice."""
+    outcomes: list[Altered] = []
+    changes: list[Change] = []
+    reads: dict[str, int] = {}
+    for alteration in alterations:
+        resource = alteration.resource
+        existing = image.configs(resource)
+        try:
+            check_edits(alteration.edits)
+            edited = _edited(existing, alteration, rules)
+            wanted = _wanted(existing, edited, replaces=alteration.replaces)
+            rules.check(resource, existing, wanted)
+        except KafkaError as error:
+            outcomes.append(Altered(resource, error=error))
+            continue
+        removed = existing.keys() - wanted.keys() - edited.keys()
+        outcomes.append(Altered(resource, edited, frozenset(removed)))
+        if wanted != existing and not validate_only:
+            changes.append(_change(resource, wanted))
+            reads.update(_reads(image, resource))
+    return Decision(outcomes, tuple(changes), reads)
+
+
+def check_edits(edits: Sequence[Edit]) -> None:
+    """Refuse a key that is edited twice, and a value that is missing.
+
+    :raises KafkaError: INVALID_REQUEST.
+    """
+    [*twice] = (key for key, count in Counter(edit.key for edit in edits).items() if count > 1)
+    if twice:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"Config '{twice[0]}' is named more than once.")
+    for edit in edits:
+        if edit.value is None and edit.operation is not Operation.DELETE:
+            message = f"Config '{edit.key}' has no value: {edit.operation.name} needs one."
+            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+
+
+def _edited(existing: Overrides, alteration: Alteration, rules: AlterationRules) -> dict[str, str | None]:
+    edited: dict[str, str | None] = {}
+    for key, operation, value in alteration.edits:
+        if operation is Operation.DELETE:
+            edited[key] = None
+        elif operation is Operation.SET:
+            edited[key] = value
+        else:
+            default = rules.list_default(alteration.resource, key)
+            if default is None:
+                message = f"{operation.name} is for lists, and '{key}' is none: SET it."
+                raise KafkaError(ErrorCode.INVALID_CONFIG, message)
+            edited[key] = _edited_list(existing.get(key, default), operation, value or "")
+    return edited
+
+
+def _edited_list(text: str, operation: Operation, value: str) -> str:
+    """Entries are told apart as they are written, blanks included."""
+    entries = text.split(",") if text else []
+    named = value.split(",") if value else []
+    if operation is Operation.SUBTRACT:
+        return ",".join(entry for entry in entries if entry not in named)
+    return ",".join([*entries, *(entry for entry in dict.fromkeys(named) if entry not in entries)])
+
+
+def _wanted(existing: Overrides, edited: Mapping[str, str | None], *, replaces: bool) -> dict[str, str]:
+    merged = {**({} if replaces else existing), **edited}
+    return {key: value for key, value in merged.items() if value is not None}
+
+
+def _change(resource: Resource, wanted: Overrides) -> Change:
+    noun = CONFIG_NOUNS[resource.kind]
+    return noun.put(resource.name, wanted) if wanted else noun.remove(resource.name)
+
+
+def _reads(image: Image, resource: Resource) -> dict[str, int]:
+    noun = CONFIG_NOUNS[resource.kind]
+    reads = {noun.key(resource.name): image.config_revision(resource)}
+    if resource.kind is ResourceKind.TOPIC:
+        reads[TOPICS.key(resource.name)] = image.topics.revision(resource.name)
+    return reads

@@ -1,0 +1,180 @@
+from pathlib import Path
+
+import pytest
+
+from barnabas.policy import AlterConfigPolicy, PolicyViolation
+from barnabas.policy.policies import Policies, PolicySettings
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+)
+from support.images import new_topic
+from support.loop import on_loop
+from support.nodes import RunningNode, running_node
+
+TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
+SET, DELETE, APPEND = 0, 1, 2
+Wanted = tuple[int, str, str, int, str | None]
+
+
+async def alter(
+    node: RunningNode, *wanted: Wanted, validate_only: bool = False, version: int | None = None
+) -> list[AlterConfigsResourceResponse]:
+    """One resource with one edit for each of (type, name, key, operation, value)."""
+    resources = [
+        AlterConfigsResource(kind, name, [AlterableConfig(key, operation, value)])
+        for kind, name, key, operation, value in wanted
+    ]
+    request = IncrementalAlterConfigsRequest(resources=resources, validate_only=validate_only)
+    responses: list[AlterConfigsResourceResponse] = (await node.ask(request, version)).responses
+    return responses
+
+
+async def code(node: RunningNode, *wanted: Wanted) -> ErrorCode:
+    [response] = await alter(node, *wanted)
+    assert bool(response.error_message) == bool(response.error_code)
+    return ErrorCode(response.error_code)
+
+
+@on_loop
+@pytest.mark.parametrize("version", [0, 1])
+async def test_configs_of_every_kind_are_set(tmp_path: Path, version: int) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("t"))
+        responses = await alter(
+            node,
+            (TOPIC, "t", "retention.ms", SET, "5"),
+            (BROKER, "1", "log.segment.bytes", SET, "2000000"),
+            (BROKER, "", "log.retention.ms", SET, "7"),
+            (GROUP, "g", "consumer.session.timeout.ms", SET, "46000"),
+            (CLIENT_METRICS, "m", "interval.ms", SET, "1000"),
+            version=version,
+        )
+        assert [each.error_code for each in responses] == [0] * 5
+        image = node.node.image
+        assert dict(image.topic_configs) == {"t": {"retention.ms": "5"}}
+        assert dict(image.broker_configs) == {
+            "1": {"log.segment.bytes": "2000000"},
+            "": {"log.retention.ms": "7"},
+        }
+        assert dict(image.group_configs) == {"g": {"consumer.session.timeout.ms": "46000"}}
+        assert dict(image.client_metrics_configs) == {"m": {"interval.ms": "1000"}}
+
+
+@on_loop
+async def test_each_resource_is_answered_for_itself_in_one_transaction(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("t"))
+        before = node.node.image.revision
+        wanted: list[Wanted] = [
+            (TOPIC, "t", "retention.ms", SET, "5"),
+            (77, "x", "a", SET, "b"),
+            (TOPIC, "gone", "retention.ms", SET, "5"),
+            (GROUP, "g", "no.such.key", SET, "5"),
+            (BROKER_LOGGER, "1", "no.such.logger", SET, "INFO"),
+            (BROKER, "", "log.retention.ms", SET, "7"),
+            (BROKER, "2", "log.retention.ms", SET, "7"),
+        ]
+        responses = await alter(node, *wanted)
+        assert [(each.resource_type, each.resource_name) for each in responses] == [
+            each[:2] for each in wanted
+        ]
+        assert [ErrorCode(each.error_code) for each in responses] == [
+            ErrorCode.NONE,
+            ErrorCode.INVALID_REQUEST,
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            ErrorCode.INVALID_CONFIG,
+            ErrorCode.INVALID_CONFIG,
+            ErrorCode.NONE,
+            ErrorCode.INVALID_REQUEST,
+        ]
+        assert node.node.image.revision == before + 1
+
+
+@on_loop
+async def test_a_resource_that_is_named_twice_is_refused_and_its_neighbour_is_not(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        twice = (GROUP, "g", "consumer.session.timeout.ms", SET, "46000")
+        responses = await alter(node, twice, (CLIENT_METRICS, "m", "interval.ms", SET, "100"), twice)
+        assert [each.error_code for each in responses] == [
+            ErrorCode.INVALID_REQUEST,
+            0,
+            ErrorCode.INVALID_REQUEST,
+        ]
+        assert dict(node.node.image.group_configs) == {}
+
+
+@on_loop
+async def test_what_may_not_be_is_refused(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("t"))
+        for wanted, expected in [
+            ((TOPIC, "", "retention.ms", SET, "5"), ErrorCode.INVALID_REQUEST),
+            ((TOPIC, "a b", "retention.ms", SET, "5"), ErrorCode.INVALID_TOPIC_EXCEPTION),
+            ((TOPIC, "t", "retention.ms", SET, "-7"), ErrorCode.INVALID_CONFIG),
+            ((TOPIC, "t", "retention.ms", SET, None), ErrorCode.INVALID_REQUEST),
+            ((TOPIC, "t", "retention.ms", 9, "5"), ErrorCode.INVALID_REQUEST),
+            ((TOPIC, "t", "retention.ms", APPEND, "5"), ErrorCode.INVALID_CONFIG),
+            ((BROKER, "x", "log.retention.ms", SET, "5"), ErrorCode.INVALID_REQUEST),
+            ((BROKER, "1", "log.retention.ms", APPEND, "5"), ErrorCode.INVALID_CONFIG),
+            ((BROKER, "1", "no.such.key", APPEND, "5"), ErrorCode.INVALID_CONFIG),
+            ((BROKER, "1", "log.segment.bytes", SET, "5"), ErrorCode.INVALID_REQUEST),
+            ((BROKER, "1", "node.id", SET, "2"), ErrorCode.INVALID_REQUEST),
+            ((BROKER, "", "sasl.enabled.mechanisms", SET, "PLAIN"), ErrorCode.INVALID_REQUEST),
+            ((BROKER_LOGGER, "", "root", SET, "INFO"), ErrorCode.INVALID_REQUEST),
+            ((BROKER_LOGGER, "2", "root", SET, "INFO"), ErrorCode.INVALID_REQUEST),
+            ((GROUP, "", "consumer.session.timeout.ms", SET, "46000"), ErrorCode.INVALID_REQUEST),
+            ((CLIENT_METRICS, "", "interval.ms", SET, "500"), ErrorCode.INVALID_REQUEST),
+            ((CLIENT_METRICS, "m", "metrics", APPEND, "a"), ErrorCode.INVALID_CONFIG),
+        ]:
+            assert await code(node, wanted) is expected, wanted  # type: ignore[arg-type]
+
+
+@on_loop
+async def test_validation_changes_nothing(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        before = node.node.image
+        [good, bad] = await alter(
+            node,
+            (GROUP, "g", "consumer.session.timeout.ms", SET, "46000"),
+            (GROUP, "h", "consumer.session.timeout.ms", SET, "1"),
+            validate_only=True,
+        )
+        assert (good.error_code, bad.error_code) == (0, ErrorCode.INVALID_CONFIG)
+        assert node.node.image is before
+
+
+@on_loop
+async def test_a_brokers_values_must_fit_each_other_and_those_of_all_brokers(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        assert await code(node, (BROKER, "", "num.io.threads", SET, "16")) is ErrorCode.NONE
+        assert await code(node, (BROKER, "1", "num.io.threads", SET, "32")) is ErrorCode.NONE
+        assert await code(node, (BROKER, "1", "num.io.threads", SET, "8")) is ErrorCode.INVALID_REQUEST
+        assert await code(node, (BROKER, "1", "num.io.threads", DELETE, None)) is ErrorCode.NONE
+
+
+class NoShortRetention(AlterConfigPolicy):
+    """Sees what the request sets, and what it takes away by name."""
+
+    def validate(self, request_metadata: AlterConfigPolicy.RequestMetadata) -> None:
+        if "retention.ms" in request_metadata.configs:
+            message = f"{request_metadata.resource.name}: retention is ours"
+            raise PolicyViolation(message)
+
+
+@on_loop
+async def test_a_policy_refuses_one_resource_and_not_its_neighbour(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        node.node.policies = Policies(PolicySettings(alter_config_class=f"{__name__}:NoShortRetention"))
+        await node.node.policies.load()
+        await node.create(new_topic("t"), new_topic("u"))
+        responses = await alter(
+            node, (TOPIC, "t", "retention.ms", DELETE, None), (TOPIC, "u", "segment.ms", SET, "7")
+        )
+        assert [each.error_code for each in responses] == [ErrorCode.POLICY_VIOLATION, 0]
+        assert responses[0].error_message == "t: retention is ours"
+        assert dict(node.node.image.topic_configs) == {"u": {"segment.ms": "7"}}
+        await node.node.policies.close()

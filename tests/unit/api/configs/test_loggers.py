@@ -1,0 +1,57 @@
+from collections.abc import Iterator
+
+import pytest
+
+from barnabas.api.configs.loggers import alter_levels
+from barnabas.metadata.config_alteration import Edit, Operation
+from barnabas.telemetry.logs import clear_level, get_logger, levels, set_level
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+SET, DELETE, APPEND, SUBTRACT = Operation
+LOGGER = get_logger("barnabas.test.loggers").name
+
+
+@pytest.fixture(autouse=True)
+def _levels_as_before() -> Iterator[None]:
+    before = levels()["root"]
+    yield
+    set_level("root", before)
+    clear_level(LOGGER)
+
+
+def test_a_level_is_set_and_deleted() -> None:
+    alter_levels([Edit(LOGGER, SET, "DEBUG")], validate_only=False)
+    assert levels()[LOGGER] == "DEBUG"
+    alter_levels([Edit(LOGGER, DELETE)], validate_only=False)
+    assert levels()[LOGGER] == levels()["root"]
+
+
+def test_the_root_level_holds_for_all_that_have_none_of_their_own() -> None:
+    alter_levels([Edit("root", SET, "FATAL")], validate_only=False)
+    assert levels()[LOGGER] == "FATAL"
+
+
+@pytest.mark.parametrize(
+    ("edit", "code"),
+    [
+        (Edit("no.such.logger", SET, "INFO"), ErrorCode.INVALID_CONFIG),
+        (Edit("no.such.logger", DELETE), ErrorCode.INVALID_CONFIG),
+        (Edit(LOGGER, SET, "debug"), ErrorCode.INVALID_CONFIG),
+        (Edit(LOGGER, SET, "OFF"), ErrorCode.INVALID_CONFIG),
+        (Edit(LOGGER, SET, None), ErrorCode.INVALID_REQUEST),
+        (Edit(LOGGER, APPEND, "INFO"), ErrorCode.INVALID_REQUEST),
+        (Edit("root", DELETE), ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_a_bad_edit_is_refused_and_its_neighbours_are_not_done(edit: Edit, code: ErrorCode) -> None:
+    other = get_logger("barnabas.test.other").name
+    before = levels()
+    with pytest.raises(KafkaError) as caught:
+        alter_levels([Edit(other, SET, "TRACE"), edit], validate_only=False)
+    assert caught.value.code is code
+    assert levels() == before
+
+
+def test_validation_changes_nothing() -> None:
+    alter_levels([Edit(LOGGER, SET, "TRACE")], validate_only=True)
+    assert levels()[LOGGER] != "TRACE"

@@ -1,0 +1,147 @@
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from barnabas.config.resources import Resource, ResourceKind
+from barnabas.metadata.config_alteration import (
+    Alteration,
+    AlterationRules,
+    Altered,
+    Edit,
+    Operation,
+    decide_alter,
+)
+from barnabas.metadata.configs import GROUP_CONFIGS, TOPIC_CONFIGS
+from barnabas.metadata.image import Image
+from barnabas.metadata.store import NEVER
+from barnabas.metadata.topics import TOPICS
+from barnabas.wire.errors import ErrorCode, KafkaError
+from support.images import cluster, new_topic, replayed
+
+SET, DELETE, APPEND, SUBTRACT = Operation
+TOPIC = Resource(ResourceKind.TOPIC, "t")
+GROUP = Resource(ResourceKind.GROUP, "g")
+
+
+def check(resource: Resource, existing: Mapping[str, str], wanted: Mapping[str, str]) -> None:
+    if "bad" in wanted:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"bad for {resource}")
+
+
+RULES = AlterationRules(lambda resource, key: "delete" if key == "list" else None, check)
+
+
+def edits(*wanted: Edit, resource: Resource = TOPIC, replaces: bool = False) -> Alteration:
+    return Alteration(resource, wanted, replaces)
+
+
+def image_with(**overrides: str) -> Image:
+    return cluster(1, new_topic("t", configs=overrides))
+
+
+def decided(
+    image: Image, *alterations: Alteration, validate_only: bool = False
+) -> tuple[list[Altered], Image]:
+    decision = decide_alter(image, alterations, RULES, validate_only=validate_only)
+    return decision.response, replayed(image, decision)
+
+
+def altered(image: Image, *wanted: Edit, **fields: Any) -> dict[str, str]:
+    """The topic's configs after edits, which must be fit to be."""
+    outcomes, after = decided(image, edits(*wanted, **fields))
+    assert [each.error for each in outcomes] == [None]
+    return dict(after.configs(TOPIC))
+
+
+def code_of(*wanted: Edit) -> ErrorCode | None:
+    [outcome], _ = decided(image_with(), edits(*wanted))
+    return outcome.error.code if outcome.error else None
+
+
+def test_single_configs_are_set_and_deleted_and_the_others_stay() -> None:
+    after = altered(image_with(a="1", b="2"), Edit("a", SET, "3"), Edit("b", DELETE), Edit("c", SET, "4"))
+    assert after == {"a": "3", "c": "4"}
+
+
+def test_replacing_takes_away_what_is_not_named() -> None:
+    assert altered(image_with(a="1", b="2"), Edit("b", SET, "5"), replaces=True) == {"b": "5"}
+    assert altered(image_with(a="1"), replaces=True) == {}
+
+
+def test_a_resource_without_configs_has_no_row() -> None:
+    _, after = decided(image_with(a="1"), edits(Edit("a", DELETE)))
+    assert dict(after.topic_configs) == {}
+
+
+@pytest.mark.parametrize(
+    ("existing", "operation", "value", "left"),
+    [
+        (None, APPEND, "compact", "delete,compact"),
+        (None, SUBTRACT, "delete", ""),
+        ("", APPEND, "compact", "compact"),
+        ("compact", APPEND, "compact", "compact"),
+        ("compact", APPEND, "x,x,y", "compact,x,y"),
+        ("compact", APPEND, "", "compact"),
+        ("a,b,c", SUBTRACT, "b,none", "a,c"),
+        ("a, b", SUBTRACT, "b", "a, b"),
+    ],
+)
+def test_lists_are_added_to_and_taken_from(
+    existing: str | None, operation: Operation, value: str, left: str
+) -> None:
+    image = image_with() if existing is None else image_with(list=existing)
+    assert altered(image, Edit("list", operation, value)) == {"list": left}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "code"),
+    [
+        ([Edit("a", APPEND, "1")], ErrorCode.INVALID_CONFIG),
+        ([Edit("a", SET, "1"), Edit("a", DELETE)], ErrorCode.INVALID_REQUEST),
+        ([Edit("a", SET, None)], ErrorCode.INVALID_REQUEST),
+        ([Edit("list", SUBTRACT, None)], ErrorCode.INVALID_REQUEST),
+        ([Edit("bad", SET, "1")], ErrorCode.INVALID_CONFIG),
+        ([Edit("a", DELETE, "whatever")], None),
+        ([], None),
+    ],
+)
+def test_what_may_not_be_is_refused(wanted: list[Edit], code: ErrorCode | None) -> None:
+    assert code_of(*wanted) is code
+
+
+def test_one_bad_resource_leaves_the_others_alone() -> None:
+    group = edits(Edit("bad", SET, "1"), resource=GROUP)
+    outcomes, after = decided(image_with(), edits(Edit("a", SET, "1")), group)
+    assert [each.error is None for each in outcomes] == [True, False]
+    assert dict(after.configs(TOPIC)) == {"a": "1"}
+    assert dict(after.configs(GROUP)) == {}
+
+
+def test_validation_changes_nothing_and_says_what_would_have_been() -> None:
+    wanted = edits(Edit("a", SET, "1"), Edit("b", DELETE), replaces=True)
+    image = image_with(c="2")
+    [outcome], after = decided(image, wanted, validate_only=True)
+    assert after is image
+    assert outcome.edited == {"a": "1", "b": None}
+    assert outcome.removed == {"c"}
+
+
+def test_a_decision_rests_on_the_configs_and_for_a_topic_on_the_topic() -> None:
+    image = image_with()
+    decision = decide_alter(
+        image,
+        [edits(Edit("a", SET, "1")), edits(Edit("a", SET, "1"), resource=GROUP)],
+        RULES,
+        validate_only=False,
+    )
+    assert decision.reads == {
+        TOPIC_CONFIGS.key("t"): NEVER,
+        TOPICS.key("t"): image.topics.revision("t"),
+        GROUP_CONFIGS.key("g"): NEVER,
+    }
+
+
+def test_what_is_so_already_is_not_written_again() -> None:
+    decision = decide_alter(image_with(a="1"), [edits(Edit("a", SET, "1"))], RULES, validate_only=False)
+    assert decision.changes == ()
