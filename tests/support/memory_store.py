@@ -15,12 +15,23 @@ class MemoryStore:
         self.items: dict[str, Item] = {}
         self.commits: list[Commit] = []
         self._latency_turns = latency_turns
+        self._is_open = asyncio.Event()
+        self._is_open.set()
         self._watchers: list[asyncio.Queue[Commit]] = []
 
     async def load(self) -> tuple[int, list[Item]]:
         return self.revision, [self.items[key] for key in sorted(self.items)]
 
+    def hold(self) -> None:
+        """Let commits wait until `let_go`."""
+        self._is_open.clear()
+
+    def let_go(self) -> None:
+        """Let the commits that wait be done."""
+        self._is_open.set()
+
     async def commit(self, reads: Mapping[str, int], changes: tuple[Change, ...]) -> int:
+        await self._is_open.wait()
         await turns(self._latency_turns)
         return self.write(reads, changes)
 

@@ -131,6 +131,12 @@ class Image:
         return table
 
     def partition(self, topic: Topic, index: int) -> PartitionState:
-        """A partition's leader and in-sync replicas: as last written, else as the topic was made."""
+        """A partition's replicas, leader and in-sync replicas: as last written, else as the topic was made."""
         state = self.partition_states.get(partition_key(topic.topic_id, index))
-        return initial_state(topic.assignments[index]) if state is None else state
+        if state is None:
+            return initial_state(topic.assignments[index])
+        return state if state.replicas else replace(state, replicas=topic.assignments[index])
+
+    def partition_revision(self, topic: Topic, index: int) -> int:
+        """The revision that last wrote a partition's state; NEVER while it is as the topic was made."""
+        return self.partition_states.revision(partition_key(topic.topic_id, index))

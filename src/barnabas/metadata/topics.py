@@ -22,7 +22,10 @@ NO_LEADER = -1
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic and the brokers that hold each of its partitions, the preferred leader first."""
+    """A topic and the brokers that each of its partitions was given to, the preferred leader first.
+
+    Where a partition is now, its state knows: reassignments move it.
+    """
 
     name: str
     topic_id: bytes
@@ -47,6 +50,15 @@ class PartitionState:
     leader_epoch: int
     isr: tuple[int, ...]
     partition_epoch: int = 0  #: counts every change of the state
+    #: the brokers that hold the partition, the preferred leader first; in the store empty while as the topic was made
+    replicas: tuple[int, ...] = ()
+    adding: tuple[int, ...] = ()  #: replicas that a reassignment brings in (KIP-455)
+    removing: tuple[int, ...] = ()  #: replicas that go once all of `adding` are in sync
+
+    @property
+    def is_reassigning(self) -> bool:
+        """Whether a reassignment is under way."""
+        return bool(self.adding or self.removing)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +71,7 @@ class DeletedTopic:
 
 def initial_state(replicas: tuple[int, ...]) -> PartitionState:
     """The state of a partition that nothing has happened to: its preferred leader leads, all are in sync."""
-    return PartitionState(leader=replicas[0], leader_epoch=0, isr=replicas)
+    return PartitionState(leader=replicas[0], leader_epoch=0, isr=replicas, replicas=replicas)
 
 
 def partition_key(topic_id: bytes, index: int) -> str:
@@ -81,12 +93,13 @@ def _topic_from_plain(plain: Any) -> Topic:
 
 
 def _state_to_plain(state: PartitionState) -> Any:
-    return [state.leader, state.leader_epoch, list(state.isr), state.partition_epoch]
+    places = [list(brokers) for brokers in (state.replicas, state.adding, state.removing)]
+    return [state.leader, state.leader_epoch, list(state.isr), state.partition_epoch, *places]
 
 
 def _state_from_plain(plain: Any) -> PartitionState:
-    leader, leader_epoch, isr, partition_epoch = plain
-    return PartitionState(leader, leader_epoch, tuple(isr), partition_epoch)
+    leader, leader_epoch, isr, partition_epoch, *places = plain
+    return PartitionState(leader, leader_epoch, tuple(isr), partition_epoch, *map(tuple, places))
 
 
 TOPICS: Noun[Topic] = Noun("topics", _topic_to_plain, _topic_from_plain)

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import Image
 from barnabas.metadata.store import Change, Commit, Conflict, Store
 from barnabas.telemetry.logs import get_logger
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 ResponseT = TypeVar("ResponseT")
 
@@ -30,6 +31,7 @@ class MetadataWriter:
         self._listeners: list[Listener] = []
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
         self._following: asyncio.Task[None] | None = None
+        self._writing: set[asyncio.Future[Any]] = set()  #: writes with a timeout; some may have outlived it
         self._failure: Exception | None = None  #: why the image will never move again
         self.image = Image()
         self._followed_revision = 0  #: up to here every listener has done its part; at most the image's
@@ -49,17 +51,44 @@ class MetadataWriter:
         self._following = asyncio.create_task(self._follow(commits), name="metadata-watch")
 
     async def stop(self) -> None:
-        """Stop following; the image stays as it is."""
+        """Stop following; the image stays as it is. Writes under way are given up, committed or not."""
+        for writing in self._writing:
+            writing.cancel()
+        await asyncio.gather(*self._writing, return_exceptions=True)
         if self._following is not None:
             self._following.cancel()
             await asyncio.gather(self._following, return_exceptions=True)
             self._following = None
 
-    async def write(self, decide: Callable[[Image], Decision[ResponseT]]) -> ResponseT:
+    async def write(
+        self, decide: Callable[[Image], Decision[ResponseT]], timeout_ms: int | None = None
+    ) -> ResponseT:
         """Commit what `decide` decides, deciding again on a newer image after each conflict.
 
         Returns when this node's own image has reached the commit.
+
+        :raises KafkaError: REQUEST_TIMED_OUT when `timeout_ms` is over first. What was decided is not taken back: it
+            may still come true. Only where there was no time from the start is nothing done.
         """
+        if timeout_ms is None:
+            return await self._write(decide)
+        if timeout_ms <= 0:
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"A timeout of {timeout_ms} ms leaves no time.")
+        writing = asyncio.ensure_future(self._write(decide))
+        self._writing.add(writing)
+        writing.add_done_callback(self._written)
+        await asyncio.wait({writing}, timeout=timeout_ms / 1000)
+        if not writing.done():
+            message = f"This is not done after {timeout_ms} ms, but may still be: see what becomes of it."
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, message)
+        return writing.result()
+
+    def _written(self, writing: asyncio.Future[Any]) -> None:
+        self._writing.discard(writing)
+        if not writing.cancelled():
+            writing.exception()  # heard here, too, because whoever waited for it may be gone
+
+    async def _write(self, decide: Callable[[Image], Decision[ResponseT]]) -> ResponseT:
         while True:
             decision = decide(self.image)
             if not decision.changes:
@@ -93,6 +122,7 @@ class MetadataWriter:
             "commits_count": self.commits_count,
             "conflicts_count": self.conflicts_count,
             "waiters_count": len(self._waiters),
+            "writes_with_timeout_count": len(self._writing),
         }
 
     async def _follow(self, commits: AsyncIterator[Commit]) -> None:

@@ -30,7 +30,7 @@ class Partition:
         self.topic_id = topic.topic_id
         self.index = index
         self.log = log
-        self.replicas = topic.assignments[index]
+        self.replicas = state.replicas
         self.leader = state.leader
         self.leader_epoch = state.leader_epoch
         self.isr = state.isr
@@ -59,7 +59,8 @@ class Partition:
         """Take over what the cluster has decided on leader and in-sync replicas."""
         if state.leader_epoch != self.leader_epoch:
             self.follower_end_offsets.clear()  # what an earlier leader was told may have been cut off since
-        self.leader, self.leader_epoch, self.isr = state.leader, state.leader_epoch, state.isr
+        self.replicas, self.isr = state.replicas, state.isr
+        self.leader, self.leader_epoch = state.leader, state.leader_epoch
         if not self.is_leader:
             self._let_go()
         self._begin_epoch()

@@ -101,8 +101,9 @@ class ReplicaManager:
         """
         self._image = image
         for log in list(self._directories.logs.values()):
-            topic = image.topics.get(log.topic_partition.topic)
-            if topic is not None and topic.topic_id == log.topic_id:
+            name, index = log.topic_partition
+            topic = image.topics.get(name)
+            if topic is not None and topic.topic_id == log.topic_id and self._is_held(topic, index):
                 continue
             if log.topic_id is not None and log.topic_id.hex() in image.deleted_topics:
                 self._directories.delete_async(log.topic_partition)
@@ -147,9 +148,9 @@ class ReplicaManager:
         """Open those replicas that this broker is to hold and has not opened yet."""
         config = None
         for index in indexes:
-            if self._broker_id not in topic.assignments[index] or (topic.name, index) in self._partitions:
+            if (topic.name, index) in self._partitions:
                 continue
-            if (topic.topic_id, index) in self._offline:
+            if not self._is_held(topic, index) or (topic.topic_id, index) in self._offline:
                 continue
             config = config or self._log_config(topic.name)
             log = self._open_log(topic, index, config)
@@ -159,10 +160,15 @@ class ReplicaManager:
             self._partitions[topic.name, index] = partition
             self._by_id[topic.topic_id, index] = partition
 
+    def _is_held(self, topic: Topic, index: int) -> bool:
+        """Whether this broker is to hold a replica of the partition."""
+        exists = 0 <= index < topic.partition_count
+        return exists and self._broker_id in self._image.partition(topic, index).replicas
+
     def _missing(self, topic: Topic) -> Iterator[tuple[bytes, int]]:
-        for index, replicas in enumerate(topic.assignments):
+        for index in range(topic.partition_count):
             if (
-                self._broker_id in replicas
+                self._is_held(topic, index)
                 and self._directories.get(TopicPartition(topic.name, index)) is None
             ):
                 yield topic.topic_id, index
@@ -185,12 +191,15 @@ class ReplicaManager:
 
     def _delete_topic(self, topic: Topic) -> None:
         for index in range(topic.partition_count):
-            self._offline.discard((topic.topic_id, index))
-            partition = self._partitions.pop((topic.name, index), None)
-            if partition is not None:
-                del self._by_id[topic.topic_id, index]
-                partition.close()
-                self._directories.delete_async(TopicPartition(topic.name, index))
+            self._delete_replica(topic, index)
+
+    def _delete_replica(self, topic: Topic, index: int) -> None:
+        self._offline.discard((topic.topic_id, index))
+        partition = self._partitions.pop((topic.name, index), None)
+        if partition is not None:
+            del self._by_id[topic.topic_id, index]
+            partition.close()
+            self._directories.delete_async(TopicPartition(topic.name, index))
 
     def _reconfigure(self, topic: str, config: LogConfig) -> None:
         for partition in self._of_topic(topic):
@@ -212,11 +221,19 @@ class ReplicaManager:
         return [self._partitions[topic, index] for index in indexes if (topic, index) in self._partitions]
 
     def _update_state(self, key: str) -> None:
-        topic_id, _, index = key.partition("/")
-        topic = self._image.topic_by_id(bytes.fromhex(topic_id))
-        partition = self._by_id.get((bytes.fromhex(topic_id), int(index)))
-        if topic is not None and partition is not None:
-            partition.update_state(self._image.partition(topic, int(index)))
+        """Follow a partition's state: the replica of this broker comes, goes, or has another leader."""
+        topic_id, _, number = key.partition("/")
+        topic, index = self._image.topic_by_id(bytes.fromhex(topic_id)), int(number)
+        if topic is None:
+            return
+        state = self._image.partition(topic, index)
+        partition = self._by_id.get((topic.topic_id, index))
+        if self._broker_id not in state.replicas:
+            self._delete_replica(topic, index)
+        elif partition is not None:
+            partition.update_state(state)
+        else:
+            self._open(topic, range(index, index + 1))
 
     def statistics(self) -> dict[str, int]:
         """How many partitions there are, and how many this broker leads."""

@@ -10,6 +10,11 @@ from barnabas.wire.codec import decode, encode
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.alter_configs import AlterConfigsRequest
 from barnabas.wire.messages.alter_configs import AlterConfigsResource as Replaced
+from barnabas.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.create_acls import AclCreation, CreateAclsRequest
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -28,6 +33,7 @@ from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from barnabas.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from barnabas.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from barnabas.wire.messages.describe_topic_partitions import TopicRequest as DescribedTopic
+from barnabas.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.wire.messages.incremental_alter_configs import (
@@ -37,6 +43,7 @@ from barnabas.wire.messages.incremental_alter_configs import (
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest
 from barnabas.wire.messages.list_config_resources import ListConfigResourcesRequest
 from barnabas.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from barnabas.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -139,9 +146,26 @@ ASKED: list[tuple[Message, tuple[object, ...]]] = [
     (DeleteAclsRequest(filters=[DeleteAclsFilter(), DeleteAclsFilter()]), ("", "")),
     (DescribeProducersRequest(topics=[TopicRequest(name="a", partition_indexes=[3, 4])]), (3, 4)),
     (DescribeTopicPartitionsRequest(topics=[DescribedTopic(name="a"), DescribedTopic(name="b")]), ("a", "b")),
+    (ElectLeadersRequest(topic_partitions=[TopicPartitions(topic="a", partitions=[3, 4])]), ("", 3, 4)),
+    (
+        AlterPartitionReassignmentsRequest(
+            topics=[ReassignableTopic(name="a", partitions=[ReassignablePartition(n) for n in (3, 4)])]
+        ),
+        ("", 3, 4),
+    ),
+    (ListPartitionReassignmentsRequest(), WHOLE),
 ]
 
-IDENTIFIERS = ("index", "partition_index", "partition", "name", "resource_name", "key", "topic_id")
+IDENTIFIERS = (
+    "index",
+    "partition_index",
+    "partition_id",
+    "partition",
+    "name",
+    "resource_name",
+    "key",
+    "topic_id",
+)
 
 
 def parts_in_error(struct: Struct, is_top: bool = True) -> Iterator[tuple[object, int]]:

@@ -16,7 +16,7 @@ from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import NOUNS, Image
 from barnabas.metadata.partition_creation import MorePartitions, decide_create_partitions
 from barnabas.metadata.producer_ids import decide_allocate_block
-from barnabas.metadata.store import Change, Commit
+from barnabas.metadata.store import NEVER, Change, Commit
 from barnabas.metadata.topic_creation import decide_create
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete, decide_forget
 from barnabas.metadata.topics import PARTITION_STATES, TOPICS, PartitionState, collision_key, partition_key
@@ -152,10 +152,13 @@ def test_a_key_of_an_unknown_noun_is_a_fault_and_not_ignored() -> None:
 def test_a_partition_is_as_it_was_made_until_its_state_is_written() -> None:
     image = cluster(2, new_topic("a", 2, 2))
     topic = image.topics["a"]
-    assert image.partition(topic, 1) == PartitionState(topic.assignments[1][0], 0, topic.assignments[1])
+    replicas = topic.assignments[1]
+    assert image.partition(topic, 1) == PartitionState(replicas[0], 0, replicas, replicas=replicas)
+    assert image.partition_revision(topic, 1) == NEVER
     state = PartitionState(2, 5, (2,), 9)
     image = with_state(image, topic, 1, state)
-    assert image.partition(topic, 1) == state
+    assert image.partition(topic, 1) == replace(state, replicas=replicas)
+    assert image.partition_revision(topic, 1) == image.revision
     assert image.partition(topic, 0).leader_epoch == 0
 
 

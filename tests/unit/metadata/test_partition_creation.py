@@ -37,7 +37,7 @@ def test_replicas_by_hand_are_taken_as_they_are() -> None:
 
 
 def test_the_states_of_old_partitions_are_not_touched() -> None:
-    state = PartitionState(-1, 3, ())
+    state = PartitionState(-1, 3, (), replicas=(3,))
     image = with_state(IMAGE, IMAGE.topics["t"], 1, state)
     after = replayed(image, grow(image, MorePartitions("t", 3)))
     assert after.partition(after.topics["t"], 1) == state

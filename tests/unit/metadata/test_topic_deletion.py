@@ -34,7 +34,7 @@ def test_a_topic_made_anew_after_deletion_starts_afresh() -> None:
     image = with_state(IMAGE, A, 0, PartitionState(-1, 9, ()))
     image = replayed(image, decide_delete(image, [TopicToDelete("a")]))
     image = with_topics(image, new_topic("a"))
-    assert image.partition(image.topics["a"], 0) == PartitionState(1, 0, (1,))
+    assert image.partition(image.topics["a"], 0) == PartitionState(1, 0, (1,), replicas=(1,))
 
 
 @pytest.mark.parametrize(

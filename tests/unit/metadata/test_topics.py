@@ -79,7 +79,7 @@ def test_a_topic_counts_its_partitions_and_replicas() -> None:
 
 
 def test_a_new_partition_is_led_by_its_preferred_replica_with_all_in_sync() -> None:
-    assert initial_state((3, 1, 2)) == PartitionState(leader=3, leader_epoch=0, isr=(3, 1, 2))
+    assert initial_state((3, 1, 2)) == PartitionState(3, 0, isr=(3, 1, 2), replicas=(3, 1, 2))
 
 
 def test_a_partitions_key_goes_by_topic_id() -> None:
@@ -95,11 +95,17 @@ def test_a_topic_reads_back_from_the_store(topic_id: bytes, assignments: tuple[t
     assert TOPICS.decode(change.value) == topic
 
 
-@given(st.integers(-1, 9), st.integers(0, 2**31 - 1), REPLICAS, st.integers(0, 2**31 - 1))
+@given(
+    st.integers(-1, 9),
+    st.integers(0, 2**31 - 1),
+    REPLICAS,
+    st.integers(0, 2**31 - 1),
+    st.lists(REPLICAS, max_size=3),
+)
 def test_a_partitions_state_reads_back_from_the_store(
-    leader: int, leader_epoch: int, isr: tuple[int, ...], partition_epoch: int
+    leader: int, leader_epoch: int, isr: tuple[int, ...], partition_epoch: int, places: list[tuple[int, ...]]
 ) -> None:
-    state = PartitionState(leader, leader_epoch, isr, partition_epoch)
+    state = PartitionState(leader, leader_epoch, isr, partition_epoch, *places)
     value = PARTITION_STATES.put("k/0", state).value
     assert value is not None
     assert PARTITION_STATES.decode(value) == state

@@ -15,7 +15,7 @@ from barnabas.metadata.store import Change, Conflict
 from barnabas.metadata.topic_creation import Created, decide_create
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
 from barnabas.metadata.writer import Listener, MetadataWriter
-from barnabas.wire.errors import ErrorCode
+from barnabas.wire.errors import ErrorCode, KafkaError
 from support.images import RULES, broker, new_topic
 from support.loop import on_loop, turns
 from support.memory_store import MemoryStore
@@ -131,7 +131,61 @@ async def test_a_conflict_is_decided_again_on_the_image_that_caused_it() -> None
             "commits_count": 2,
             "conflicts_count": 1,
             "waiters_count": 0,
+            "writes_with_timeout_count": 0,
         }
+
+
+@on_loop
+async def test_a_write_that_takes_too_long_is_answered_so_and_done_later() -> None:
+    store = MemoryStore()
+    async with writers(store) as [writer]:
+        store.hold()
+        with pytest.raises(KafkaError) as caught:
+            await writer.write(creating("late"), timeout_ms=1)
+        assert caught.value.code is ErrorCode.REQUEST_TIMED_OUT
+        assert "1 ms" in caught.value.message
+        assert "late" not in writer.image.topics
+        assert writer.statistics()["writes_with_timeout_count"] == 1
+        store.let_go()
+        await writer.write(creating("behind"), timeout_ms=1000)
+        assert {"late", "behind"} <= writer.image.topics.keys()
+        assert writer.statistics()["writes_with_timeout_count"] == 0
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1])
+def test_a_write_that_has_no_time_is_not_begun(timeout_ms: int) -> None:
+    @on_loop
+    async def scenario() -> None:
+        store = MemoryStore()
+        async with writers(store) as [writer]:
+            with pytest.raises(KafkaError) as caught:
+                await writer.write(creating("never"), timeout_ms)
+            assert caught.value.code is ErrorCode.REQUEST_TIMED_OUT
+            await writer.write(creating("behind"))
+            assert "never" not in writer.image.topics
+
+    scenario()
+
+
+@on_loop
+async def test_what_a_decision_raises_in_time_is_raised() -> None:
+    def decide(image: Image) -> Decision[None]:
+        raise KafkaError(ErrorCode.POLICY_VIOLATION, "not that")
+
+    async with writers(MemoryStore()) as [writer]:
+        with pytest.raises(KafkaError, match="not that"):
+            await writer.write(decide, timeout_ms=1000)
+
+
+@on_loop
+async def test_a_write_that_has_outlived_its_timeout_ends_with_the_writer() -> None:
+    store = MemoryStore()
+    async with writers(store) as [writer]:
+        store.hold()
+        with pytest.raises(KafkaError):
+            await writer.write(creating("never"), timeout_ms=1)
+        await writer.stop()
+        assert "never" not in writer.image.topics
 
 
 @on_loop

@@ -22,7 +22,7 @@ from barnabas.metadata.topics import PARTITION_STATES, TOPICS, PartitionState, T
 from barnabas.replication.replica_manager import OPENED_AT_ONCE_COUNT, ReplicaManager
 from barnabas.wire.errors import ErrorCode, KafkaError
 from support.batches import batch
-from support.images import RULES, by_hand, cluster, new_topic, replayed
+from support.images import RULES, by_hand, cluster, new_topic, replayed, with_state
 
 
 class Broker:
@@ -228,6 +228,28 @@ def test_states_of_partitions_elsewhere_are_passed_over(broker: Broker) -> None:
     broker.commit(PARTITION_STATES.put(key, PartitionState(2, 4, (2,))))
     broker.commit(PARTITION_STATES.remove(partition_key(b"?" * 16, 0)))
     assert broker.held == set()
+
+
+def test_a_replica_that_a_reassignment_brings_is_opened_and_one_that_it_takes_is_deleted(
+    broker: Broker,
+) -> None:
+    broker.start(cluster(3, by_hand("t", [1, 2], [2, 3])))
+    coming, going = (partition_key(broker.topic("t").topic_id, index) for index in (1, 0))
+    broker.commit(PARTITION_STATES.put(coming, PartitionState(2, 1, (2,), replicas=(1, 2, 3), adding=(1,))))
+    assert broker.held == {"t-0", "t-1"}
+    assert broker.replicas.partition("t", 1).replicas == (1, 2, 3)
+    broker.commit(PARTITION_STATES.put(going, PartitionState(2, 1, (2,), replicas=(2,))))
+    assert broker.held == {"t-1"}
+    assert broker.on_disk == {"t-0-delete", "t-1"}
+    assert code_of(lambda: broker.replicas.partition("t", 0)) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_a_replica_that_was_taken_while_the_broker_was_down_is_put_aside(broker: Broker) -> None:
+    broker.start(cluster(2, by_hand("t", [1, 2])))
+    state = PartitionState(2, 1, (2,), replicas=(2,))
+    broker.image = with_state(broker.image, broker.topic("t"), 0, state)
+    broker.restart()
+    assert (broker.held, broker.on_disk) == (set(), {"t-0-stray"})
 
 
 def test_a_log_survives_a_restart_with_its_records(broker: Broker) -> None:

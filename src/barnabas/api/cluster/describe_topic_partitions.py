@@ -103,15 +103,14 @@ def _describe_partition(
 ) -> DescribeTopicPartitionsResponsePartition:
     image = context.node.image
     state = image.partition(topic, index)
-    replicas = topic.assignments[index]
     return DescribeTopicPartitionsResponsePartition(
         error_code=ErrorCode.LEADER_NOT_AVAILABLE if state.leader == NO_LEADER else ErrorCode.NONE,
         partition_index=index,
         leader_id=state.leader,
         leader_epoch=state.leader_epoch,
-        replica_nodes=list(replicas),
+        replica_nodes=list(state.replicas),
         isr_nodes=list(state.isr),
         eligible_leader_replicas=[],
         last_known_elr=[],
-        offline_replicas=offline_replicas(image, replicas),
+        offline_replicas=offline_replicas(image, state.replicas),
     )

@@ -18,15 +18,14 @@ def describe_topic(image: Image, topic: Topic) -> MetadataResponseTopic:
 
 def _describe_partition(image: Image, topic: Topic, index: int) -> MetadataResponsePartition:
     state = image.partition(topic, index)
-    replicas = topic.assignments[index]
     return MetadataResponsePartition(
         error_code=ErrorCode.LEADER_NOT_AVAILABLE if state.leader == NO_LEADER else ErrorCode.NONE,
         partition_index=index,
         leader_id=state.leader,
         leader_epoch=state.leader_epoch,
-        replica_nodes=list(replicas),
+        replica_nodes=list(state.replicas),
         isr_nodes=list(state.isr),
-        offline_replicas=offline_replicas(image, replicas),
+        offline_replicas=offline_replicas(image, state.replicas),
     )
 
 

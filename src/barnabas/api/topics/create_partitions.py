@@ -2,7 +2,7 @@
 
 v3: THROTTLING_QUOTA_EXCEEDED (KIP-599).
 Errors, per topic: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, INVALID_REPLICA_ASSIGNMENT,
-INVALID_REPLICATION_FACTOR, INVALID_REQUEST, POLICY_VIOLATION.
+INVALID_REPLICATION_FACTOR, INVALID_REQUEST, POLICY_VIOLATION, REQUEST_TIMED_OUT.
 """
 
 from barnabas.api.context import RequestContext
@@ -35,7 +35,8 @@ async def handle(context: RequestContext, request: CreatePartitionsRequest) -> C
             node.dice,
             validate_only=request.validate_only,
             check=node.policies.check_create_partitions,
-        )
+        ),
+        request.timeout_ms,
     )
     return CreatePartitionsResponse(results=[_result(outcome) for outcome in outcomes])
 

@@ -3,7 +3,8 @@
 v2: throttle time.  v4: -1 stands for the broker's defaults (KIP-464).  v5: the answer shows partitions and
 configs (KIP-525).  v6: THROTTLING_QUOTA_EXCEEDED (KIP-599).  v7: topic ids (KIP-516).
 Errors, per topic: TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_PARTITIONS,
-INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT, INVALID_CONFIG, INVALID_REQUEST, POLICY_VIOLATION.
+INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT, INVALID_CONFIG, INVALID_REQUEST, POLICY_VIOLATION,
+REQUEST_TIMED_OUT.
 """
 
 from collections.abc import Mapping
@@ -35,7 +36,9 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
     node = context.node
     started_ns = node.tracer.now_ns()
     requested = [_new_topic(topic) for topic in request.topics]
-    outcomes = await create_topics(node, requested, validate_only=request.validate_only)
+    outcomes = await create_topics(
+        node, requested, validate_only=request.validate_only, timeout_ms=request.timeout_ms
+    )
     for outcome in outcomes:
         if node.tracer.enabled and outcome.topic is not None:
             topic = outcome.topic

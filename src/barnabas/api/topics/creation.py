@@ -23,10 +23,13 @@ def creation_rules(node: Node) -> CreationRules:
     )
 
 
-async def create_topics(node: Node, requested: Sequence[NewTopic], *, validate_only: bool) -> list[Created]:
+async def create_topics(
+    node: Node, requested: Sequence[NewTopic], *, validate_only: bool, timeout_ms: int | None = None
+) -> list[Created]:
     """Create the topics that pass all checks; one answer for each name.
 
-    :raises KafkaError: As `decide_create`, for the request as a whole.
+    :raises KafkaError: As `decide_create`, for the request as a whole; REQUEST_TIMED_OUT when `timeout_ms` is over
+        before the topics are there: they may still come to be.
     """
     names = [new.name for new in requested]
     rules = creation_rules(node)
@@ -38,7 +41,8 @@ async def create_topics(node: Node, requested: Sequence[NewTopic], *, validate_o
         refused = await _refused(node, requested, judged)
         requested = [new for new in requested if new.name not in refused]
     outcomes = await node.metadata.write(
-        lambda image: decide_create(image, requested, rules, node.dice, validate_only=validate_only)
+        lambda image: decide_create(image, requested, rules, node.dice, validate_only=validate_only),
+        timeout_ms,
     )
     answers = {outcome.name: outcome for outcome in outcomes} | refused
     return [answers[name] for name in dict.fromkeys(names)]

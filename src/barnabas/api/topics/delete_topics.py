@@ -2,7 +2,7 @@
 
 v1: throttle time.  v3: TOPIC_DELETION_DISABLED.  v5: error messages (KIP-599).  v6: topics by id (KIP-516).
 Errors, per topic: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_REQUEST, TOPIC_DELETION_DISABLED,
-POLICY_VIOLATION.
+POLICY_VIOLATION, REQUEST_TIMED_OUT.
 """
 
 from barnabas.api.context import RequestContext
@@ -37,7 +37,7 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
     started_ns = node.tracer.now_ns()
     asked = _asked(request)
     check = node.policies.check_delete_topic
-    outcomes = await node.metadata.write(lambda image: decide_delete(image, asked, check))
+    outcomes = await node.metadata.write(lambda image: decide_delete(image, asked, check), request.timeout_ms)
     for outcome in outcomes:
         if node.tracer.enabled and outcome.error is None:
             node.tracer.record("barnabas.topic.delete", started_ns, context.span, topic=outcome.name)

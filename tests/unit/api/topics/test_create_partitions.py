@@ -27,6 +27,7 @@ def test_each_topic_grows_or_is_refused_for_itself(tmp_path: Path, version: int,
                     CreatePartitionsTopic(name="same", count=1, assignments=None),
                     CreatePartitionsTopic(name="gone", count=2, assignments=None),
                 ],
+                timeout_ms=1000,
                 validate_only=validate_only,
             )
             answers = (await node.ask(request, version)).results

@@ -11,8 +11,8 @@ from support.nodes import running_node
 
 def by_name(version: int, *names: str) -> DeleteTopicsRequest:
     if version < 6:
-        return DeleteTopicsRequest(topic_names=list(names))
-    return DeleteTopicsRequest(topics=[DeleteTopicState(name=name) for name in names])
+        return DeleteTopicsRequest(topic_names=list(names), timeout_ms=1000)
+    return DeleteTopicsRequest(topics=[DeleteTopicState(name=name) for name in names], timeout_ms=1000)
 
 
 @pytest.mark.parametrize("version", range(1, 7))
@@ -41,7 +41,9 @@ async def test_a_topic_is_deleted_by_its_id_and_answered_with_its_name(tmp_path:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         topic_id = node.topic_id("t")
-        request = DeleteTopicsRequest(topics=[DeleteTopicState(name=None, topic_id=topic_id)])
+        request = DeleteTopicsRequest(
+            topics=[DeleteTopicState(name=None, topic_id=topic_id)], timeout_ms=1000
+        )
         [answer] = (await node.ask(request)).responses
         assert (answer.name, answer.topic_id, answer.error_code) == ("t", topic_id, 0)
 

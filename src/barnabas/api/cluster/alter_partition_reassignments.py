@@ -1,0 +1,81 @@
+"""AlterPartitionReassignments (45), v0-v1: move partitions to other brokers, or call that off with null (KIP-455).
+
+v1: whether the replication factor may change (KIP-860).
+Errors, per partition: UNKNOWN_TOPIC_OR_PARTITION, INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR,
+NO_REASSIGNMENT_IN_PROGRESS; for the whole request CLUSTER_AUTHORIZATION_FAILED, REQUEST_TIMED_OUT.
+"""
+
+from barnabas.api.authorization import require_cluster
+from barnabas.api.context import Node, RequestContext
+from barnabas.api.registry import serves
+from barnabas.config.topics import effective_topic_config
+from barnabas.metadata.partition_changes import PartitionOutcome, TopicOutcome
+from barnabas.metadata.reassignments import ReassignmentRules, Target, decide_reassign
+from barnabas.wire.acls import AclOperation
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+
+
+def refuse(
+    request: AlterPartitionReassignmentsRequest, error: KafkaError
+) -> AlterPartitionReassignmentsResponse:
+    """The error at the top and for every partition asked for."""
+    outcomes = [
+        TopicOutcome(topic.name, [PartitionOutcome(each.partition_index, error) for each in topic.partitions])
+        for topic in request.topics
+    ]
+    return AlterPartitionReassignmentsResponse(
+        error_code=error.code,
+        error_message=error.message or None,
+        responses=[_result(outcome) for outcome in outcomes],
+    )
+
+
+@serves(AlterPartitionReassignmentsRequest, AlterPartitionReassignmentsResponse, 0, 1, refuse=refuse)
+async def handle(
+    context: RequestContext, request: AlterPartitionReassignmentsRequest
+) -> AlterPartitionReassignmentsResponse:
+    """Decide for each partition and commit where they are to be."""
+    require_cluster(context, AclOperation.ALTER)
+    if not request.topics:
+        return AlterPartitionReassignmentsResponse()
+    node = context.node
+    requested = [
+        (topic.name, [Target(each.partition_index, each.replicas) for each in topic.partitions])
+        for topic in request.topics
+    ]
+    rules = ReassignmentRules(
+        request.allow_replication_factor_change, lambda name: _allows_unclean_election(node, name)
+    )
+    outcomes = await node.metadata.write(
+        lambda image: decide_reassign(image, requested, rules), request.timeout_ms
+    )
+    return AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=request.allow_replication_factor_change,
+        error_message=None,
+        responses=[_result(outcome) for outcome in outcomes],
+    )
+
+
+def _allows_unclean_election(node: Node, topic: str) -> bool:
+    config = effective_topic_config(node.config, node.image.topic_configs.get(topic, {}))
+    return config.unclean_leader_election_enable
+
+
+def _result(outcome: TopicOutcome) -> ReassignableTopicResponse:
+    return ReassignableTopicResponse(
+        name=outcome.name,
+        partitions=[
+            ReassignablePartitionResponse(
+                partition_index=partition.index,
+                error_code=partition.error.code if partition.error else ErrorCode.NONE,
+                error_message=(partition.error.message or None) if partition.error else None,
+            )
+            for partition in outcome.partitions
+        ],
+    )

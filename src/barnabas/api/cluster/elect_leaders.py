@@ -1,0 +1,69 @@
+"""ElectLeaders (43), v0-v2: let preferred leaders lead again, or give partitions without a leader one.
+
+v0: preferred leaders (KIP-183).  v1: unclean elections, an error at the top (KIP-460).
+Errors, per partition: UNKNOWN_TOPIC_OR_PARTITION, ELECTION_NOT_NEEDED, PREFERRED_LEADER_NOT_AVAILABLE,
+ELIGIBLE_LEADERS_NOT_AVAILABLE; for the whole request CLUSTER_AUTHORIZATION_FAILED, INVALID_REQUEST (an unknown election
+type), REQUEST_TIMED_OUT.
+"""
+
+from barnabas.api.authorization import require_cluster
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.metadata.elections import decide_elect
+from barnabas.metadata.partition_changes import Election, PartitionOutcome, TopicOutcome
+from barnabas.wire.acls import AclOperation
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+
+_ELECTIONS = (Election.PREFERRED, Election.UNCLEAN)
+
+
+def refuse(request: ElectLeadersRequest, error: KafkaError) -> ElectLeadersResponse:
+    """The error at the top (from version 1 on) and for every partition asked for."""
+    outcomes = [
+        TopicOutcome(topic.topic, [PartitionOutcome(index, error) for index in topic.partitions])
+        for topic in request.topic_partitions or []
+    ]
+    return ElectLeadersResponse(
+        error_code=error.code, replica_election_results=[_result(outcome) for outcome in outcomes]
+    )
+
+
+@serves(ElectLeadersRequest, ElectLeadersResponse, 0, 2, refuse=refuse)
+async def handle(context: RequestContext, request: ElectLeadersRequest) -> ElectLeadersResponse:
+    """Decide for each partition and commit the elections."""
+    require_cluster(context, AclOperation.ALTER)
+    if request.topic_partitions == []:
+        return ElectLeadersResponse()
+    if request.election_type not in _ELECTIONS:
+        message = (
+            f"Election type {request.election_type} is unknown: 0 (preferred) and 1 (unclean) are known."
+        )
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    election = Election(request.election_type)
+    requested = None
+    if request.topic_partitions is not None:
+        requested = [(topic.topic, topic.partitions) for topic in request.topic_partitions]
+    outcomes = await context.node.metadata.write(
+        lambda image: decide_elect(image, election, requested), request.timeout_ms
+    )
+    return ElectLeadersResponse(replica_election_results=[_result(outcome) for outcome in outcomes])
+
+
+def _result(outcome: TopicOutcome) -> ReplicaElectionResult:
+    return ReplicaElectionResult(
+        topic=outcome.name,
+        partition_result=[
+            PartitionResult(
+                partition_id=partition.index,
+                error_code=partition.error.code if partition.error else ErrorCode.NONE,
+                error_message=(partition.error.message or None) if partition.error else None,
+            )
+            for partition in outcome.partitions
+        ],
+    )

@@ -1,0 +1,54 @@
+"""ListPartitionReassignments (46), v0: which partitions are moving (KIP-455).
+
+Unknown topics and partitions, and those that are not moving, are left out.
+Errors: CLUSTER_AUTHORIZATION_FAILED.
+"""
+
+from barnabas.api.authorization import require_cluster
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.metadata.reassignments import reassignments
+from barnabas.wire.acls import AclOperation
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
+
+
+def refuse(
+    request: ListPartitionReassignmentsRequest, error: KafkaError
+) -> ListPartitionReassignmentsResponse:
+    """The error at the top."""
+    return ListPartitionReassignmentsResponse(error_code=error.code, error_message=error.message or None)
+
+
+@serves(ListPartitionReassignmentsRequest, ListPartitionReassignmentsResponse, 0, 0, refuse=refuse)
+async def handle(
+    context: RequestContext, request: ListPartitionReassignmentsRequest
+) -> ListPartitionReassignmentsResponse:
+    """Answer from the image."""
+    require_cluster(context, AclOperation.DESCRIBE)
+    requested = None
+    if request.topics is not None:
+        requested = [(topic.name, topic.partition_indexes) for topic in request.topics]
+    return ListPartitionReassignmentsResponse(
+        error_message=None,
+        topics=[
+            OngoingTopicReassignment(
+                name=name,
+                partitions=[
+                    OngoingPartitionReassignment(
+                        partition_index=index,
+                        replicas=list(state.replicas),
+                        adding_replicas=list(state.adding),
+                        removing_replicas=list(state.removing),
+                    )
+                    for index, state in partitions.items()
+                ],
+            )
+            for name, partitions in reassignments(context.node.image, requested).items()
+        ],
+    )

@@ -1,0 +1,82 @@
+"""ElectLeaders, decided: each partition for itself (KIP-183, KIP-460)."""
+
+from collections.abc import Iterable, Sequence
+
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.image import Image
+from barnabas.metadata.partition_changes import (
+    Election,
+    PartitionChange,
+    PartitionOutcome,
+    TopicOutcome,
+    brokers_up,
+    find_partition,
+    partition_puts,
+    settle,
+)
+from barnabas.metadata.store import NEVER
+from barnabas.metadata.topics import NO_LEADER, PartitionState, Topic
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+#: What is answered when nobody can be elected.
+_NOBODY = {
+    Election.PREFERRED: ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+    Election.UNCLEAN: ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+}
+
+
+def decide_elect(
+    image: Image, election: Election, requested: Sequence[tuple[str, Iterable[int]]] | None
+) -> Decision[list[TopicOutcome]]:
+    """Elect leaders for the partitions named; None means all, of which those that need no election are not told."""
+    if requested is None:
+        decision = decide_elect(image, election, [_changed(image, topic) for topic in image.topics.values()])
+        outcomes = [TopicOutcome(name, _needed(partitions)) for name, partitions in decision.response]
+        return Decision(outcomes, decision.changes, decision.reads)
+    outcomes = []
+    changes: list[PartitionChange] = []
+    for name, indexes in requested:
+        partitions = []
+        for index in indexes:
+            try:
+                changes.append(_elect(image, election, name, index))
+            except KafkaError as error:
+                partitions.append(PartitionOutcome(index, error))
+            else:
+                partitions.append(PartitionOutcome(index))
+        outcomes.append(TopicOutcome(name, partitions))
+    return Decision(outcomes, *partition_puts(image, changes))
+
+
+def _changed(image: Image, topic: Topic) -> tuple[str, list[int]]:
+    """The partitions of a topic whose preferred leader may not lead: something has happened to them."""
+    indexes = range(topic.partition_count)
+    return topic.name, [index for index in indexes if image.partition_revision(topic, index) != NEVER]
+
+
+def _needed(partitions: Iterable[PartitionOutcome]) -> list[PartitionOutcome]:
+    return [
+        outcome
+        for outcome in partitions
+        if outcome.error is None or outcome.error.code is not ErrorCode.ELECTION_NOT_NEEDED
+    ]
+
+
+def _elect(image: Image, election: Election, name: str, index: int) -> PartitionChange:
+    topic, state = find_partition(image, name, index)
+    if election is Election.PREFERRED and state.leader == state.replicas[0]:
+        message = f"{name}-{index} is led by its preferred leader {state.leader}."
+        raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED, message)
+    if election is Election.UNCLEAN and state.leader != NO_LEADER:
+        message = f"{name}-{index} has a leader: {state.leader}."
+        raise KafkaError(ErrorCode.ELECTION_NOT_NEEDED, message)
+    after = settle(state, state, brokers_up(image), election)
+    if after is state:
+        raise KafkaError(_NOBODY[election], f"{name}-{index} cannot be led by {_who(state, election)}.")
+    return PartitionChange(topic, index, after)
+
+
+def _who(state: PartitionState, election: Election) -> str:
+    if election is Election.PREFERRED:
+        return f"its preferred leader {state.replicas[0]}, which is not both up and in sync"
+    return f"any of its replicas {list(state.replicas)}: none is up"

@@ -1,0 +1,135 @@
+"""What becomes of a partition when something about it changes: who leads, who is in sync, where its replicas are.
+
+One rule for all who change partitions, as in Apache Kafka's controller: every change may complete a reassignment,
+and every change may need a leader.
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import NamedTuple
+
+from barnabas.metadata.brokers import BROKERS
+from barnabas.metadata.image import Image
+from barnabas.metadata.store import Change
+from barnabas.metadata.topics import NO_LEADER, PARTITION_STATES, TOPICS, PartitionState, Topic, partition_key
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+
+class Election(IntEnum):
+    """How a leader is found; the first two are the protocol's election types (KIP-460)."""
+
+    PREFERRED = 0  #: the first replica, if it is in sync
+    UNCLEAN = 1  #: a replica that is not in sync rather than none: records may be lost
+    ONLINE = 2  #: whoever leads stays, else the first replica in sync
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionOutcome:
+    """What became of one partition of a request; `error` says why not."""
+
+    index: int
+    error: KafkaError | None = None
+
+
+class TopicOutcome(NamedTuple):
+    """What became of the partitions that a request names under one topic."""
+
+    name: str
+    partitions: list[PartitionOutcome]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionChange:
+    """A partition's state as it is to be."""
+
+    topic: Topic
+    index: int
+    state: PartitionState
+
+
+def brokers_up(image: Image) -> frozenset[int]:
+    """The brokers that may lead: registered and not fenced."""
+    return frozenset(broker.broker_id for broker in image.brokers.values() if not broker.fenced)
+
+
+def settle(
+    before: PartitionState,
+    wanted: PartitionState,
+    up: Collection[int],
+    election: Election = Election.ONLINE,
+) -> PartitionState:
+    """`wanted` with its reassignment completed if it can be, and with a leader among the brokers `up`.
+
+    The leader epoch counts every change of the leader, and every replica that goes; the partition epoch counts every
+    change. What changes nothing gives `before` itself.
+    """
+    wanted = _completed(wanted)
+    leader = _leader(wanted, up, election)
+    isr = wanted.isr or before.isr
+    if leader != NO_LEADER and leader not in isr:
+        isr = (leader,)  # an unclean election: nobody else can be known to have what the leader has
+    changed = replace(wanted, leader=leader, isr=isr)
+    if changed == before:
+        return before
+    has_new_epoch = leader != before.leader or not set(before.replicas) <= set(changed.replicas)
+    return replace(
+        changed,
+        leader_epoch=before.leader_epoch + has_new_epoch,
+        partition_epoch=before.partition_epoch + 1,
+    )
+
+
+def _completed(state: PartitionState) -> PartitionState:
+    """Without the replicas that are being removed, if all that are being added are in sync (KIP-455).
+
+    When more go than come, all that stay must be in sync.
+    """
+    replicas = tuple(broker for broker in state.replicas if broker not in state.removing)
+    isr = tuple(broker for broker in state.isr if broker not in state.removing)
+    needed = replicas if len(state.removing) > len(state.adding) else state.adding
+    if not state.is_reassigning or not isr or not set(needed) <= set(isr):
+        return state
+    return replace(state, replicas=replicas, isr=isr, adding=(), removing=())
+
+
+def _leader(state: PartitionState, up: Collection[int], election: Election) -> int:
+    in_sync = [broker for broker in state.replicas if broker in state.isr and broker in up]
+    if election is Election.PREFERRED and state.replicas[0] in in_sync:
+        return state.replicas[0]
+    if state.leader in in_sync:
+        return state.leader
+    candidates = in_sync
+    if election is Election.UNCLEAN:
+        candidates += [broker for broker in state.replicas if broker in up]
+    return candidates[0] if candidates else NO_LEADER
+
+
+def find_partition(image: Image, name: str, index: int) -> tuple[Topic, PartitionState]:
+    """A partition and its state.
+
+    :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION.
+    """
+    topic = image.topics.get(name)
+    if topic is None:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no topic '{name}'.")
+    if not 0 <= index < topic.partition_count:
+        message = f"Topic '{name}' has partitions 0 to {topic.partition_count - 1}, not {index}."
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+    return topic, image.partition(topic, index)
+
+
+def partition_puts(
+    image: Image, changes: Iterable[PartitionChange]
+) -> tuple[tuple[Change, ...], dict[str, int]]:
+    """The changes that write these states, and what they rest on: the topics, the states before, the brokers."""
+    puts: dict[str, Change] = {}
+    reads: dict[str, int] = {}
+    for change in changes:
+        topic = change.topic
+        put = PARTITION_STATES.put(partition_key(topic.topic_id, change.index), change.state)
+        puts[put.key] = put
+        reads[put.key] = image.partition_revision(topic, change.index)
+        reads[TOPICS.key(topic.name)] = image.topics.revision(topic.name)
+        reads |= {BROKERS.key(str(each)): image.brokers.revision(str(each)) for each in change.state.replicas}
+    return tuple(puts.values()), reads
