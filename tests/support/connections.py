@@ -4,6 +4,7 @@ import asyncio
 import struct
 from typing import Any
 
+from barnabas.api.context import ConnectionInfo
 from barnabas.api.dispatch import Refused
 from barnabas.base.clock import ManualClock
 from barnabas.net.connection import Connection

@@ -49,6 +49,19 @@ def filter_allowed(
     return {name for name in names if allowed(context, operation, resource_type, name)}
 
 
+def refusals(
+    context: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Iterable[str]
+) -> dict[str, KafkaError]:
+    """Those of `names` to which the principal may not do the operation, each with what it is told."""
+    if context.node.authorizer is None:
+        return {}
+    return {
+        name: refusal(operation, resource_type, name)
+        for name in names
+        if not allowed(context, operation, resource_type, name)
+    }
+
+
 def refusal(operation: AclOperation, resource_type: ResourceType, name: str) -> KafkaError:
     """What a principal is told that may not."""
     what = "the cluster" if resource_type is ResourceType.CLUSTER else f"{_words(resource_type)} '{name}'"
@@ -81,7 +94,9 @@ def authorized_operations(context: RequestContext, resource_type: ResourceType, 
 
 
 def authorized_cluster_operations(context: RequestContext) -> int:
-    """The operations that the principal may do to the cluster, as a bit field."""
+    """The operations that the principal may do to the cluster, as a bit field; none if it may not describe it."""
+    if not allowed_cluster(context, AclOperation.DESCRIBE):
+        return 0
     return authorized_operations(context, ResourceType.CLUSTER, CLUSTER_NAME)
 
 

@@ -15,7 +15,11 @@ NO_OFFSET = -1
 #: not read yet cost little memory of ours.
 COPIED_BYTES_MAX = 256 << 10
 
-_NO_LOG = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+_NO_LOG = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+)
 
 
 @dataclass(slots=True)

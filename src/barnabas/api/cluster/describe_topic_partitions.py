@@ -1,15 +1,16 @@
 """DescribeTopicPartitions (75), v0: topics page by page, so that no answer grows with the cluster (KIP-966).
 
 A limit below 1 counts as 1. Errors: INVALID_REQUEST for a cursor at a topic that is not asked for, or before
-partition 0; per topic UNKNOWN_TOPIC_OR_PARTITION and INVALID_TOPIC_EXCEPTION; per partition LEADER_NOT_AVAILABLE.
+partition 0; per topic TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION and INVALID_TOPIC_EXCEPTION; per
+partition LEADER_NOT_AVAILABLE.
 """
 
-from barnabas.api.authorization import authorized_operations
+from barnabas.api.authorization import authorized_operations, refusals
 from barnabas.api.cluster.topic_descriptions import offline_replicas
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.metadata.topics import INTERNAL_TOPICS, NO_LEADER, Topic, check_name
-from barnabas.wire.acls import ResourceType
+from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
@@ -36,10 +37,11 @@ async def handle(
 ) -> DescribeTopicPartitionsResponse:
     """Describe topics in the order of their names, from the cursor on, until the page is full."""
     names = _names(context, request)
+    hidden = refusals(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     count_max = context.node.config.integer("max.request.partition.size.limit")
     left_count = max(1, min(request.response_partition_limit, count_max))
     response = DescribeTopicPartitionsResponse()
-    for name in names:
+    for name in (name for name in names if name not in hidden):
         start = _start(request, name)
         if left_count <= 0:
             response.next_cursor = ResponseCursor(topic_name=name, partition_index=start)
@@ -54,6 +56,8 @@ async def handle(
         if stop < topic.partition_count:
             response.next_cursor = ResponseCursor(topic_name=name, partition_index=stop)
             break
+    if request.topics:
+        response.topics += [_hidden(name, error) for name, error in hidden.items()]
     return response
 
 
@@ -73,6 +77,11 @@ def _names(context: RequestContext, request: DescribeTopicPartitionsRequest) -> 
 def _start(request: DescribeTopicPartitionsRequest, name: str) -> int:
     cursor = request.cursor
     return cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
+
+
+def _hidden(name: str, error: KafkaError) -> DescribeTopicPartitionsResponseTopic:
+    """A topic of which the principal must not even learn whether it is there."""
+    return DescribeTopicPartitionsResponseTopic(error_code=error.code, name=name)
 
 
 def _missing(context: RequestContext, name: str) -> DescribeTopicPartitionsResponseTopic:

@@ -3,13 +3,19 @@
 v1: null means all topics, empty means none (v0: empty means all).  v4: auto-creation by flag.  v5: offline
 replicas.  v7: leader epochs.  v8: authorized operations (KIP-430).  v10: topic ids.  v12: topics by id.
 v13: a top-level error.
-Errors, per topic: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_TOPIC_EXCEPTION; INVALID_REQUEST for a
-request that the rules above forbid.
+Errors, per topic: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID,
+INVALID_TOPIC_EXCEPTION; INVALID_REQUEST for a request that the rules above forbid.
 """
 
 from collections.abc import Iterable, Sequence
 
-from barnabas.api.authorization import authorized_cluster_operations, authorized_operations
+from barnabas.api.authorization import (
+    allowed,
+    allowed_cluster,
+    authorized_cluster_operations,
+    authorized_operations,
+    refusals,
+)
 from barnabas.api.cluster.brokers import reachable_brokers
 from barnabas.api.cluster.topic_descriptions import describe_topic
 from barnabas.api.context import EncodedResponse, RequestContext
@@ -19,7 +25,7 @@ from barnabas.base.ids import ZERO_UUID
 from barnabas.metadata.topic_creation import NewTopic
 from barnabas.metadata.topics import Topic, check_name
 from barnabas.security.operations import NOT_ASKED
-from barnabas.wire.acls import ResourceType
+from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.codec import encode
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata import (
@@ -54,8 +60,9 @@ async def handle(context: RequestContext, request: MetadataRequest) -> MetadataR
         topics = [_by_id(context, request, topic_id) for topic_id in topic_ids]
     else:
         names = dict.fromkeys(topic.name or "" for topic in request.topics)
-        created = await _auto_create(context, request, names)
-        topics = [_by_name(context, request, name, created) for name in names]
+        hidden = refusals(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+        errors = await _auto_create(context, request, [name for name in names if name not in hidden])
+        topics = [_by_name(context, request, name, hidden | errors) for name in names]
     if context.node.tracer.enabled:
         context.node.tracer.record(
             "barnabas.metadata",
@@ -87,10 +94,14 @@ def _all_topics(context: RequestContext, request: MetadataRequest) -> MetadataRe
     cache = context.node.metadata_answers
     image = context.node.image
     asked = (request.include_cluster_authorized_operations, request.include_topic_authorized_operations)
-    key = (context.api_version, context.connection.listener, *asked)
+    key = (context.api_version, context.connection.listener, *asked, *_who(context))
     found = cache.get(key)
     if found is None or found[0] != image.revision:
-        topics = [_describe(context, request, topic) for topic in image.topics.values()]
+        topics = [
+            _describe(context, request, topic)
+            for topic in image.topics.values()
+            if allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, topic.name)
+        ]
         body = bytes(encode(_response(context, request, topics), context.api_version))
         if len(cache) >= _CACHED_COUNT_MAX:
             cache.clear()
@@ -98,17 +109,30 @@ def _all_topics(context: RequestContext, request: MetadataRequest) -> MetadataRe
     return EncodedResponse(found[1])
 
 
+def _who(context: RequestContext) -> tuple[object, ...]:
+    """What an answer depends on where not everybody may see everything."""
+    authorizer = context.node.authorizer
+    if authorizer is None:
+        return ()
+    return authorizer.version, context.connection.principal, context.connection.client_host
+
+
 async def _auto_create(
     context: RequestContext, request: MetadataRequest, names: Iterable[str]
 ) -> dict[str, KafkaError]:
     """Create the topics that are named and not there, if request and broker allow; the errors met, by name."""
     node = context.node
-    allowed = request.allow_auto_topic_creation and node.config.boolean("auto.create.topics.enable")
-    wanted = [NewTopic(name) for name in names if name not in node.image.topics]
-    if not allowed or not wanted:
+    missing = [name for name in names if name not in node.image.topics]
+    if not (
+        missing and request.allow_auto_topic_creation and node.config.boolean("auto.create.topics.enable")
+    ):
         return {}
+    refused: dict[str, KafkaError] = {}
+    if not allowed_cluster(context, AclOperation.CREATE):
+        refused = refusals(context, AclOperation.CREATE, ResourceType.TOPIC, missing)
+    wanted = [NewTopic(name) for name in missing if name not in refused]
     outcomes = await create_topics(node, wanted, validate_only=False)
-    return {outcome.name: outcome.error for outcome in outcomes if outcome.error is not None}
+    return refused | {outcome.name: outcome.error for outcome in outcomes if outcome.error is not None}
 
 
 def _by_id(context: RequestContext, request: MetadataRequest, topic_id: bytes) -> MetadataResponseTopic:
@@ -116,28 +140,33 @@ def _by_id(context: RequestContext, request: MetadataRequest, topic_id: bytes) -
     if topic is None:
         code = ErrorCode.UNKNOWN_TOPIC_ID
         return MetadataResponseTopic(error_code=code, name=None, topic_id=topic_id)
+    if not allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, topic.name):
+        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return MetadataResponseTopic(error_code=code, name=None, topic_id=topic_id)
     return _describe(context, request, topic)
 
 
 def _by_name(
-    context: RequestContext, request: MetadataRequest, name: str, created: dict[str, KafkaError]
+    context: RequestContext, request: MetadataRequest, name: str, errors: dict[str, KafkaError]
 ) -> MetadataResponseTopic:
     topic = context.node.image.topics.get(name)
-    if topic is not None:
+    if topic is not None and name not in errors:
         return _describe(context, request, topic)
     return MetadataResponseTopic(
-        error_code=_missing_code(name, created),
+        error_code=_missing_code(name, errors),
         name=name,
         topic_authorized_operations=_operations(context, request, name),
     )
 
 
-def _missing_code(name: str, created: dict[str, KafkaError]) -> ErrorCode:
+def _missing_code(name: str, errors: dict[str, KafkaError]) -> ErrorCode:
+    refused = errors.get(name)
+    if refused is not None and refused.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        return refused.code
     try:
         check_name(name)
     except KafkaError as error:
         return error.code
-    refused = created.get(name)
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if refused is None else refused.code
 
 

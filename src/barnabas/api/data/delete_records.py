@@ -1,12 +1,15 @@
 """DeleteRecords (21), v0-v2: make everything before an offset invisible (KIP-107).
 
-Errors, per partition: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE, POLICY_VIOLATION
-for topics that are only compacted, INVALID_TOPIC_EXCEPTION for the broker's own.
+Errors, per partition: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER,
+OFFSET_OUT_OF_RANGE, POLICY_VIOLATION for topics that are only compacted, INVALID_TOPIC_EXCEPTION for the broker's
+own.
 """
 
+from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.metadata.topics import INTERNAL_TOPICS
+from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.delete_records import (
     DeleteRecordsPartitionResult,
@@ -51,6 +54,7 @@ async def handle(context: RequestContext, request: DeleteRecordsRequest) -> Dele
 
 def _delete(context: RequestContext, topic: str, index: int, offset: int) -> DeleteRecordsPartitionResult:
     try:
+        require(context, AclOperation.DELETE, ResourceType.TOPIC, topic)
         if topic in INTERNAL_TOPICS:
             message = f"Topic '{topic}' is the broker's own: its records cannot be deleted."
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, message)

@@ -1,11 +1,14 @@
 """DescribeProducers (61), v0: the producers that a partition remembers (KIP-664).
 
-Errors, per partition: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, INVALID_TOPIC_EXCEPTION.
+Errors, per partition: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER,
+INVALID_TOPIC_EXCEPTION.
 """
 
+from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.metadata.topics import check_name
+from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.describe_producers import (
     DescribeProducersRequest,
@@ -44,6 +47,7 @@ async def handle(context: RequestContext, request: DescribeProducersRequest) -> 
 
 def _describe(context: RequestContext, topic: str, index: int) -> PartitionResponse:
     try:
+        require(context, AclOperation.READ, ResourceType.TOPIC, topic)
         check_name(topic)
         partition = context.node.replicas.partition(topic, index)
         partition.check_leader()

@@ -3,20 +3,22 @@
 v4: isolation level.  v5: log start offset.  v7: incremental sessions (KIP-227).  v9: leader epochs (KIP-320).
 v11: rack (KIP-392).  v12: last fetched epoch (KIP-595).  v13: topic ids (KIP-516).  v15: replica state (KIP-903).
 v16: node endpoints (KIP-951).  v17: directory ids.  v18: high watermark of followers (KIP-1166).
-Errors, per partition: OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, NOT_LEADER_OR_FOLLOWER,
-FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, KAFKA_STORAGE_ERROR, UNSUPPORTED_COMPRESSION_TYPE (zstd before v10);
-for the whole request INVALID_REQUEST (an unknown isolation level), FETCH_SESSION_ID_NOT_FOUND,
-INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
+Errors, per partition: TOPIC_AUTHORIZATION_FAILED, OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION,
+UNKNOWN_TOPIC_ID, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, KAFKA_STORAGE_ERROR,
+UNSUPPORTED_COMPRESSION_TYPE (zstd before v10); for the whole request INVALID_REQUEST (an unknown isolation
+level), FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
 """
 
 from collections.abc import Iterable
 
+from barnabas.api.authorization import allowed, allowed_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.replication.fetch_sessions import FetchContext, FetchTarget, Key
 from barnabas.replication.fetching import Reads, find, read_all, refusal
 from barnabas.replication.partition import Partition
 from barnabas.replication.waiting import WaitingFetch
+from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import (
     FetchableTopicResponse,
@@ -26,6 +28,9 @@ from barnabas.wire.messages.fetch import (
 )
 from barnabas.wire.records.batch import iterate_headers
 from barnabas.wire.records.compression import Compression
+
+#: What became of one target.
+Answer = tuple[Key, FetchTarget, PartitionData]
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 FIRST_VERSION_WITH_ZSTD = 10
@@ -56,11 +61,13 @@ async def handle(context: RequestContext, request: FetchRequest) -> FetchRespons
     started_ns = node.tracer.now_ns()
     max_bytes = min(request.max_bytes, node.config.integer("fetch.max.bytes"))
     committed = request.isolation_level == READ_COMMITTED
-    reads = read_all(node.replicas, fetch.targets, max_bytes, committed=committed)
+    targets, refused = _authorized(context, request, fetch)
+    reads = read_all(node.replicas, targets, max_bytes, committed=committed)
     missing_bytes = request.min_bytes - reads.size_bytes
-    if missing_bytes > 0 and request.max_wait_ms > 0 and fetch.targets and not reads.must_answer:
-        await WaitingFetch(missing_bytes).wait(_partitions(context, fetch), request.max_wait_ms)
-        reads = read_all(node.replicas, fetch.targets, max_bytes, committed=committed)
+    if missing_bytes > 0 and request.max_wait_ms > 0 and targets and not (refused or reads.must_answer):
+        await WaitingFetch(missing_bytes).wait(_partitions(context, targets), request.max_wait_ms)
+        reads = read_all(node.replicas, targets, max_bytes, committed=committed)
+    reads.answers += refused
     if context.api_version < FIRST_VERSION_WITH_ZSTD:
         _refuse_zstd(context, reads)
     if node.tracer.enabled:
@@ -68,8 +75,30 @@ async def handle(context: RequestContext, request: FetchRequest) -> FetchRespons
     return _response(fetch, reads)
 
 
-def _partitions(context: RequestContext, fetch: FetchContext) -> Iterable[Partition]:
-    for _, target in fetch.targets:
+def _authorized(
+    context: RequestContext, request: FetchRequest, fetch: FetchContext
+) -> tuple[list[tuple[Key, FetchTarget]], list[Answer]]:
+    """The targets that may be read, and the answers for those that may not."""
+    if context.node.authorizer is None:
+        return fetch.targets, []
+    replica_id = request.replica_id if request.replica_id >= 0 else request.replica_state.replica_id
+    is_follower = replica_id >= 0
+    if is_follower and allowed_cluster(context, AclOperation.CLUSTER_ACTION):
+        return fetch.targets, []
+    targets: list[tuple[Key, FetchTarget]] = []
+    refused: list[Answer] = []
+    for key, target in fetch.targets:
+        name = context.node.image.topic_names.get(target.topic_id) if target.by_id else target.topic
+        # An unknown id is no secret.
+        if is_follower or (name and not allowed(context, AclOperation.READ, ResourceType.TOPIC, name)):
+            refused.append((key, target, refusal(target.index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)))
+        else:
+            targets.append((key, target))
+    return targets, refused
+
+
+def _partitions(context: RequestContext, targets: Iterable[tuple[Key, FetchTarget]]) -> Iterable[Partition]:
+    for _, target in targets:
         yield find(context.node.replicas, target)
 
 

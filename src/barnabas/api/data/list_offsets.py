@@ -2,21 +2,24 @@
 
 v2: isolation level.  v4: leader epochs (KIP-320).  v7: MAX_TIMESTAMP (KIP-734).  v8: EARLIEST_LOCAL (KIP-405).
 v9: LATEST_TIERED (KIP-1005).  v10: timeout (KIP-1075).  v11: EARLIEST_PENDING_UPLOAD (KIP-1023).
-Errors, per partition: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH,
-UNKNOWN_LEADER_EPOCH, INVALID_REQUEST for a partition named twice or an unknown isolation level,
-UNSUPPORTED_VERSION for a marker that the version does not know.
+Errors, per partition: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER,
+FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, INVALID_REQUEST for a partition named twice or an unknown isolation
+level, UNSUPPORTED_VERSION for a marker that the version does not know.
 """
 
+from barnabas.api.authorization import refusals
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.log.timestamps import TimestampOffset
 from barnabas.replication.partition import Partition
+from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
+    ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
 
@@ -35,15 +38,7 @@ UNKNOWN = TimestampOffset(timestamp_ms=-1, offset=-1, leader_epoch=-1)
 
 def refuse(request: ListOffsetsRequest, error: KafkaError) -> ListOffsetsResponse:
     """Every partition, in error."""
-    return ListOffsetsResponse(
-        topics=[
-            ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=[_refused(asked.partition_index, error) for asked in topic.partitions],
-            )
-            for topic in request.topics
-        ]
-    )
+    return ListOffsetsResponse(topics=[_refused_topic(topic, error) for topic in request.topics])
 
 
 @serves(ListOffsetsRequest, ListOffsetsResponse, 1, 11, refuse=refuse)
@@ -52,20 +47,21 @@ async def handle(context: RequestContext, request: ListOffsetsRequest) -> ListOf
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         message = f"Isolation level {request.isolation_level} is unknown: 0 and 1 (committed) are known."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    names = {topic.name for topic in request.topics}
+    refused = refusals(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    response = ListOffsetsResponse()
     wanted: dict[str, dict[int, list[ListOffsetsPartition]]] = {}
     for topic in request.topics:
+        if topic.name in refused:
+            response.topics.append(_refused_topic(topic, refused[topic.name]))
+            continue
         partitions = wanted.setdefault(topic.name, {})
         for asked in topic.partitions:
             partitions.setdefault(asked.partition_index, []).append(asked)
-    return ListOffsetsResponse(
-        topics=[
-            ListOffsetsTopicResponse(
-                name=name,
-                partitions=[_answer(context, request, name, asked) for asked in partitions.values()],
-            )
-            for name, partitions in wanted.items()
-        ]
-    )
+    for name, partitions in wanted.items():
+        answers = [_answer(context, request, name, asked) for asked in partitions.values()]
+        response.topics.append(ListOffsetsTopicResponse(name=name, partitions=answers))
+    return response
 
 
 def _answer(
@@ -110,6 +106,11 @@ def _find(partition: Partition, request: ListOffsetsRequest, timestamp: int) -> 
         return UNKNOWN  # nothing is tiered here
     found = log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
     return found if found is not None and found.offset < bound else UNKNOWN
+
+
+def _refused_topic(topic: ListOffsetsTopic, error: KafkaError) -> ListOffsetsTopicResponse:
+    answers = [_refused(asked.partition_index, error) for asked in topic.partitions]
+    return ListOffsetsTopicResponse(name=topic.name, partitions=answers)
 
 
 def _refused(index: int, error: KafkaError) -> ListOffsetsPartitionResponse:

@@ -1,12 +1,14 @@
 """OffsetForLeaderEpoch (23), v2-v4: where a leader epoch ended, so that readers find where logs part (KIP-320).
 
 v3: the asking replica's id.
-Errors, per partition: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH,
-UNKNOWN_LEADER_EPOCH.
+Errors, per partition: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER,
+FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH.
 """
 
+from barnabas.api.authorization import allowed_cluster, require
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
+from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -47,6 +49,8 @@ async def handle(
 
 def _look_up(context: RequestContext, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
     try:
+        if not allowed_cluster(context, AclOperation.CLUSTER_ACTION):  # which is what replicas may do
+            require(context, AclOperation.DESCRIBE, ResourceType.TOPIC, topic)
         partition = context.node.replicas.partition(topic, asked.partition)
         partition.check_leader(asked.current_leader_epoch)
     except KafkaError as error:

@@ -2,23 +2,25 @@
 
 v5: log start offset.  v8: errors of single records (KIP-467).  v10: the current leader (KIP-951).  v12: implicit
 transactions (KIP-890).  v13: topic ids (KIP-516).
-Errors, per partition: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, NOT_LEADER_OR_FOLLOWER,
-INVALID_REQUIRED_ACKS, INVALID_TOPIC_EXCEPTION, NOT_ENOUGH_REPLICAS, REQUEST_TIMED_OUT, INVALID_TXN_STATE,
-TRANSACTIONAL_ID_AUTHORIZATION_FAILED, UNSUPPORTED_COMPRESSION_TYPE (zstd before v7), CORRUPT_MESSAGE,
-INVALID_RECORD, INVALID_TIMESTAMP, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_PRODUCER_EPOCH,
-OUT_OF_ORDER_SEQUENCE_NUMBER, KAFKA_STORAGE_ERROR. With acks=0 nothing is answered; an error closes the
-connection.
+Errors, per partition: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID,
+NOT_LEADER_OR_FOLLOWER, INVALID_REQUIRED_ACKS, INVALID_TOPIC_EXCEPTION, NOT_ENOUGH_REPLICAS, REQUEST_TIMED_OUT,
+INVALID_TXN_STATE, TRANSACTIONAL_ID_AUTHORIZATION_FAILED, UNSUPPORTED_COMPRESSION_TYPE (zstd before v7),
+CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE,
+INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, KAFKA_STORAGE_ERROR. With acks=0 nothing is answered; an
+error closes the connection.
 """
 
 import asyncio
 from collections.abc import Awaitable
 
+from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.base.buffers import Buffer
 from barnabas.log.validation import InvalidRecords
 from barnabas.metadata.topics import INTERNAL_TOPICS
 from barnabas.replication.partition import ALL_REPLICAS, Partition
+from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -35,6 +37,7 @@ from barnabas.wire.records.compression import Compression
 
 NO_ANSWER = 0
 FIRST_VERSION_WITH_ZSTD = 7
+FIRST_VERSION_WITH_TOPIC_IDS = 13
 NO_OFFSET = -1
 
 #: Errors that come without the log's start offset, as in Apache Kafka; producers look at it for the others.
@@ -64,9 +67,8 @@ async def handle(context: RequestContext, request: ProduceRequest) -> ProduceRes
 
     Until the first wait the records are views of the network buffer; nothing keeps them beyond.
     """
-    if request.transactional_id is None and _has_transaction(request):
-        message = "Records of a transaction came without a transactional id: nobody is allowed to write them."
-        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, message)
+    if _has_transaction(request):
+        _check_transactional_id(context, request.transactional_id)
     response = ProduceResponse()
     waits: list[Awaitable[None]] = []
     for topic in request.topic_data:
@@ -77,6 +79,13 @@ async def handle(context: RequestContext, request: ProduceRequest) -> ProduceRes
     if waits:
         await asyncio.gather(*waits)
     return _answer(context, request, response)
+
+
+def _check_transactional_id(context: RequestContext, transactional_id: str | None) -> None:
+    if transactional_id is None:
+        message = "Records of a transaction came without a transactional id: nobody is allowed to write them."
+        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, message)
+    require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
 
 
 def _answer(
@@ -134,11 +143,17 @@ def _append(
 
 
 def _find(context: RequestContext, topic: TopicProduceData, index: int) -> Partition:
-    replicas = context.node.replicas
-    if context.api_version < 13:
-        partition = replicas.partition(topic.name, index)
-    else:
-        partition = replicas.partition_by_id(topic.topic_id, index)
+    node = context.node
+    by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
+    if node.authorizer is not None:
+        name = node.image.topic_names.get(topic.topic_id) if by_id else topic.name
+        if name is not None:  # an unknown id is no secret
+            require(context, AclOperation.WRITE, ResourceType.TOPIC, name)
+    partition = (
+        node.replicas.partition_by_id(topic.topic_id, index)
+        if by_id
+        else node.replicas.partition(topic.name, index)
+    )
     partition.check_leader()
     if partition.topic in INTERNAL_TOPICS:
         message = f"Topic '{partition.topic}' is the broker's own: clients cannot produce to it."

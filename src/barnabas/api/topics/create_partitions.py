@@ -1,13 +1,18 @@
 """CreatePartitions (37), v0-v3: more partitions for topics that are there.
 
 v3: THROTTLING_QUOTA_EXCEEDED (KIP-599).
-Errors, per topic: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS, INVALID_REPLICA_ASSIGNMENT,
-INVALID_REPLICATION_FACTOR, INVALID_REQUEST, POLICY_VIOLATION, REQUEST_TIMED_OUT.
+Errors, per topic: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS,
+INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR, INVALID_REQUEST, POLICY_VIOLATION,
+REQUEST_TIMED_OUT.
 """
 
+from collections import Counter
+
+from barnabas.api.authorization import refusals
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.metadata.partition_creation import Grown, MorePartitions, decide_create_partitions
+from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -27,7 +32,10 @@ def refuse(request: CreatePartitionsRequest, error: KafkaError) -> CreatePartiti
 async def handle(context: RequestContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     """Decide for each topic and commit those that pass."""
     node = context.node
-    requested = [_more(topic) for topic in request.topics]
+    occurrences = Counter(topic.name for topic in request.topics)
+    once = [name for name, count in occurrences.items() if count == 1]
+    refused = refusals(context, AclOperation.ALTER, ResourceType.TOPIC, once)
+    requested = [_more(topic) for topic in request.topics if topic.name not in refused]
     outcomes = await node.metadata.write(
         lambda image: decide_create_partitions(
             image,
@@ -38,6 +46,7 @@ async def handle(context: RequestContext, request: CreatePartitionsRequest) -> C
         ),
         request.timeout_ms,
     )
+    outcomes += [Grown(name, error) for name, error in refused.items()]
     return CreatePartitionsResponse(results=[_result(outcome) for outcome in outcomes])
 
 

@@ -2,20 +2,24 @@
 
 v2: throttle time.  v4: -1 stands for the broker's defaults (KIP-464).  v5: the answer shows partitions and
 configs (KIP-525).  v6: THROTTLING_QUOTA_EXCEEDED (KIP-599).  v7: topic ids (KIP-516).
-Errors, per topic: TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_PARTITIONS,
+Errors, per topic: TOPIC_AUTHORIZATION_FAILED, TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_PARTITIONS,
 INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT, INVALID_CONFIG, INVALID_REQUEST, POLICY_VIOLATION,
 REQUEST_TIMED_OUT.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 
+from barnabas.api.authorization import allowed, allowed_cluster, refusals
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.topics.creation import create_topics
 from barnabas.base.ids import uuid_to_text
 from barnabas.config.describe import describe_topic
 from barnabas.metadata.topic_creation import Created, NewTopic
-from barnabas.wire.errors import KafkaError
+from barnabas.metadata.topics import METADATA_TOPIC
+from barnabas.wire.acls import AclOperation, ResourceType
+from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -35,10 +39,12 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
     """Decide for each topic, commit those that pass, and show what they have become."""
     node = context.node
     started_ns = node.tracer.now_ns()
-    requested = [_new_topic(topic) for topic in request.topics]
+    refused = _unauthorized(context, request)
+    requested = [_new_topic(topic) for topic in request.topics if topic.name not in refused]
     outcomes = await create_topics(
         node, requested, validate_only=request.validate_only, timeout_ms=request.timeout_ms
     )
+    outcomes += [Created(name, error=error) for name, error in refused.items()]
     for outcome in outcomes:
         if node.tracer.enabled and outcome.topic is not None:
             topic = outcome.topic
@@ -51,6 +57,15 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
                 partition_count=topic.partition_count,
             )
     return CreateTopicsResponse(topics=[_result(context, outcome) for outcome in outcomes])
+
+
+def _unauthorized(context: RequestContext, request: CreateTopicsRequest) -> dict[str, KafkaError]:
+    """The topics that may not be created here; what is wrong with the request itself is told to everybody."""
+    if allowed_cluster(context, AclOperation.CREATE):
+        return {}
+    occurrences = Counter(topic.name for topic in request.topics)
+    once = [name for name, count in occurrences.items() if count == 1 and name != METADATA_TOPIC]
+    return refusals(context, AclOperation.CREATE, ResourceType.TOPIC, once)
 
 
 def _new_topic(topic: CreatableTopic) -> NewTopic:
@@ -76,6 +91,14 @@ def _result(context: RequestContext, outcome: Created) -> CreatableTopicResult:
         return _refused(outcome.name, outcome.error)
     topic = outcome.topic
     assert topic is not None, outcome
+    if not allowed(context, AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, topic.name):
+        return CreatableTopicResult(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            error_message=None,
+            topic_config_error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            configs=[],
+        )
     return CreatableTopicResult(
         name=topic.name,
         topic_id=topic.topic_id,

@@ -1,13 +1,19 @@
 """DeleteTopics (20), v1-v6: gone for clients when it is answered, gone from the disks soon after.
 
 v1: throttle time.  v3: TOPIC_DELETION_DISABLED.  v5: error messages (KIP-599).  v6: topics by id (KIP-516).
-Errors, per topic: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_REQUEST, TOPIC_DELETION_DISABLED,
-POLICY_VIOLATION, REQUEST_TIMED_OUT.
+Errors, per topic: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_REQUEST,
+TOPIC_DELETION_DISABLED, POLICY_VIOLATION,
+REQUEST_TIMED_OUT.
 """
 
+from collections import Counter
+
+from barnabas.api.authorization import allowed, refusal
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
+from barnabas.base.ids import ZERO_UUID
 from barnabas.metadata.topic_deletion import Deleted, TopicToDelete, decide_delete
+from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.delete_topics import (
     DeletableTopicResult,
@@ -15,10 +21,18 @@ from barnabas.wire.messages.delete_topics import (
     DeleteTopicsResponse,
 )
 
+#: What is said of a topic whose name must not be told.
+HIDDEN = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Not authorized: DELETE on the topic is needed.")
+
 
 def _asked(request: DeleteTopicsRequest) -> list[TopicToDelete]:
     by_name = [TopicToDelete(name) for name in request.topic_names]
     return by_name + [TopicToDelete(topic.name, topic.topic_id) for topic in request.topics]
+
+
+def _is_one_topic(asked: TopicToDelete) -> bool:
+    """Whether a topic is asked for by its name or by its id, and not by both or none."""
+    return (asked.name is None) != (asked.topic_id == ZERO_UUID)
 
 
 def refuse(request: DeleteTopicsRequest, error: KafkaError) -> DeleteTopicsResponse:
@@ -37,11 +51,37 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
     started_ns = node.tracer.now_ns()
     asked = _asked(request)
     check = node.policies.check_delete_topic
-    outcomes = await node.metadata.write(lambda image: decide_delete(image, asked, check), request.timeout_ms)
+    refused: dict[TopicToDelete, Deleted] = {}
+    if node.authorizer is not None:
+        occurrences = Counter(asked)
+        once = (each for each in asked if occurrences[each] == 1 and _is_one_topic(each))
+        refused = {each: found for each in once if (found := _unauthorized(context, each))}
+    requested = [each for each in asked if each not in refused]
+    outcomes = await node.metadata.write(lambda image: decide_delete(image, requested, check), request.timeout_ms)
+    outcomes += refused.values()
     for outcome in outcomes:
         if node.tracer.enabled and outcome.error is None:
             node.tracer.record("barnabas.topic.delete", started_ns, context.span, topic=outcome.name)
     return DeleteTopicsResponse(responses=[_result(outcome) for outcome in outcomes])
+
+
+def _unauthorized(context: RequestContext, asked: TopicToDelete) -> Deleted | None:
+    """Why the principal may not delete the topic; None when it may, or when nothing is there to be protected.
+
+    Whoever may not even describe a topic is not told whether there is one, nor what an id stands for.
+    """
+    image = context.node.image
+    topic = image.topics.get(asked.name) if asked.name is not None else image.topic_by_id(asked.topic_id)
+    name = topic.name if topic is not None else asked.name
+    if name is None:
+        return None
+    describable = allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, name)
+    error = refusal(AclOperation.DELETE, ResourceType.TOPIC, name)
+    if asked.name is not None and not describable:
+        return Deleted(name, ZERO_UUID, error)
+    if topic is None or allowed(context, AclOperation.DELETE, ResourceType.TOPIC, name):
+        return None
+    return Deleted(name if describable else None, topic.topic_id, error if describable else HIDDEN)
 
 
 def _result(outcome: Deleted) -> DeletableTopicResult:
