@@ -72,7 +72,7 @@ class Dispatcher:
         self.started: list[str] = []
         self.cancelled: list[str] = []
 
-    def produce_at_once(self) -> None:
+    def produce_at_once(self, connection: ConnectionInfo) -> None:
         """Nothing is remembered of a connection."""
 
     def answer_at_once(self, frames: FrameReader, _produce: None) -> tuple[bytes, int]:

@@ -174,7 +174,7 @@ async def running_node(
     connection = ConnectionInfo(LISTENER, "client", 1234)
     try:
         yield RunningNode(
-            node, dispatcher, clock, store, directories, connection, dispatcher.produce_at_once()
+            node, dispatcher, clock, store, directories, connection, dispatcher.produce_at_once(connection)
         )
     finally:
         await flusher.close()

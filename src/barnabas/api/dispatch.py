@@ -71,9 +71,9 @@ class Dispatcher:
         self.statistics = statistics
         self.interceptor: Interceptor | None = None
 
-    def produce_at_once(self) -> ProduceAtOnce:
+    def produce_at_once(self, connection: ConnectionInfo) -> ProduceAtOnce:
         """The short way of Produce for one connection."""
-        return ProduceAtOnce(self.node)
+        return ProduceAtOnce(self.node, connection)
 
     def answer_at_once(self, frames: FrameReader, produce: ProduceAtOnce) -> tuple[bytes, int]:
         """The answers to the requests next in `frames` that have a short way and can take it, and how many they are."""

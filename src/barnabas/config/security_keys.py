@@ -6,6 +6,7 @@ from barnabas.config.vocabulary import (
     BOOLEAN,
     CLASS,
     DOUBLE,
+    HONOURED,
     INT,
     LIST,
     LONG,
@@ -19,7 +20,7 @@ from barnabas.config.vocabulary import (
 
 # fmt: off
 SECURITY_KEYS: tuple[ConfigKey, ...] = (
-    ConfigKey("authorizer.class.name", STRING, "", NonNull(), READ_ONLY, NO_EFFECT,
+    ConfigKey("authorizer.class.name", STRING, "", NonNull(), READ_ONLY, HONOURED,
               "Who decides what a principal may do; Apache Kafka's StandardAuthorizer stands for the "
               "built-in one, empty for none."),
     ConfigKey("principal.builder.class", CLASS,

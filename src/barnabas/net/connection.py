@@ -40,7 +40,6 @@ class Connection(asyncio.BufferedProtocol):
         self.listener = listener
         self._connections = connections
         self._frames = FrameReader(connections.scratch, connections.frame_bytes_max)
-        self._produce = dispatcher.produce_at_once()
         self._queue: deque[bytearray] = deque()
         self._queued_bytes = 0
         self._task: asyncio.Task[Parts] | None = None  #: the request that waits, if one does
@@ -58,6 +57,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is none by its class
         host, port = (transport.get_extra_info("peername") or ("unknown", 0))[:2]
         self.info = ConnectionInfo(listener=self.listener, client_host=host, client_port=port)
+        self._produce = self._dispatcher.produce_at_once(self.info)
         self.active_ms = self._connections.now_ms()
         self._connections.size_buffers(self._transport.get_extra_info("socket"))
         if not self._connections.add(self):

@@ -28,9 +28,6 @@ EXIT_STOPPED, EXIT_CANNOT_START = 0, 2
 DEFAULT_LISTEN = "127.0.0.1:9092"
 DEFAULT_DATA = Path("data")
 
-#: Keys on which people rely for protection: that they do nothing must not be overlooked.
-UNENFORCED_KEYS = {"authorizer.class.name"}
-
 
 def serve(
     config_file: Path | None, data: Path | None, listen: str | None, overrides: Mapping[str, str]
@@ -99,8 +96,6 @@ def _warn(loaded: LoadedConfig) -> None:
     if loaded.without_effect:
         names = ", ".join(loaded.without_effect)
         print(f"barnabas: warning: set, but without effect in Barnabas: {names}", file=sys.stderr)
-    for key in UNENFORCED_KEYS & set(loaded.without_effect):
-        print(f"barnabas: warning: {key} is NOT enforced: no client is held back by it", file=sys.stderr)
 
 
 async def _serve(config: BrokerConfig) -> int:

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 from barnabas.api.dispatch import Refused
+from barnabas.metadata.acls import AclFilter, decide_create_acls, decide_delete_acls
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
 from barnabas.metadata.topics import PARTITION_STATES, PartitionState, Topic, partition_key
+from barnabas.wire.acls import AclOperation
 from barnabas.wire.framing import FrameReader
 from barnabas.wire.messages.produce import (
     PartitionProduceData,
@@ -20,6 +22,7 @@ from barnabas.wire.messages.produce import (
     TopicProduceData,
 )
 from barnabas.wire.records.compression import Compression
+from support.acls import ALICE, AUTHORIZED, allow
 from support.batches import batch
 from support.images import new_topic
 from support.loop import on_loop
@@ -299,6 +302,26 @@ async def test_a_topic_that_is_flushed_at_each_append_takes_the_long_way(tmp_pat
         assert node.partition("t").log.log_end_offset == 0
         assert await node.send_the_long_way(frame) is not None
         assert node.node.flusher.flushes_count == 1
+
+
+@on_loop
+async def test_the_short_way_is_for_those_who_may_write_and_no_longer_than_they_may(tmp_path: Path) -> None:
+    async with running_node(tmp_path, **AUTHORIZED) as node:
+        await node.create(new_topic("t"))
+        node.connection.principal = ALICE
+        frame = frame_of(everyday("t"), 12)
+        assert node.send_at_once(frame) is None
+        permission = allow(AclOperation.WRITE)
+        await node.node.metadata.write(lambda image: decide_create_acls(image.acls, [permission]))
+        await node.send_the_long_way(frame)  # as the first batch of a log always goes
+        assert node.send_at_once(frame) is not None
+        node.connection.principal = "User:bob"
+        assert node.send_at_once(frame) is None
+        node.connection.principal = ALICE
+        assert node.send_at_once(frame) is not None
+        await node.node.metadata.write(lambda image: decide_delete_acls(image.acls, [AclFilter()]))
+        assert node.send_at_once(frame) is None
+        assert node.partition("t").log.log_end_offset == 3
 
 
 def produced(records: bytes, topic: str = "t") -> bytes:

@@ -9,8 +9,9 @@ another form, must wait, or fails, is left to the long way: nothing of it has be
 import struct
 from dataclasses import dataclass
 
-from barnabas.api.context import Node
+from barnabas.api.context import ConnectionInfo, Node
 from barnabas.replication.partition import Partition
+from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.framing import SIZE_BYTES, FrameReader
 from barnabas.wire.messages.produce import ProduceRequest
@@ -51,6 +52,7 @@ class _Form:
     common: bytes  #: from behind the correlation id up to the partition's index
     acks: int
     partition: Partition
+    permit: object  #: what the permission to write rests on: it holds while that is the same
     answer_start: bytes  #: of the answer, from behind the correlation id up to the error code
     answer: struct.Struct  #: size, correlation id, `answer_start`, base offset and `_ANSWER_END`
 
@@ -67,8 +69,9 @@ class _Form:
 class ProduceAtOnce:
     """The short way of one connection."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, connection: ConnectionInfo) -> None:
         self._node = node
+        self._connection = connection
         self._form: _Form | None = None
 
     def take(self, frames: FrameReader) -> tuple[bytes, int]:
@@ -78,7 +81,7 @@ class ProduceAtOnce:
         """
         form = self._form
         try:
-            if form is None or not form.fits(frames):
+            if form is None or form.permit != self._permit() or not form.fits(frames):
                 form = self._form = self._recognise(frames)
             if form is None:
                 return b"", 0
@@ -106,7 +109,8 @@ class ProduceAtOnce:
         if tags or transactional_id or topics != _ONE or partitions != _ONE or at > frames.end:
             return None
         partition = self._find(version, topic, index)
-        if partition is None or acks not in partition.acks_at_once:
+        permit = self._permit()
+        if partition is None or acks not in partition.acks_at_once or not self._may_write(partition.topic):
             return None
         answer_start = _ANSWER_START.pack(0, _ONE) + topic + _ANSWER_PARTITION.pack(_ONE, index, 0)
         return _Form(
@@ -114,8 +118,19 @@ class ProduceAtOnce:
             common=bytes(data[position + _COMMON_AT : at]),
             acks=acks,
             partition=partition,
+            permit=permit,
             answer_start=answer_start,
             answer=struct.Struct(f">i4s{len(answer_start)}sq{_ANSWER_END}"),
+        )
+
+    def _permit(self) -> object:
+        authorizer = self._node.authorizer
+        return None if authorizer is None else (authorizer.version, self._connection.principal)
+
+    def _may_write(self, topic: str) -> bool:
+        authorizer, connection = self._node.authorizer, self._connection
+        return authorizer is None or authorizer.allows(
+            connection.principal, connection.client_host, AclOperation.WRITE, ResourceType.TOPIC, topic
         )
 
     def _find(self, version: int, topic: bytes, index: int) -> Partition | None:
