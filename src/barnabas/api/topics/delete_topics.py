@@ -57,7 +57,9 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
         once = (each for each in asked if occurrences[each] == 1 and _is_one_topic(each))
         refused = {each: found for each in once if (found := _unauthorized(context, each))}
     requested = [each for each in asked if each not in refused]
-    outcomes = await node.metadata.write(lambda image: decide_delete(image, requested, check), request.timeout_ms)
+    outcomes = await node.metadata.write(
+        lambda image: decide_delete(image, requested, check), request.timeout_ms
+    )
     outcomes += refused.values()
     for outcome in outcomes:
         if node.tracer.enabled and outcome.error is None:
