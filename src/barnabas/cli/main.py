@@ -2,7 +2,7 @@
 
 import typer
 
-from barnabas.cli import consume, metadata, produce, serve, topics
+from barnabas.cli import consume, metadata, policy, produce, serve, topics
 
 app = typer.Typer(
     name="barnabas",
@@ -17,6 +17,7 @@ app.add_typer(topics.app, name="topics")
 app.command("produce")(produce.produce)
 app.command("consume")(consume.consume)
 app.command("metadata")(metadata.metadata)
+app.add_typer(policy.app, name="policy")
 
 
 def main() -> None:

@@ -32,7 +32,7 @@ class PolicySettings:
     alter_config_class: str = ""
     time_limit_ms: int = 1000
     file: Path | None = None  #: the rules of the ready-made policies
-    #: the keys that rules may speak of, by what they belong to
+    #: the keys that rules may speak of, by what they belong to; without an entry, any
     known_keys: Mapping[ConfigResourceType, Iterable[str]] = field(default_factory=dict)
     #: what `configure` gets: the broker's settings
     configs: Mapping[str, str] = field(default_factory=dict)

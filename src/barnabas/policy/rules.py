@@ -217,7 +217,8 @@ class Rules:
     def _protecting(self, kind: ConfigResourceType, name: str, action: Action) -> Iterator[Violation]:
         found = self._first(kind, name, lambda rule: rule.protected)
         if found and action in found[1]:
-            yield found[0].violation(f"{_named(kind, name)} is protected: {_FORBIDDEN[action]}")
+            named = _named(kind, name)
+            yield found[0].violation(f"{named[0].upper()}{named[1:]} is protected: {_FORBIDDEN[action]}")
 
     def delete_topic(self, topic: str) -> list[Violation]:
         """What stands against deleting a topic."""

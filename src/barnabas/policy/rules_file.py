@@ -10,7 +10,7 @@ from barnabas.policy.rules import AclRule, Action, Bounds, ConfigRule, Rule, Rul
 from barnabas.policy.yaml_places import Place, YamlError, read_yaml
 from barnabas.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
 
-#: The keys that there are, by what they belong to.
+#: The keys that there are, by what they belong to; without an entry, any.
 KnownKeys = Mapping[ConfigResourceType, Collection[str]]
 
 _MODES = ("enforce", "warn")
@@ -50,7 +50,7 @@ def _rules(place: Place, known_keys: KnownKeys) -> Rules:
     found = place.mapping(("mode", "acls", *_SECTIONS))
     enforced = "mode" not in found or _is_enforced(found["mode"])
     by_type = {
-        kind: _section(found[section], enforced, kind, known_keys.get(kind, ()))
+        kind: _section(found[section], enforced, kind, known_keys.get(kind))
         for section, kind in _SECTIONS.items()
         if section in found
     }
@@ -63,7 +63,7 @@ def _is_enforced(place: Place) -> bool:
 
 
 def _section(
-    place: Place, enforced: bool, kind: ConfigResourceType, known_keys: Collection[str]
+    place: Place, enforced: bool, kind: ConfigResourceType, known_keys: Collection[str] | None
 ) -> list[Rule]:
     rules: dict[str, Rule] = {}
     for item in place.items():
@@ -74,7 +74,7 @@ def _section(
     return list(rules.values())
 
 
-def _rule(place: Place, enforced: bool, kind: ConfigResourceType, known_keys: Collection[str]) -> Rule:
+def _rule(place: Place, enforced: bool, kind: ConfigResourceType, known_keys: Collection[str] | None) -> Rule:
     is_topic = kind is ConfigResourceType.TOPIC
     found = place.mapping(_COMMON + (_TOPIC_ONLY if is_topic else ()))
     get = found.get
@@ -102,7 +102,7 @@ def _bounds(place: Place, found: Mapping[str, float]) -> Bounds:
     return bounds
 
 
-def _configs(place: Place, known_keys: Collection[str]) -> dict[str, ConfigRule]:
+def _configs(place: Place, known_keys: Collection[str] | None) -> dict[str, ConfigRule]:
     return {key: _config_rule(each) for key, each in place.mapping(known_keys).items()}
 
 

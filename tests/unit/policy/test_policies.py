@@ -233,7 +233,7 @@ def test_in_mode_warn_a_change_passes_and_is_told_of(
         told: list[str] = []
         policies, _ = await ruled(tmp_path, told.append)
         policies.check_delete_topic("soft")
-        assert told == ["topic 'soft' is protected: it must not be deleted"]
+        assert told == ["Topic 'soft' is protected: it must not be deleted"]
 
     scenario()
     assert "let through, though a policy in mode warn is against it: Topic 'soft' has 3" in caplog.text

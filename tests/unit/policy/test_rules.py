@@ -125,7 +125,7 @@ PROTECTED = topic_rules(
 
 
 def test_a_protected_topic_is_not_deleted_grown_or_altered() -> None:
-    words = "topic 'pay.t' is protected: "
+    words = "Topic 'pay.t' is protected: "
     assert messages(PROTECTED.delete_topic("pay.t")) == [f"{words}it must not be deleted (ask finance)"]
     assert messages(PROTECTED.create_partitions("pay.t", 9)) == [
         f"{words}no partitions may be added (ask finance)"

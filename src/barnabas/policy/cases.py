@@ -1,0 +1,218 @@
+"""Cases for policies: a file of changes and what policies are expected to say of each."""
+
+import enum
+from collections.abc import Awaitable, Callable, Collection
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from barnabas.policy.interfaces import (
+    AlterConfigPolicy,
+    ConfigResource,
+    ConfigResourceType,
+    CreateTopicPolicy,
+)
+from barnabas.policy.policies import Policies, PolicySettings
+from barnabas.policy.rules import AclAction
+from barnabas.policy.rules_file import read_acl
+from barnabas.policy.yaml_places import Place, read_yaml
+from barnabas.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+
+class Verdict(enum.StrEnum):
+    """What policies say of a change."""
+
+    ALLOWED = "allowed"
+    WARNED = "warned"  #: allowed, but rules in mode warn are against it
+    REFUSED = "refused"
+    FAILED = "failed"  #: a policy raised something else than PolicyViolation, or was too slow
+
+
+Ask = Callable[[Policies], Awaitable[None]]
+
+
+class Case(NamedTuple):
+    """One change, and what is expected of it."""
+
+    line: int
+    change: str  #: for people
+    ask: Ask
+    expected: Verdict
+    says: str  #: part of the reason that is expected
+
+
+class Outcome(NamedTuple):
+    """What became of one change, and why."""
+
+    verdict: Verdict
+    why: str
+
+    def is_as_expected(self, case: Case) -> bool:
+        """Whether both the verdict and the reason are."""
+        return self.verdict is case.expected and case.says in self.why
+
+
+class Trial:
+    """Policies as a broker would load them, asked without one. Use it with `async with`."""
+
+    def __init__(self, settings: PolicySettings) -> None:
+        self._warnings: list[str] = []
+        self._policies = Policies(settings, self._warnings.append)
+
+    async def __aenter__(self) -> "Trial":
+        """Load the policies.
+
+        :raises PolicyLoadError: When one of them cannot be had.
+        """
+        await self._policies.load()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._policies.close()
+
+    async def outcome(self, ask: Ask) -> Outcome:
+        """What the policies say."""
+        self._warnings.clear()
+        try:
+            await ask(self._policies)
+        except KafkaError as error:
+            is_refusal = error.code is ErrorCode.POLICY_VIOLATION
+            return Outcome(Verdict.REFUSED if is_refusal else Verdict.FAILED, error.message)
+        return Outcome(Verdict.WARNED if self._warnings else Verdict.ALLOWED, "; ".join(self._warnings))
+
+
+class Counts(NamedTuple):
+    """What a new topic has that leaves its counts open."""
+
+    partitions: int = 1
+    replication_factor: int = 1
+
+
+def read_cases(path: Path, defaults: Counts) -> list[Case]:
+    """The cases in a file.
+
+    :raises YamlError: With line, key, value and what would be right.
+    """
+    return read_yaml(path, lambda place: [_case(item, defaults) for item in place.items()])
+
+
+def _case(place: Place, defaults: Counts) -> Case:
+    found = place.mapping((*_READERS, "expect", "says"))
+    changes = [name for name in found if name in _READERS]
+    if len(changes) != 1:
+        place.fail(f"must have one change, of {', '.join(_READERS)}")
+    if "expect" not in found:
+        place.fail("must have expect: allowed, refused or warned")
+    [name] = changes
+    change, ask = _READERS[name](found[name], defaults)
+    return Case(
+        line=place.node.start_mark.line + 1,
+        change=f"{name.replace('_', ' ')} {change}",
+        ask=ask,
+        expected=Verdict(found["expect"].word(("allowed", "refused", "warned"))),
+        says=found["says"].text() if "says" in found else "",
+    )
+
+
+def _fields(place: Place, required: Collection[str], optional: Collection[str] = ()) -> dict[str, Place]:
+    found = place.mapping((*required, *optional))
+    missing = [name for name in required if name not in found]
+    if missing:
+        place.fail(f"must have {', '.join(missing)}")
+    return found
+
+
+def _create_topic(place: Place, defaults: Counts) -> tuple[str, Ask]:
+    optional = ("partitions", "replication_factor", "assignments", "configs")
+    found = _fields(place, ("topic",), optional)
+    by_hand = "assignments" in found
+
+    def count(name: str, default: int) -> int | None:
+        return None if by_hand else found[name].whole(1) if name in found else default
+
+    metadata = CreateTopicPolicy.RequestMetadata(
+        topic=found["topic"].text(),
+        num_partitions=count("partitions", defaults.partitions),
+        replication_factor=count("replication_factor", defaults.replication_factor),
+        replicas_assignments=_assignments(found["assignments"]) if by_hand else None,
+        configs={key: each.text() for key, each in found["configs"].mapping().items()}
+        if "configs" in found
+        else {},
+    )
+    return metadata.topic, lambda policies: policies.check_create_topic(metadata)
+
+
+def _assignments(place: Place) -> dict[int, list[int]]:
+    return {
+        int(index) if index.isdecimal() else each.fail("must have a partition's number as its key"): [
+            broker.whole(0) for broker in each.items()
+        ]
+        for index, each in place.mapping().items()
+    }
+
+
+def _delete_topic(place: Place, _: Counts) -> tuple[str, Ask]:
+    topic = _fields(place, ("topic",))["topic"].text()
+
+    async def ask(policies: Policies) -> None:
+        policies.check_delete_topic(topic)
+
+    return topic, ask
+
+
+def _create_partitions(place: Place, _: Counts) -> tuple[str, Ask]:
+    found = _fields(place, ("topic", "partitions"))
+    topic, count = found["topic"].text(), found["partitions"].whole(1)
+
+    async def ask(policies: Policies) -> None:
+        policies.check_create_partitions(topic, count)
+
+    return f"{topic} to {count}", ask
+
+
+_BEARERS = {kind.name.lower(): kind for kind in ConfigResourceType if kind is not ConfigResourceType.UNKNOWN}
+
+
+def _alter_config(place: Place, _: Counts) -> tuple[str, Ask]:
+    found = _fields(place, ("configs",), (*_BEARERS, "removed"))
+    bearers = [name for name in found if name in _BEARERS]
+    if len(bearers) != 1:
+        place.fail(f"must have one bearer of configs, of {', '.join(_BEARERS)}")
+    resource = ConfigResource(_BEARERS[bearers[0]], found[bearers[0]].text())
+    configs = {key: None if each.is_null else each.text() for key, each in found["configs"].mapping().items()}
+    removed = [item.text() for item in found["removed"].items()] if "removed" in found else []
+    altered = AlterConfigPolicy.RequestMetadata(resource, configs)
+    return f"of {bearers[0]} {resource.name}", lambda policies: policies.check_alter_config(altered, removed)
+
+
+class _Acl(NamedTuple):
+    resource_name: str
+    principal: str
+    operation: AclOperation
+    resource_type: ResourceType = ResourceType.TOPIC
+    pattern_type: PatternType = PatternType.LITERAL
+    host: str = "*"
+    permission: AclPermission = AclPermission.ALLOW
+
+
+def _acl(place: Place, action: AclAction) -> tuple[str, Ask]:
+    found: dict[str, Any] = read_acl(place)
+    missing = [name for name in ("resource_name", "principal", "operation") if name not in found]
+    if missing:
+        place.fail(f"must have {', '.join(missing)}")
+    acl = _Acl(**found)
+
+    async def ask(policies: Policies) -> None:
+        policies.check_acl(action, acl)
+
+    return f"{acl.operation.name} for {acl.principal} on {acl.resource_name}", ask
+
+
+_READERS: dict[str, Callable[[Place, Counts], tuple[str, Ask]]] = {
+    "create_topic": _create_topic,
+    "create_partitions": _create_partitions,
+    "delete_topic": _delete_topic,
+    "alter_config": _alter_config,
+    "create_acl": lambda place, _: _acl(place, AclAction.CREATE),
+    "delete_acl": lambda place, _: _acl(place, AclAction.DELETE),
+}

@@ -1,0 +1,107 @@
+"""`barnabas policy` against files and a fake broker."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from support.policies import NAMING, policy_module
+from unit.cli.conftest import Run
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "policies"
+RULES = "topics: [{name: '[a-z]+', partitions: {max: 2}}]"
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> str:
+    path = tmp_path / "policies.yaml"
+    path.write_text(RULES)
+    return str(path)
+
+
+@pytest.fixture
+def cases(tmp_path: Path) -> str:
+    path = tmp_path / "cases.yaml"
+    path.write_text(
+        "- create_topic: {topic: good}\n  expect: allowed\n- create_topic: {topic: BAD}\n  expect: allowed\n"
+    )
+    return str(path)
+
+
+def test_cases_that_come_out_as_expected_end_with_0(run: Run) -> None:
+    result = run("policy", "test", str(EXAMPLES / "cases.yaml"), "--rules", str(EXAMPLES / "policies.yaml"))
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    assert lines[0].split() == ["line", "change", "expected", "verdict", "why"]
+    assert {line.split()[0] for line in lines[1:]} == {"ok"}
+
+
+def test_a_case_that_does_not_ends_with_1(run: Run, rules: str, cases: str) -> None:
+    result = run("policy", "test", cases, "--rules", rules)
+    assert result.exit_code == 1
+    assert [line.split()[0] for line in result.stdout.splitlines()[1:]] == ["ok", "NOT"]
+    assert "Topic name 'BAD' must match [a-z]+." in result.stdout
+    assert "1 of 2 verdicts are not as expected" in result.stderr
+
+
+def test_verdicts_can_be_had_as_json(run: Run, rules: str, cases: str) -> None:
+    result = run("policy", "test", cases, "--rules", rules, "--json")
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)[1] == {
+        "change": "create topic BAD",
+        "line": 3,
+        "expected": "allowed",
+        "says": None,
+        "verdict": "refused",
+        "why": "Topic name 'BAD' must match [a-z]+.",
+        "as_expected": False,
+    }
+    assert json.loads(result.stderr)["error"] == "FAILED"
+
+
+def test_a_class_is_tried_with_the_broker_s_configuration(run: Run, tmp_path: Path, cases: str) -> None:
+    text = NAMING.replace('"team."', "self.prefix").replace(
+        'calls.append(("configure", configs))', 'self.prefix = configs["acme.prefix"]'
+    )
+    properties = tmp_path / "server.properties"
+    with policy_module(tmp_path, text) as module:
+        properties.write_text(f"create.topic.policy.class.name={module.named('Naming')}\nacme.prefix=g\n")
+        by_file = run("policy", "test", cases, "--config", str(properties))
+        assert [line.split()[0] for line in by_file.stdout.splitlines()[1:]] == ["ok", "NOT"]
+        named = ("--create-topic", module.named("Naming"))
+        by_option = run("policy", "test", cases, *named, "--set", "acme.prefix=B")
+        assert [line.split()[0] for line in by_option.stdout.splitlines()[1:]] == ["NOT", "ok"]
+
+
+def test_without_cases_the_topics_of_the_cluster_are_tried(run: Run, rules: str) -> None:
+    run("topics", "create", "small", "-p", "2")
+    assert run("policy", "test", "--rules", rules).exit_code == 0
+    run("topics", "create", "large", "-p", "3")
+    result = run("policy", "test", "--rules", rules)
+    assert result.exit_code == 1
+    assert "Topic 'large' has 3 partitions: it must be at most 2." in result.stdout
+    assert "1 of 2 verdicts" in result.stderr
+
+
+def test_configs_of_the_cluster_s_topics_are_tried(run: Run, tmp_path: Path) -> None:
+    rules = tmp_path / "policies.yaml"
+    rules.write_text("topics: [{configs: {retention.ms: {max: 500}}}]")
+    run("topics", "create", "t", "-c", "retention.ms=1000")
+    assert "retention.ms of topic 't' is '1000'" in run("policy", "test", "--rules", str(rules)).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ([], "there is no policy to try"),
+        (["--rules", "missing.yaml"], "No such file or directory"),
+        (["--create-topic", "not_there:P"], "No module named 'not_there'"),
+        (["--create-topic", "java.Class"], "must be a Python class as package.module:Class"),
+        (["missing.yaml", "--create-topic", "not_there:P"], "missing.yaml: cannot be read"),
+    ],
+)
+def test_what_cannot_be_tried_ends_with_2(run: Run, arguments: list[str], says: str) -> None:
+    result = run("policy", "test", *arguments)
+    assert result.exit_code == 2
+    assert says in result.stderr
+    assert "Traceback" not in result.stderr

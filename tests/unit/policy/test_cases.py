@@ -1,0 +1,150 @@
+from pathlib import Path
+
+import pytest
+
+from barnabas.policy.cases import Case, Counts, Outcome, Trial, Verdict, read_cases
+from barnabas.policy.policies import PolicySettings
+from barnabas.policy.yaml_places import YamlError
+from support.loop import on_loop
+from support.policies import HEAD, policy_module
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples" / "policies"
+
+#: Refuses everything in words that tell what it was asked.
+ECHO = (
+    HEAD
+    + """
+class Echo(Logged):
+    def validate(self, request):
+        if request.topic == "error":
+            raise ValueError
+        raise PolicyViolation(
+            f"{request.num_partitions} {request.replication_factor} "
+            f"{request.replicas_assignments and dict(request.replicas_assignments)} {dict(request.configs)}"
+        )
+
+class EchoConfigs(AlterConfigPolicy):
+    def validate(self, request):
+        raise PolicyViolation(f"{request.resource.type.name} {request.resource.name} {dict(request.configs)}")
+"""
+)
+
+
+def cases_of(directory: Path, text: str) -> list[Case]:
+    path = directory / "cases.yaml"
+    path.write_text(text)
+    return read_cases(path, Counts(partitions=3, replication_factor=2))
+
+
+async def outcomes(settings: PolicySettings, cases: list[Case]) -> list[Outcome]:
+    async with Trial(settings) as trial:
+        return [await trial.outcome(case.ask) for case in cases]
+
+
+@on_loop
+async def test_the_example_s_cases_come_out_as_they_say() -> None:
+    cases = read_cases(EXAMPLES / "cases.yaml", Counts())
+    found = await outcomes(PolicySettings(file=EXAMPLES / "policies.yaml"), cases)
+    assert [
+        case.line for case, outcome in zip(cases, found, strict=True) if not outcome.is_as_expected(case)
+    ] == []
+    assert {outcome.verdict for outcome in found} == {Verdict.ALLOWED, Verdict.WARNED, Verdict.REFUSED}
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("{topic: t}", "3 2 None {}"),
+        ("{topic: t, partitions: 5, replication_factor: 1}", "5 1 None {}"),
+        ("{topic: t, assignments: {0: [1, 2]}}", "None None {0: (1, 2)} {}"),
+        ("{topic: t, configs: {retention.ms: 05, a: true}}", "3 2 None {'retention.ms': '05', 'a': 'true'}"),
+    ],
+)
+def test_a_class_is_told_of_a_new_topic_as_a_broker_would(tmp_path: Path, change: str, told: str) -> None:
+    @on_loop
+    async def scenario() -> None:
+        with policy_module(tmp_path, ECHO) as module:
+            cases = cases_of(tmp_path, f"- create_topic: {change}\n  expect: refused\n  says: '{told[:4]}'")
+            [outcome] = await outcomes(PolicySettings(module.named("Echo")), cases)
+            assert outcome.why == told
+            assert outcome.is_as_expected(cases[0])
+
+    scenario()
+
+
+@pytest.mark.parametrize(
+    ("bearer", "told"),
+    [
+        ("topic: t", "TOPIC t"),
+        ("broker: '1'", "BROKER 1"),
+        ("group: g", "GROUP g"),
+        ("client_metrics: m", "CLIENT_METRICS m"),
+    ],
+)
+def test_a_class_is_told_of_altered_configs_as_a_broker_would(tmp_path: Path, bearer: str, told: str) -> None:
+    @on_loop
+    async def scenario() -> None:
+        with policy_module(tmp_path, ECHO) as module:
+            text = (
+                f"- alter_config: {{{bearer}, configs: {{a: 1, b: null}}, removed: [c]}}\n  expect: refused"
+            )
+            settings = PolicySettings(alter_config_class=module.named("EchoConfigs"))
+            [outcome] = await outcomes(settings, cases_of(tmp_path, text))
+            assert outcome == Outcome(Verdict.REFUSED, f"{told} {{'a': '1', 'b': None}}")
+
+    scenario()
+
+
+def test_a_policy_that_fails_is_never_as_expected(tmp_path: Path) -> None:
+    @on_loop
+    async def scenario() -> None:
+        with policy_module(tmp_path, ECHO) as module:
+            cases = cases_of(tmp_path, "- create_topic: {topic: error}\n  expect: refused")
+            [outcome] = await outcomes(PolicySettings(module.named("Echo")), cases)
+            assert outcome.verdict is Verdict.FAILED
+            assert not outcome.is_as_expected(cases[0])
+
+    scenario()
+
+
+def test_a_refusal_for_another_reason_is_not_as_expected() -> None:
+    case = Case(1, "", lambda policies: policies.close(), Verdict.REFUSED, "too many")
+    assert Outcome(Verdict.REFUSED, "there are too many").is_as_expected(case)
+    assert not Outcome(Verdict.REFUSED, "bad name").is_as_expected(case)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a: b", "line 1: the file is a mapping: must be a list"),
+        ("- expect: refused", "line 1: [0] is a mapping: must have one change, of create_topic, "),
+        (
+            "- delete_topic: {topic: t}",
+            "line 1: [0] is a mapping: must have expect: allowed, refused or warned",
+        ),
+        (
+            "- delete_topic: {topic: t}\n  expect: no",
+            "line 2: [0].expect is 'no': must be allowed or refused",
+        ),
+        ("- delete_topic: t\n  expect: refused", "line 1: [0].delete_topic is 't': must be a mapping"),
+        ("- create_topic: {}\n  expect: refused", "line 1: [0].create_topic is a mapping: must have topic"),
+        (
+            "- create_topic: {topic: t, assignments: {a: [1]}}\n  expect: refused",
+            "line 1: [0].create_topic.assignments.a is a list: must have a partition's number as its key",
+        ),
+        (
+            "- alter_config: {configs: {}}\n  expect: refused",
+            "line 1: [0].alter_config is a mapping: must have one bearer of configs, of topic, broker, ",
+        ),
+        (
+            "- create_acl: {principal: 'User:a'}\n  expect: refused",
+            "line 1: [0].create_acl is a mapping: must have resource_name, operation",
+        ),
+    ],
+)
+def test_an_error_in_a_file_of_cases_names_line_key_value_and_what_is_right(
+    tmp_path: Path, text: str, says: str
+) -> None:
+    with pytest.raises(YamlError) as caught:
+        cases_of(tmp_path, text)
+    assert str(caught.value).startswith(says)
