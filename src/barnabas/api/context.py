@@ -16,6 +16,7 @@ from barnabas.replication.flusher import Flusher
 from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.security.authorizer import Authorizer
+from barnabas.security.sasl.authenticator import Authenticator
 from barnabas.telemetry.tracing import Span, Tracer
 
 
@@ -72,6 +73,7 @@ class ConnectionInfo:
     client_software_name: str = "unknown"  #: as ApiVersions told (KIP-511)
     client_software_version: str = "unknown"
     principal: str = "User:ANONYMOUS"
+    authenticator: Authenticator | None = None  #: of a connection that must log in
     requests_count: int = 0
 
 

@@ -147,6 +147,8 @@ class Dispatcher:
     async def _answer(self, context: RequestContext, request: Message) -> list[Buffer] | None:
         started_ns = self.statistics.started()
         try:
+            if context.connection.authenticator is not None:
+                context.connection.authenticator.admit(context.api.api_key)
             response: Response = await (self.interceptor or context.api.handle)(context, request)
             parts = None if response is None else encode_response(context, response)
         except KafkaError as error:

@@ -11,6 +11,7 @@ from barnabas.client.connection import CONNECT_TIMEOUT_MS, REQUEST_TIMEOUT_MS, C
 from barnabas.client.errors import BrokerConnectionError, BrokerUnreachable
 from barnabas.client.metadata import Metadata, Topic
 from barnabas.client.retry import Retry
+from barnabas.client.sasl import SaslLogin
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from barnabas.wire.schema import Message
@@ -35,7 +36,9 @@ class Cluster:
         request_timeout_ms: int = REQUEST_TIMEOUT_MS,
         metadata_max_age_ms: int = METADATA_MAX_AGE_MS,
         retry: Retry | None = None,
+        login: SaslLogin | None = None,
     ) -> None:
+        """`login` says as whom to log in on every connection; None where the brokers do not ask."""
         self.bootstrap = parse_bootstrap(bootstrap)
         self.client_id = client_id
         self.request_timeout_ms = request_timeout_ms
@@ -43,6 +46,7 @@ class Cluster:
         self.metadata = Metadata()  #: the newest known
         self._metadata_max_age_ms = metadata_max_age_ms
         self._connect_timeout_ms = connect_timeout_ms
+        self._login = login
         self._connections: dict[tuple[Address, str], asyncio.Task[Connection]] = {}
         self._refreshed_ms = 0
         self._stale = True
@@ -64,6 +68,7 @@ class Cluster:
         """Reach one of the bootstrap brokers and learn who the others are.
 
         :raises BrokerConnectionError: When none of them answers.
+        :raises KafkaError: When the login fails.
         """
         await self.refresh([])
 
@@ -208,6 +213,7 @@ class Cluster:
                 client_id=self.client_id,
                 connect_timeout_ms=self._connect_timeout_ms,
                 request_timeout_ms=self.request_timeout_ms,
+                login=self._login,
             )
             task = asyncio.ensure_future(opening)
             self._connections[address, lane] = task

@@ -19,6 +19,8 @@ from barnabas.client.errors import (
     check,
 )
 from barnabas.client.framing import api_name, decode_response, encode_request
+from barnabas.client.login import log_in
+from barnabas.client.sasl import SaslLogin
 from barnabas.wire.codec import Malformed
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
@@ -32,6 +34,8 @@ _STREAM_BUFFER_BYTES = 1 << 20
 _CORRELATION_ID_BYTES = 4
 _CORRELATION_ID_LIMIT = 1 << 31
 _INT32 = struct.Struct(">i")
+#: A login is renewed when this share of its time is over.
+_RENEWAL_SHARE = 0.85
 
 #: A request that waits for its answer: its type, its version, and who waits.
 _Pending = tuple[type[Message], int, asyncio.Future[Any]]
@@ -48,6 +52,7 @@ class Connection:
         *,
         client_id: str,
         request_timeout_ms: int,
+        login: SaslLogin | None = None,
     ) -> None:
         self.address = address
         self.versions: Mapping[int, Versions] = {}  #: api key -> versions of the broker
@@ -55,6 +60,9 @@ class Connection:
         self._writer = writer
         self._client_id = client_id
         self._request_timeout_ms = request_timeout_ms
+        self._login = login
+        self._renewing = asyncio.Lock()
+        self._renew_s: float | None = None  #: when to log in anew, by the loop's clock
         self._correlation_ids = itertools.count()
         self._pending: dict[int, _Pending] = {}
         self._failure: BrokerConnectionError | None = None
@@ -68,10 +76,12 @@ class Connection:
         client_id: str = "barnabas",
         connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
         request_timeout_ms: int = REQUEST_TIMEOUT_MS,
+        login: SaslLogin | None = None,
     ) -> Self:
-        """Connect and learn which APIs the broker speaks.
+        """Connect, learn which APIs the broker speaks, and log in where `login` says as whom.
 
         :raises BrokerConnectionError: When nobody listens, or the other side does not speak Kafka.
+        :raises KafkaError: When the login fails.
         """
         try:
             async with asyncio.timeout(connect_timeout_ms / 1000):
@@ -79,9 +89,12 @@ class Connection:
         except OSError as error:
             why = _reason(error) or f"no answer within {connect_timeout_ms} ms"
             raise BrokerUnreachable(address, f"no connection to a broker at {address}: {why}") from error
-        connection = cls(address, reader, writer, client_id=client_id, request_timeout_ms=request_timeout_ms)
+        connection = cls(
+            address, reader, writer, client_id=client_id, request_timeout_ms=request_timeout_ms, login=login
+        )
         try:
             await connection._negotiate()
+            await connection._log_in()
         except BaseException:
             await connection.close()
             raise
@@ -100,6 +113,13 @@ class Connection:
         :raises KafkaError: UNSUPPORTED_VERSION when there is no version that both sides speak.
         :raises BrokerConnectionError: When no answer can come any more.
         """
+        if self._renew_s is not None:
+            await self._renew()
+        return await self._send(request, version_max=version_max, timeout_ms=timeout_ms)
+
+    async def _send(
+        self, request: Message, *, version_max: int | None = None, timeout_ms: int | None = None
+    ) -> Any:
         version = self.version_of(type(request), version_max)
         timeout_ms = self._request_timeout_ms if timeout_ms is None else timeout_ms
         answer = self._write(request, version)
@@ -117,6 +137,8 @@ class Connection:
 
         :raises BrokerConnectionError: When the connection is known to be lost.
         """
+        if self._renew_s is not None:
+            await self._renew()
         self._transmit(request, self.version_of(type(request), version_max))
         try:
             await self._writer.drain()
@@ -157,11 +179,24 @@ class Connection:
         check(response.error_code, f"{self.address} refused ApiVersions")
         self.versions = _ranges(response.api_keys)
 
+    async def _log_in(self) -> None:
+        if self._login is None:
+            return
+        session_ms = await log_in(self._send, self.address, self._login)
+        now_s = asyncio.get_running_loop().time()
+        self._renew_s = now_s + session_ms / 1000 * _RENEWAL_SHARE if session_ms else None
+
+    async def _renew(self) -> None:
+        """Log in anew when it is time; other requests wait, for the broker takes none in between (KIP-368)."""
+        async with self._renewing:
+            if self._renew_s is not None and asyncio.get_running_loop().time() >= self._renew_s:
+                await self._log_in()
+
     async def _ask_versions(self, version: int) -> ApiVersionsResponse:
         self.versions = {ApiVersionsRequest.API_KEY: Versions(version, version)}
         request = ApiVersionsRequest(client_software_name="barnabas", client_software_version=__version__)
         try:
-            response: ApiVersionsResponse = await self.send(request)
+            response: ApiVersionsResponse = await self._send(request)
         except ConnectionLost as error:
             message = f"{self.address} hung up before its first answer: is it a Kafka listener without TLS?"
             raise ConnectionLost(self.address, message) from error

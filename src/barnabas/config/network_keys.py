@@ -57,7 +57,7 @@ NETWORK_KEYS: tuple[ConfigKey, ...] = (
               "Connections that the broker accepts per second at most."),
     ConfigKey("connections.max.idle.ms", LONG, 600_000, None, READ_ONLY, HONOURED,
               "A connection without a request for so long is closed; a negative time keeps it open."),
-    ConfigKey("connection.failed.authentication.delay.ms", INT, 100, AT_LEAST_0, READ_ONLY, NO_EFFECT,
+    ConfigKey("connection.failed.authentication.delay.ms", INT, 100, AT_LEAST_0, READ_ONLY, HONOURED,
               "How long the broker waits before it closes a connection whose authentication failed."),
     ConfigKey("queued.max.requests", INT, 500, AT_LEAST_1, READ_ONLY, NO_EFFECT,
               "Requests that may wait in Apache Kafka between its network and its worker threads."),

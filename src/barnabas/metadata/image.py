@@ -19,6 +19,7 @@ from barnabas.metadata.configs import (
 )
 from barnabas.metadata.noun import Table
 from barnabas.metadata.producer_ids import PRODUCER_IDS
+from barnabas.metadata.scram import SCRAM_CREDENTIALS, Credentials
 from barnabas.metadata.store import Commit, Item
 from barnabas.metadata.topics import (
     DELETED_TOPICS,
@@ -45,6 +46,7 @@ NOUNS = MappingProxyType(
             GROUP_CONFIGS,
             TOPIC_CONFIGS,
             PRODUCER_IDS,
+            SCRAM_CREDENTIALS,
             DELETED_TOPICS,
             PARTITION_STATES,
             TAKEN_NAMES,
@@ -71,6 +73,7 @@ class Image:
     client_metrics_configs: Table[Overrides] = field(default_factory=Table)
     producer_ids: Table[int] = field(default_factory=Table)
     acls: Table[AclBinding] = field(default_factory=Table)
+    scram_credentials: Table[Credentials] = field(default_factory=Table)
     #: topic id -> name
     topic_names: Mapping[bytes, str] = field(default_factory=dict)
 

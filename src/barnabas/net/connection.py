@@ -14,6 +14,8 @@ from barnabas.api.context import ConnectionInfo, RequestContext
 from barnabas.api.dispatch import Dispatcher, Refused
 from barnabas.base.buffers import Buffer
 from barnabas.net.connections import Connections
+from barnabas.security.sasl.authenticator import Authenticator, LoginEnded, State
+from barnabas.security.sasl.server import SaslServer
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.framing import BadFrame, FrameReader
 
@@ -35,10 +37,19 @@ Parts = list[Buffer] | None
 class Connection(asyncio.BufferedProtocol):
     """The protocol object of one socket."""
 
-    def __init__(self, dispatcher: Dispatcher, listener: str, connections: Connections) -> None:
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        listener: str,
+        connections: Connections,
+        sasl: SaslServer | None = None,
+    ) -> None:
+        """`sasl` is what clients log in against; None where nobody does."""
         self._dispatcher = dispatcher
         self.listener = listener
         self._connections = connections
+        self._sasl = sasl
+        self._login: Authenticator | None = None  #: while it has a say in what comes
         self._frames = FrameReader(connections.scratch, connections.frame_bytes_max)
         self._queue: deque[bytearray] = deque()
         self._queued_bytes = 0
@@ -58,6 +69,9 @@ class Connection(asyncio.BufferedProtocol):
         host, port = (transport.get_extra_info("peername") or ("unknown", 0))[:2]
         self.info = ConnectionInfo(listener=self.listener, client_host=host, client_port=port)
         self._produce = self._dispatcher.produce_at_once(self.info)
+        if self._sasl is not None:
+            self.info.authenticator = self._login = self._sasl.authenticator()
+            self._frames.frame_bytes_max = self._sasl.receive_bytes_max
         self.active_ms = self._connections.now_ms()
         self._connections.size_buffers(self._transport.get_extra_info("socket"))
         if not self._connections.add(self):
@@ -104,6 +118,8 @@ class Connection(asyncio.BufferedProtocol):
         """Answer what comes next without looking at each request by itself, if nothing is in front of it."""
         if not self._is_free or self._closing:
             return
+        if self._login is not None and not self._login.is_in_session:
+            return
         answers, count = self._dispatcher.answer_at_once(self._frames, self._produce)
         if count:
             self._out.append(answers)
@@ -132,10 +148,13 @@ class Connection(asyncio.BufferedProtocol):
 
     def _start(self, frame: memoryview) -> None:
         """Handle one request as far as it goes without waiting."""
+        login = self._login
+        if login is not None and not self._may_start(login, frame):
+            return
         try:
             context, request = self._dispatcher.parse(frame, self.info)
         except Refused as refused:
-            if refused.answer is not None:
+            if refused.answer is not None and (login is None or login.is_complete):
                 self._out.append(refused.answer)
             self.close(str(refused))
             return
@@ -164,6 +183,8 @@ class Connection(asyncio.BufferedProtocol):
         self._drain_queue()
 
     def _answered(self, context: RequestContext, parts: Parts) -> None:
+        if self._login is not None and not self._step_login(self._login, parts):
+            return
         if parts is not None:
             self._out += parts
             self._held_bytes += sum(map(len, parts))
@@ -184,6 +205,48 @@ class Connection(asyncio.BufferedProtocol):
         if not self._read_paused:
             self._read_paused = True
             self._transport.pause_reading()
+
+    # Login
+
+    def _may_start(self, login: Authenticator, frame: memoryview) -> bool:
+        """Whether a frame is a request that may be handled now."""
+        try:
+            token = login.receive(frame)
+        except LoginEnded as ended:
+            if ended.at_once:
+                self.close(str(ended))
+            else:
+                self._refuse_login(login, None)
+            return False
+        if token is None:
+            return True
+        if self._step_login(login, None):
+            self._out += [len(token).to_bytes(4, "big"), token]
+        return False
+
+    def _step_login(self, login: Authenticator, parts: Parts) -> bool:
+        """Follow the login after an answer; False when it failed, and the answer is held back for a while."""
+        if login.state is State.FAILED:
+            self._refuse_login(login, parts)
+            return False
+        if login.is_complete:
+            self.info.principal = f"User:{login.user}"
+            self._frames.frame_bytes_max = self._connections.frame_bytes_max
+            if login.is_done:
+                self._login = None
+        return True
+
+    def _refuse_login(self, login: Authenticator, parts: Parts) -> None:
+        assert self._sasl is not None
+        self._closing = True
+        self._send()
+        delay_s = self._sasl.failure_delay_ms / 1000
+        asyncio.get_running_loop().call_later(delay_s, self._hang_up, login.failure, parts)
+
+    def _hang_up(self, why: str, parts: Parts) -> None:
+        self._closing = False
+        self._out += parts or []
+        self.close(why)
 
     # Answers
 

@@ -10,6 +10,10 @@ from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.listeners import Listener, SecurityProtocol
 from barnabas.net.connection import Connection
 from barnabas.net.connections import Connections
+from barnabas.security.sasl.server import SaslServer
+
+#: What can be had.
+_PROTOCOLS = (SecurityProtocol.PLAINTEXT, SecurityProtocol.SASL_PLAINTEXT)
 
 
 class StartError(Exception):
@@ -19,13 +23,14 @@ class StartError(Exception):
 def check_protocols(listeners: Sequence[Listener]) -> None:
     """Refuse listeners that promise a protection which there is not.
 
-    :raises StartError: For any security protocol but PLAINTEXT.
+    :raises StartError: For a security protocol with TLS.
     """
     for listener in listeners:
-        if listener.security_protocol is not SecurityProtocol.PLAINTEXT:
+        if listener.security_protocol not in _PROTOCOLS:
+            known = " and ".join(protocol.name for protocol in _PROTOCOLS)
             message = (
                 f"Listener {listener.name} wants {listener.security_protocol.name}: "
-                "PLAINTEXT is the security protocol that there is."
+                f"{known} are the security protocols that there are."
             )
             raise StartError(message)
 
@@ -34,12 +39,19 @@ class NetworkListener:
     """Listens on one address. `start` takes the port, `accept` begins to serve."""
 
     def __init__(
-        self, listener: Listener, config: BrokerConfig, dispatcher: Dispatcher, connections: Connections
+        self,
+        listener: Listener,
+        config: BrokerConfig,
+        dispatcher: Dispatcher,
+        connections: Connections,
+        sasl: SaslServer | None = None,
     ) -> None:
+        """`sasl` is what clients log in against; None where nobody does."""
         self._listener = listener
         self._config = config
         self._dispatcher = dispatcher
         self._connections = connections
+        self._sasl = sasl
         self._server: asyncio.Server | None = None
 
     @property
@@ -56,7 +68,7 @@ class NetworkListener:
         loop = asyncio.get_running_loop()
         try:
             self._server = await loop.create_server(
-                lambda: Connection(self._dispatcher, self.name, self._connections),
+                lambda: Connection(self._dispatcher, self.name, self._connections, self._sasl),
                 host or None,
                 port,
                 backlog=self._config.integer("socket.listen.backlog.size"),

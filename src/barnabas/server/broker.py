@@ -12,11 +12,14 @@ from barnabas.api.context import Node
 from barnabas.api.dispatch import Dispatcher
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.config.broker_config import BrokerConfig
+from barnabas.config.listeners import SecurityProtocol
+from barnabas.config.sasl import sasl_settings
 from barnabas.log.directories import LogDirectories
 from barnabas.log.meta_properties import read_meta_properties
 from barnabas.metadata.brokers import Broker, Endpoint, decide_register
 from barnabas.metadata.cluster import decide_form
 from barnabas.metadata.dynamic_config import DynamicConfig
+from barnabas.metadata.scram import ScramCredential
 from barnabas.metadata.topic_adoption import FoundLog, decide_adopt
 from barnabas.metadata.topic_deletion import decide_forget
 from barnabas.metadata.writer import MetadataWriter
@@ -29,6 +32,7 @@ from barnabas.replication.log_configs import cordons, log_config
 from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.security.authorizer import configured_authorizer
+from barnabas.security.sasl.server import SaslServer
 from barnabas.server.housekeeping import Housekeeping
 from barnabas.server.metrics import metrics_registry
 from barnabas.server.policies import policy_settings
@@ -38,6 +42,7 @@ from barnabas.telemetry.http import MetricsServer
 from barnabas.telemetry.logs import get_logger
 from barnabas.telemetry.requests import RequestStatistics
 from barnabas.telemetry.tracing import Tracer
+from barnabas.wire.scram import ScramMechanism
 
 #: The embedded store's file, in `metadata.log.dir` or the first log directory.
 STORE_FILE = "metadata.sqlite"
@@ -53,6 +58,11 @@ class BrokerServer:
     ) -> None:
         check_protocols(config.listeners)
         self._dynamic_config = DynamicConfig(config)
+        self._sasl_settings = {
+            listener.name: sasl_settings(config, listener.name)
+            for listener in config.listeners
+            if listener.security_protocol is SecurityProtocol.SASL_PLAINTEXT
+        }
         self._clock = clock or SystemClock()
         self._dice = dice or random.SystemRandom()
         self._listeners: list[NetworkListener] = []
@@ -199,7 +209,8 @@ class BrokerServer:
 
     async def _listen(self) -> None:
         for listener in self._config.listeners:
-            opened = NetworkListener(listener, self._config, self.dispatcher, self._connections)
+            sasl = self._sasl_server(listener.name)
+            opened = NetworkListener(listener, self._config, self.dispatcher, self._connections, sasl)
             await opened.start()
             self._undo.push_async_callback(opened.stop)
             self._listeners.append(opened)
@@ -214,6 +225,23 @@ class BrokerServer:
         await asyncio.to_thread(self._directories.begin_service)  # all that can refuse to start has not
         for opened in self._listeners:
             await opened.accept()
+
+    def _sasl_server(self, listener_name: str) -> SaslServer | None:
+        """What clients log in against on a listener; None where nobody does."""
+        settings = self._sasl_settings.get(listener_name)
+        if settings is None:
+            return None
+
+        def credential_of(user: str, mechanism: ScramMechanism) -> ScramCredential | None:
+            return self._metadata.image.scram_credentials.get(user, {}).get(mechanism)
+
+        delay_ms = self._config.integer("connection.failed.authentication.delay.ms")
+        try:
+            return SaslServer(settings, credential_of, self._clock, self._dice, failure_delay_ms=delay_ms)
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            message = f"Users file {settings.users_file} cannot be read: {why}."
+            raise StartError(message) from error
 
     async def _serve_metrics(self) -> None:
         address = self._config.text("barnabas.metrics.listener")

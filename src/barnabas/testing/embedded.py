@@ -18,6 +18,7 @@ from barnabas.client.fetched import ConsumedRecord
 from barnabas.client.loop_thread import LoopThread
 from barnabas.client.metadata import Topic
 from barnabas.client.offsets import EARLIEST
+from barnabas.config.listeners import SecurityProtocol
 from barnabas.config.load import load_broker_config
 from barnabas.server.broker import BrokerServer
 from barnabas.testing.faults import (
@@ -147,6 +148,17 @@ class EmbeddedBroker:
         return self._port
 
     @property
+    def _open_address(self) -> str:
+        """A listener on which nobody logs in, where there is one: this broker's own calls go there."""
+        open_listeners = {
+            listener.name
+            for listener in self.server.node.config.listeners
+            if listener.security_protocol is SecurityProtocol.PLAINTEXT
+        }
+        ports = [port for name, _, port in self.server.addresses if name in open_listeners]
+        return f"{HOST}:{ports[0]}" if ports else self.bootstrap
+
+    @property
     def directory(self) -> Path:
         """Where the data is while the broker runs."""
         if self._directory is None:
@@ -239,7 +251,7 @@ class EmbeddedBroker:
         """Barnabas's own client, connected."""
         if self._client is None:
             assert self.server
-            self._client = Client(self.bootstrap, client_id=OWN_CLIENT_ID)
+            self._client = Client(self._open_address, client_id=OWN_CLIENT_ID)
         return self._client
 
     # Faults

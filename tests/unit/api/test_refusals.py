@@ -15,6 +15,11 @@ from barnabas.wire.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from barnabas.wire.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.create_acls import AclCreation, CreateAclsRequest
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -33,6 +38,7 @@ from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from barnabas.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from barnabas.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from barnabas.wire.messages.describe_topic_partitions import TopicRequest as DescribedTopic
+from barnabas.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from barnabas.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
@@ -51,6 +57,8 @@ from barnabas.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest
 from barnabas.wire.schema import Message, Struct
 from support.nodes import APIS
 
@@ -94,6 +102,7 @@ ASKED: list[tuple[Message, tuple[object, ...]]] = [
         ("", "a", "b"),
     ),
     (FindCoordinatorRequest(key="a", coordinator_keys=["b", "c"]), ("", "b", "c")),
+    (SaslHandshakeRequest(), WHOLE),
     (ApiVersionsRequest(), WHOLE),
     (CreateTopicsRequest(topics=[CreatableTopic(name="a"), CreatableTopic(name="b")]), ("a", "b")),
     (CreateTopicsRequest(topics=[CreatableTopic(name="a"), CreatableTopic(name="a")]), ("a", "a")),
@@ -144,6 +153,15 @@ ASKED: list[tuple[Message, tuple[object, ...]]] = [
     (DescribeAclsRequest(), WHOLE),
     (CreateAclsRequest(creations=[AclCreation(), AclCreation()]), ("", "")),
     (DeleteAclsRequest(filters=[DeleteAclsFilter(), DeleteAclsFilter()]), ("", "")),
+    (SaslAuthenticateRequest(), WHOLE),
+    (DescribeUserScramCredentialsRequest(), WHOLE),
+    (
+        AlterUserScramCredentialsRequest(
+            deletions=[ScramCredentialDeletion(name="a")],
+            upsertions=[ScramCredentialUpsertion(name="a"), ScramCredentialUpsertion(name="b")],
+        ),
+        ("a", "b"),
+    ),
     (DescribeProducersRequest(topics=[TopicRequest(name="a", partition_indexes=[3, 4])]), (3, 4)),
     (DescribeTopicPartitionsRequest(topics=[DescribedTopic(name="a"), DescribedTopic(name="b")]), ("a", "b")),
     (ElectLeadersRequest(topic_partitions=[TopicPartitions(topic="a", partitions=[3, 4])]), ("", 3, 4)),
@@ -165,6 +183,7 @@ IDENTIFIERS = (
     "resource_name",
     "key",
     "topic_id",
+    "user",
 )
 
 

@@ -41,6 +41,8 @@ async def handle(context: RequestContext, request: ApiVersionsRequest) -> ApiVer
     ]
     unsupported = context.version_unsupported
     code = ErrorCode.UNSUPPORTED_VERSION if unsupported else ErrorCode.NONE
+    if context.connection.authenticator is not None and not unsupported:
+        context.connection.authenticator.told_versions()
     return ApiVersionsResponse(error_code=code, api_keys=apis)
 
 

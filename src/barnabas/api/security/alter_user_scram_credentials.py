@@ -1,0 +1,63 @@
+"""AlterUserScramCredentials (51), v0: lets users log in by SCRAM, or no longer (KIP-554).
+
+Errors, per user: UNACCEPTABLE_CREDENTIAL, UNSUPPORTED_SASL_MECHANISM, RESOURCE_NOT_FOUND, DUPLICATE_RESOURCE. For all:
+CLUSTER_AUTHORIZATION_FAILED.
+"""
+
+from barnabas.api.authorization import require_cluster
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.metadata.scram import (
+    AlteredUser,
+    ScramAlteration,
+    ScramDeletion,
+    ScramUpsertion,
+    decide_alter_credentials,
+)
+from barnabas.wire.acls import AclOperation
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
+)
+
+
+def refuse(request: AlterUserScramCredentialsRequest, error: KafkaError) -> AlterUserScramCredentialsResponse:
+    """Every user named, in error."""
+    users = dict.fromkeys(each.user for each in _alterations(request))
+    return AlterUserScramCredentialsResponse(results=[_result(AlteredUser(user, error)) for user in users])
+
+
+@serves(AlterUserScramCredentialsRequest, AlterUserScramCredentialsResponse, 0, 0, refuse=refuse)
+async def handle(
+    context: RequestContext, request: AlterUserScramCredentialsRequest
+) -> AlterUserScramCredentialsResponse:
+    """Decide for each user and commit those that pass."""
+    require_cluster(context, AclOperation.ALTER)
+    alterations = _alterations(request)
+    outcomes = await context.node.metadata.write(
+        lambda image: decide_alter_credentials(image.scram_credentials, alterations)
+    )
+    return AlterUserScramCredentialsResponse(results=[_result(outcome) for outcome in outcomes])
+
+
+def _alterations(request: AlterUserScramCredentialsRequest) -> list[ScramAlteration]:
+    deletions = [ScramDeletion(each.name, each.mechanism) for each in request.deletions]
+    upsertions = [
+        ScramUpsertion(
+            each.name, each.mechanism, each.iterations, bytes(each.salt), bytes(each.salted_password)
+        )
+        for each in request.upsertions
+    ]
+    return [*deletions, *upsertions]
+
+
+def _result(outcome: AlteredUser) -> AlterUserScramCredentialsResult:
+    if outcome.error is None:
+        return AlterUserScramCredentialsResult(
+            user=outcome.user, error_code=ErrorCode.NONE, error_message=None
+        )
+    return AlterUserScramCredentialsResult(
+        user=outcome.user, error_code=outcome.error.code, error_message=outcome.error.message or None
+    )

@@ -1,0 +1,49 @@
+"""DescribeUserScramCredentials (50), v0: by which SCRAM mechanisms users can log in (KIP-554).
+
+Errors, per user: RESOURCE_NOT_FOUND, DUPLICATE_RESOURCE. For all: CLUSTER_AUTHORIZATION_FAILED.
+"""
+
+from barnabas.api.authorization import require_cluster
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.metadata.scram import DescribedUser, describe_credentials
+from barnabas.wire.acls import AclOperation
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.describe_user_scram_credentials import (
+    CredentialInfo,
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
+
+
+def refuse(
+    request: DescribeUserScramCredentialsRequest, error: KafkaError
+) -> DescribeUserScramCredentialsResponse:
+    """The error at the top."""
+    return DescribeUserScramCredentialsResponse(error_code=error.code, error_message=error.message or None)
+
+
+@serves(DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse, 0, 0, refuse=refuse)
+async def handle(
+    context: RequestContext, request: DescribeUserScramCredentialsRequest
+) -> DescribeUserScramCredentialsResponse:
+    """Answer from the image; no secret is in it that a credential could be made of."""
+    require_cluster(context, AclOperation.DESCRIBE)
+    users = None if request.users is None else [user.name for user in request.users]
+    described = describe_credentials(context.node.image.scram_credentials, users)
+    return DescribeUserScramCredentialsResponse(
+        error_message=None, results=[_result(user) for user in described]
+    )
+
+
+def _result(user: DescribedUser) -> DescribeUserScramCredentialsResult:
+    infos = [
+        CredentialInfo(mechanism=mechanism, iterations=iterations)
+        for mechanism, iterations in user.iterations.items()
+    ]
+    code = ErrorCode.NONE if user.error is None else user.error.code
+    message = None if user.error is None else user.error.message
+    return DescribeUserScramCredentialsResult(
+        user=user.user, error_code=code, error_message=message, credential_infos=infos
+    )

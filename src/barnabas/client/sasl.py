@@ -1,0 +1,89 @@
+"""Logging in to a broker: mechanisms from the client's side, as machines without IO."""
+
+import hmac
+import secrets
+from dataclasses import dataclass, field
+
+from barnabas.wire import scram
+from barnabas.wire.scram import MECHANISMS_BY_TITLE, ScramMechanism
+
+PLAIN = "PLAIN"
+MECHANISMS = (PLAIN, *MECHANISMS_BY_TITLE)
+
+#: A broker that asks for more wants to keep this client busy.
+ITERATIONS_MAX = 1_000_000
+_NONCE_BYTES = 20
+
+
+class NotTheBroker(Exception):
+    """Who answers does not know the password either, or does not speak the mechanism."""
+
+
+@dataclass(frozen=True, slots=True)
+class SaslLogin:
+    """By which mechanism, and as whom. The password is not printed."""
+
+    mechanism: str
+    user: str
+    password: str = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if self.mechanism not in MECHANISMS:
+            message = f"SASL mechanism '{self.mechanism}' is not one of {', '.join(MECHANISMS)}"
+            raise ValueError(message)
+
+
+class Exchange:
+    """One login: `first` is sent, `answer` says what to send next until it says None."""
+
+    def __init__(self, login: SaslLogin, nonce: str | None = None) -> None:
+        mechanism = MECHANISMS_BY_TITLE.get(login.mechanism)
+        nonce = nonce or secrets.token_hex(_NONCE_BYTES)
+        self._scram = None if mechanism is None else _Scram(mechanism, login, nonce)
+        self.first = self._scram.first if self._scram else f"\0{login.user}\0{login.password}".encode()
+
+    def answer(self, token: bytes) -> bytes | None:
+        """What to send after the broker's token; None when the login is complete.
+
+        :raises NotTheBroker: When the token cannot come from a broker that knows the user.
+        """
+        if self._scram is None:
+            return None
+        try:
+            return self._scram.answer(token)
+        except scram.BadScramMessage as error:
+            raise NotTheBroker(str(error)) from error
+
+
+class _Scram:
+    def __init__(self, mechanism: ScramMechanism, login: SaslLogin, nonce: str) -> None:
+        self._mechanism = mechanism
+        self._login = login
+        self._nonce = nonce
+        self._bare = scram.client_first(login.user, nonce)
+        self._expected: bytes | None = None  #: the broker's signature
+        self.first = f"{scram.GS2_HEADER}{self._bare}".encode()
+
+    def answer(self, token: bytes) -> bytes | None:
+        if self._expected is None:
+            return self._prove(token)
+        final = scram.parse_server_final(token)
+        if final.error is not None or not hmac.compare_digest(final.signature, self._expected):
+            raise NotTheBroker(final.error or "the broker does not prove that it knows the user")
+        return None
+
+    def _prove(self, token: bytes) -> bytes:
+        server = scram.parse_server_first(token)
+        if not server.nonce.startswith(self._nonce) or server.nonce == self._nonce:
+            raise NotTheBroker("the broker's nonce does not go on from this client's")
+        if server.iterations > ITERATIONS_MAX:
+            message = f"the broker asks for {server.iterations} iterations: at most {ITERATIONS_MAX} are done"
+            raise NotTheBroker(message)
+        mechanism = self._mechanism
+        bare = scram.client_final_bare(server.nonce)
+        messages = (self._bare, token.decode(), bare)
+        salted = scram.salted_password(mechanism, self._login.password, server.salt, server.iterations)
+        key = scram.client_key(mechanism, salted)
+        hidden = scram.signature(mechanism, scram.stored_key(mechanism, key), *messages)
+        self._expected = scram.signature(mechanism, scram.server_key(mechanism, salted), *messages)
+        return scram.client_final(bare, scram.exclusive_or(key, hidden))

@@ -1,0 +1,79 @@
+"""How clients log in on one listener: mechanisms, users of PLAIN, the time for which a login is good."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.config.broker_keys import LISTENER_PREFIX
+from barnabas.config.definition import ConfigError
+from barnabas.config.jaas import PLAIN_MODULE, parse_jaas
+
+PLAIN = "PLAIN"
+MECHANISMS = (PLAIN, "SCRAM-SHA-256", "SCRAM-SHA-512")
+
+_USER_PREFIX = "user_"
+
+
+@dataclass(frozen=True, slots=True)
+class SaslSettings:
+    """What one listener asks of who logs in."""
+
+    mechanisms: tuple[str, ...]
+    plain_users: Mapping[str, str] = field(repr=False)  #: user name -> password
+    users_file: Path | None  #: more users of PLAIN
+    session_ms_max: Mapping[str, int]  #: by mechanism; 0 for a login that is good for ever
+    receive_bytes_max: int  #: of one frame, until the login is complete
+
+
+def sasl_settings(config: BrokerConfig, listener_name: str) -> SaslSettings:
+    """The settings of a listener whose security protocol is a SASL one.
+
+    :raises ConfigError: For a mechanism that there is not, or a PLAIN login that cannot be read.
+    """
+    own = config.for_listener(listener_name)
+    mechanisms = own.items("sasl.enabled.mechanisms")
+    _check_mechanisms(listener_name, mechanisms)
+    prefix = f"{LISTENER_PREFIX}{listener_name.lower()}."
+    users_file = own.text("barnabas.sasl.plain.users.file")
+    return SaslSettings(
+        mechanisms=mechanisms,
+        plain_users=_plain_users(config, f"{prefix}{PLAIN.lower()}.sasl.jaas.config"),
+        users_file=Path(users_file) if users_file else None,
+        session_ms_max={each: _session_ms_max(config, own, prefix, each) for each in mechanisms},
+        receive_bytes_max=own.integer("sasl.server.max.receive.size"),
+    )
+
+
+def _check_mechanisms(listener_name: str, mechanisms: tuple[str, ...]) -> None:
+    known = ", ".join(MECHANISMS)
+    if not mechanisms:
+        reason = f"listener {listener_name} must offer a mechanism: {known}"
+        raise ConfigError("sasl.enabled.mechanisms", mechanisms, reason)
+    for mechanism in mechanisms:
+        if mechanism not in MECHANISMS:
+            reason = f"listener {listener_name} cannot offer {mechanism}; there are {known}"
+            raise ConfigError("sasl.enabled.mechanisms", mechanisms, reason)
+
+
+def _session_ms_max(config: BrokerConfig, own: BrokerConfig, prefix: str, mechanism: str) -> int:
+    key = "connections.max.reauth.ms"
+    name = f"{prefix}{mechanism.lower()}.{key}"
+    return max(0, config.integer(name) if config.is_set(name) else own.integer(key))
+
+
+def _plain_users(config: BrokerConfig, key: str) -> dict[str, str]:
+    text = config.originals.get(key)
+    if text is None:
+        return {}
+    try:
+        entry = parse_jaas(text)
+    except ValueError as error:
+        raise ConfigError(key, "[hidden]", str(error)) from None
+    if entry.module != PLAIN_MODULE:
+        raise ConfigError(key, entry.module, f"must be {PLAIN_MODULE}")
+    return {
+        name.removeprefix(_USER_PREFIX): password
+        for name, password in entry.options.items()
+        if name.startswith(_USER_PREFIX)
+    }

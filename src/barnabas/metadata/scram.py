@@ -1,0 +1,211 @@
+"""SCRAM credentials: what the cluster keeps of a password, and how administrators change it (KIP-554).
+
+Neither the password nor the salted one is kept, only what checks a proof.
+"""
+
+import base64
+import random
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.noun import Noun, Table
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.scram import ScramMechanism, client_key, salted_password, server_key, stored_key
+
+ITERATIONS_MIN = 4096  #: RFC 7677
+ITERATIONS_MAX = 16_384  #: as Apache Kafka bounds them (`ScramControlManager`)
+SALT_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class ScramCredential:
+    """With it a proof can be checked. Printed, it tells the iterations alone."""
+
+    salt: bytes = field(repr=False)
+    stored_key: bytes = field(repr=False)
+    server_key: bytes = field(repr=False)
+    iterations: int
+
+    @staticmethod
+    def of_salted(
+        mechanism: ScramMechanism, salted: bytes, salt: bytes, iterations: int
+    ) -> "ScramCredential":
+        """The credential for a salted password."""
+        checked = stored_key(mechanism, client_key(mechanism, salted))
+        return ScramCredential(salt, checked, server_key(mechanism, salted), iterations)
+
+    @staticmethod
+    def of_password(
+        mechanism: ScramMechanism, password: str, salt: bytes, iterations: int = ITERATIONS_MIN
+    ) -> "ScramCredential":
+        """The credential for a password."""
+        salted = salted_password(mechanism, password, salt, iterations)
+        return ScramCredential.of_salted(mechanism, salted, salt, iterations)
+
+
+#: What one user has: a user without any has no row.
+Credentials: TypeAlias = Mapping[ScramMechanism, ScramCredential]
+
+
+def _to_plain(credentials: Credentials) -> dict[str, list[object]]:
+    return {
+        mechanism.title: [_text(each.salt), _text(each.stored_key), _text(each.server_key), each.iterations]
+        for mechanism, each in credentials.items()
+    }
+
+
+def _from_plain(plain: Mapping[str, list[str]]) -> Credentials:
+    found = {}
+    for mechanism in ScramMechanism:
+        if mechanism.title in plain:
+            *keys, iterations = plain[mechanism.title]
+            salt, checked, own = map(base64.b64decode, keys)
+            found[mechanism] = ScramCredential(salt, checked, own, int(iterations))
+    return found
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+#: user name -> its credentials
+SCRAM_CREDENTIALS: Noun[Credentials] = Noun("scram_credentials", _to_plain, _from_plain)
+
+
+@dataclass(frozen=True, slots=True)
+class ScramDeletion:
+    """A credential to be forgotten. `mechanism` is a number as it came."""
+
+    user: str
+    mechanism: int
+
+
+@dataclass(frozen=True, slots=True)
+class ScramUpsertion:
+    """A credential to be set, in the place of one that may be there."""
+
+    user: str
+    mechanism: int
+    iterations: int
+    salt: bytes = field(repr=False)
+    salted_password: bytes = field(repr=False)
+
+
+ScramAlteration: TypeAlias = ScramDeletion | ScramUpsertion
+
+
+@dataclass(frozen=True, slots=True)
+class AlteredUser:
+    """What became of one user's credential; `error` says why not."""
+
+    user: str
+    error: KafkaError | None = None
+
+
+def decide_alter_credentials(
+    table: Table[Credentials], alterations: Sequence[ScramAlteration]
+) -> Decision[list[AlteredUser]]:
+    """One answer for each user; the first fault is a user's answer, and to be named twice is a fault."""
+    wanted: dict[str, Credentials] = {}
+    outcomes: dict[str, AlteredUser] = {}
+    for alteration in alterations:
+        user = alteration.user
+        if user in outcomes and outcomes[user].error:
+            continue
+        try:
+            if user in wanted:
+                message = f"The credentials of user '{user}' are altered twice in one request."
+                raise KafkaError(ErrorCode.DUPLICATE_RESOURCE, message)
+            wanted[user] = _altered(table.get(user, {}), alteration)
+            outcomes[user] = AlteredUser(user)
+        except KafkaError as error:
+            outcomes[user] = AlteredUser(user, error)
+            wanted.pop(user, None)
+    changes = tuple(
+        SCRAM_CREDENTIALS.put(user, credentials) if credentials else SCRAM_CREDENTIALS.remove(user)
+        for user, credentials in wanted.items()
+    )
+    reads = {SCRAM_CREDENTIALS.key(user): table.revision(user) for user in wanted}
+    return Decision(list(outcomes.values()), changes, reads)
+
+
+def _altered(credentials: Credentials, alteration: ScramAlteration) -> Credentials:
+    """A user's credentials after one alteration.
+
+    :raises KafkaError: When it cannot be.
+    """
+    if not alteration.user:
+        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "A user's name must not be empty.")
+    mechanism = _mechanism(alteration.mechanism)
+    if isinstance(alteration, ScramDeletion):
+        if mechanism not in credentials:
+            message = f"User '{alteration.user}' has no {mechanism.title} credential to delete."
+            raise KafkaError(ErrorCode.RESOURCE_NOT_FOUND, message)
+        return {kept: each for kept, each in credentials.items() if kept is not mechanism}
+    if not ITERATIONS_MIN <= alteration.iterations <= ITERATIONS_MAX:
+        message = (
+            f"{alteration.iterations} iterations are not accepted: "
+            f"{ITERATIONS_MIN} to {ITERATIONS_MAX} are for {mechanism.title}."
+        )
+        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, message)
+    credential = ScramCredential.of_salted(
+        mechanism, alteration.salted_password, alteration.salt, alteration.iterations
+    )
+    return {**credentials, mechanism: credential}
+
+
+def _mechanism(number: int) -> ScramMechanism:
+    try:
+        return ScramMechanism(number)
+    except ValueError:
+        known = ", ".join(f"{mechanism.value} ({mechanism.title})" for mechanism in ScramMechanism)
+        message = f"{number} is no SCRAM mechanism: {known} are."
+        raise KafkaError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, message) from None
+
+
+def decide_set_password(
+    table: Table[Credentials], user: str, password: str, dice: random.Random
+) -> Decision[None]:
+    """Let a user log in with a password by every mechanism; nothing changes where it can already."""
+    if _accepts(table.get(user, {}), password):
+        return Decision(None)
+    credentials = {
+        mechanism: ScramCredential.of_password(mechanism, password, dice.randbytes(SALT_BYTES))
+        for mechanism in ScramMechanism
+    }
+    change = SCRAM_CREDENTIALS.put(user, credentials)
+    return Decision(None, (change,), {SCRAM_CREDENTIALS.key(user): table.revision(user)})
+
+
+def _accepts(credentials: Credentials, password: str) -> bool:
+    return len(credentials) == len(ScramMechanism) and all(
+        ScramCredential.of_password(mechanism, password, each.salt, each.iterations) == each
+        for mechanism, each in credentials.items()
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedUser:
+    """A user's credentials without their secrets, or why there are none to tell of."""
+
+    user: str
+    iterations: Mapping[ScramMechanism, int]
+    error: KafkaError | None = None
+
+
+def describe_credentials(table: Table[Credentials], users: Sequence[str] | None) -> list[DescribedUser]:
+    """Each user once: those in `users`, or all when it is None or empty."""
+    return [_described(table, user, count) for user, count in Counter(users or list(table)).items()]
+
+
+def _described(table: Table[Credentials], user: str, asked_count: int) -> DescribedUser:
+    if asked_count > 1:
+        message = f"The credentials of user '{user}' are asked for twice in one request."
+        return DescribedUser(user, {}, KafkaError(ErrorCode.DUPLICATE_RESOURCE, message))
+    if user not in table:
+        message = f"User '{user}' has no SCRAM credentials."
+        return DescribedUser(user, {}, KafkaError(ErrorCode.RESOURCE_NOT_FOUND, message))
+    return DescribedUser(user, {mechanism: each.iterations for mechanism, each in table[user].items()})

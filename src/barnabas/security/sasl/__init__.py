@@ -1,0 +1,1 @@
+"""SASL on the broker's side: mechanisms and a connection's login as machines without IO."""

@@ -1,0 +1,44 @@
+"""PLAIN (RFC 4616): name and password as they are, in one token."""
+
+import hmac
+from collections.abc import Callable
+
+from barnabas.security.sasl.mechanism import BadCredentials, LoginRefused
+
+#: user name -> password; None for a user that there is not
+Passwords = Callable[[str], str | None]
+
+
+class PlainServer:
+    """The broker's side of PLAIN."""
+
+    def __init__(self, password_of: Passwords) -> None:
+        self._password_of = password_of
+        self.user: str | None = None
+
+    def evaluate(self, token: bytes) -> bytes:
+        """Check name and password; see `ServerMechanism`."""
+        parts = token.decode(errors="replace").split("\0")
+        if len(parts) != 3:
+            message = (
+                f"{len(parts)} parts in a token of PLAIN: authorization id, name and password are expected"
+            )
+            raise BadCredentials(message)
+        authorization_id, user, password = parts
+        if not user:
+            raise LoginRefused("Authentication failed: username not specified")
+        if not password:
+            raise LoginRefused("Authentication failed: password not specified")
+        if not self._matches(user, password):
+            raise LoginRefused("Authentication failed: Invalid username or password")
+        if authorization_id not in ("", user):
+            message = "Client requested an authorization id that is different from username"
+            raise LoginRefused(f"Authentication failed: {message}")
+        self.user = user
+        return b""
+
+    def _matches(self, user: str, password: str) -> bool:
+        """As slow for a user that there is not as for a wrong password."""
+        expected = self._password_of(user)
+        is_equal = hmac.compare_digest((expected or "").encode(), password.encode())
+        return is_equal and expected is not None

@@ -1,0 +1,76 @@
+"""SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677): both sides prove that they know the password.
+
+Where there is no such user, the exchange goes on as if there were one, with a salt that is always the same for
+the name, and fails at the proof: nobody learns here who may log in.
+"""
+
+import hmac
+import random
+from collections.abc import Callable
+
+from barnabas.metadata.scram import ITERATIONS_MIN, SALT_BYTES, ScramCredential
+from barnabas.security.sasl.mechanism import BadCredentials, LoginRefused
+from barnabas.wire import scram
+from barnabas.wire.scram import ClientFirst, ScramMechanism, ServerFirst
+
+_NONCE_BYTES = 20
+
+#: user name -> credential; None for a user that there is not
+CredentialOf = Callable[[str], ScramCredential | None]
+
+
+class ScramServer:
+    """The broker's side of SCRAM."""
+
+    def __init__(
+        self, mechanism: ScramMechanism, credential_of: CredentialOf, secret: bytes, dice: random.Random
+    ) -> None:
+        """`secret` is what salts for users that there are not are made of; the same for all connections."""
+        self._mechanism = mechanism
+        self._credential_of = credential_of
+        self._secret = secret
+        self._dice = dice
+        self._first: tuple[ClientFirst, ServerFirst] | None = None
+        self.user: str | None = None
+
+    def evaluate(self, token: bytes) -> bytes:
+        """Answer the first message, then check the proof; see `ServerMechanism`."""
+        try:
+            return self._begin(token) if self._first is None else self._finish(token, *self._first)
+        except scram.BadScramMessage as error:
+            raise BadCredentials(str(error)) from error
+
+    def _begin(self, token: bytes) -> bytes:
+        client = scram.parse_client_first(token)
+        if client.authorization_id not in ("", client.name):
+            message = "Client requested an authorization id that is different from username"
+            raise LoginRefused(f"Authentication failed: {message}")
+        self._credential = self._credential_of(client.name)
+        known = self._credential or self._pretended(client.name)
+        nonce = client.nonce + self._dice.randbytes(_NONCE_BYTES).hex()
+        server = ServerFirst(nonce, known.salt, known.iterations)
+        self._first = client, server
+        return str(server).encode()
+
+    def _finish(self, token: bytes, client: ClientFirst, server: ServerFirst) -> bytes:
+        final = scram.parse_client_final(token)
+        if final.nonce != server.nonce:
+            raise BadCredentials("the nonce of the last message is not that of the first ones")
+        messages = (client.bare, str(server), final.bare)
+        credential = self._credential or self._pretended(client.name)
+        if not self._proves(credential, final.proof, messages) or self._credential is None:
+            raise BadCredentials(f"no valid proof for user '{client.name}'")
+        self.user = client.name
+        return scram.server_final(scram.signature(self._mechanism, credential.server_key, *messages))
+
+    def _proves(self, credential: ScramCredential, proof: bytes, messages: tuple[str, str, str]) -> bool:
+        if len(proof) != self._mechanism.key_bytes:
+            return False
+        client_signature = scram.signature(self._mechanism, credential.stored_key, *messages)
+        key = scram.exclusive_or(proof, client_signature)
+        return hmac.compare_digest(scram.stored_key(self._mechanism, key), credential.stored_key)
+
+    def _pretended(self, user: str) -> ScramCredential:
+        salt = hmac.digest(self._secret, user.encode(), "sha256")[:SALT_BYTES]
+        key = bytes(self._mechanism.key_bytes)
+        return ScramCredential(salt, key, key, ITERATIONS_MIN)

@@ -1,0 +1,67 @@
+"""What the connections of one listener log in against."""
+
+import random
+from collections.abc import Callable
+from functools import partial
+
+from barnabas.base.clock import Clock
+from barnabas.config.sasl import PLAIN, SaslSettings
+from barnabas.metadata.scram import ScramCredential
+from barnabas.security.sasl.authenticator import Authenticator, Mechanisms
+from barnabas.security.sasl.plain import PlainServer
+from barnabas.security.sasl.scram import ScramServer
+from barnabas.security.sasl.users_file import UsersFile
+from barnabas.wire.scram import MECHANISMS_BY_TITLE, ScramMechanism
+
+_SECRET_BYTES = 32
+
+#: (user name, mechanism) -> credential; None where there is none
+Credentials = Callable[[str, ScramMechanism], ScramCredential | None]
+
+
+class SaslServer:
+    """The mechanisms of one listener, its users and its bounds."""
+
+    def __init__(
+        self,
+        settings: SaslSettings,
+        credential_of: Credentials,
+        clock: Clock,
+        dice: random.Random,
+        *,
+        failure_delay_ms: int,
+    ) -> None:
+        """`failure_delay_ms` is how long a failed login waits for its answer.
+
+        :raises OSError: When the users file cannot be read.
+        :raises ValueError: When it is malformed.
+        """
+        self.receive_bytes_max = settings.receive_bytes_max
+        self.failure_delay_ms = failure_delay_ms
+        self._settings = settings
+        self._credential_of = credential_of
+        self._now_ms = clock.monotonic_ms
+        self._dice = dice
+        self._secret = dice.randbytes(_SECRET_BYTES)
+        self._users_file = UsersFile(settings.users_file) if settings.users_file else None
+        self._mechanisms: Mechanisms = {title: self._mechanism(title) for title in settings.mechanisms}
+
+    def authenticator(self) -> Authenticator:
+        """The login of a new connection."""
+        return Authenticator(self._mechanisms, self._settings.session_ms_max, self._now_ms)
+
+    def _mechanism(self, title: str) -> Callable[[], PlainServer | ScramServer]:
+        if title == PLAIN:
+            return partial(PlainServer, self._password_of)
+        mechanism = MECHANISMS_BY_TITLE[title]
+
+        def credential_of(user: str) -> ScramCredential | None:
+            return self._credential_of(user, mechanism)
+
+        return partial(ScramServer, mechanism, credential_of, self._secret, self._dice)
+
+    def _password_of(self, user: str) -> str | None:
+        password = self._settings.plain_users.get(user)
+        if password is None and self._users_file is not None:
+            password = self._users_file.password_of(user)
+        return password

@@ -1,0 +1,39 @@
+"""Users of PLAIN in a file: NAME=PASSWORD lines in the form of Java's properties, read anew when it changes."""
+
+from pathlib import Path
+
+from barnabas.config.properties import parse_properties
+from barnabas.telemetry.logs import get_logger
+
+_log = get_logger("barnabas.security")
+
+
+class UsersFile:
+    """The passwords in a file. While it cannot be read, those that were read last hold."""
+
+    def __init__(self, path: Path) -> None:
+        """Read the file.
+
+        :raises OSError: When it cannot be read.
+        :raises ValueError: When it is not such a file.
+        """
+        self._path = path
+        self._stamp = self._stamp_now()
+        self._passwords = self._read()
+
+    def password_of(self, user: str) -> str | None:
+        """A user's password; None for a user that there is not."""
+        try:
+            stamp = self._stamp_now()
+            if stamp != self._stamp:
+                self._passwords, self._stamp = self._read(), stamp
+        except (OSError, ValueError) as error:
+            _log.warning("the users file cannot be read", path=str(self._path), why=type(error).__name__)
+        return self._passwords.get(user)
+
+    def _stamp_now(self) -> tuple[int, int, int]:
+        status = self._path.stat()
+        return status.st_mtime_ns, status.st_size, status.st_ino
+
+    def _read(self) -> dict[str, str]:
+        return parse_properties(self._path.read_text(encoding="utf-8"))

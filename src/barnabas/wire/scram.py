@@ -1,0 +1,218 @@
+"""SCRAM as it stands in bytes: messages, keys and proofs of RFC 5802 and RFC 7677. No state, no IO.
+
+Names and passwords are taken as their UTF-8, without SASLprep, as Apache Kafka takes them.
+"""
+
+import base64
+import binascii
+import enum
+import hashlib
+import hmac
+import re
+from typing import NamedTuple
+
+
+class ScramMechanism(enum.IntEnum):
+    """The mechanisms by their numbers in DescribeUserScramCredentials and AlterUserScramCredentials."""
+
+    SCRAM_SHA_256 = 1
+    SCRAM_SHA_512 = 2
+
+    @property
+    def title(self) -> str:
+        """The name in SaslHandshake: SCRAM-SHA-256."""
+        return self.name.replace("_", "-")
+
+    @property
+    def hash_name(self) -> str:
+        """The hash function by its name in `hashlib`."""
+        return self.name.removeprefix("SCRAM_").replace("_", "").lower()
+
+    @property
+    def key_bytes(self) -> int:
+        """How long its keys and proofs are."""
+        return hashlib.new(self.hash_name).digest_size
+
+
+MECHANISMS_BY_TITLE = {mechanism.title: mechanism for mechanism in ScramMechanism}
+
+_NAME = "(?:[^=,\x00]|=2C|=3D)+"
+_PRINTABLE = r"[\x21-\x2b\x2d-\x7e]+"
+_BASE64 = "[A-Za-z0-9+/]+={0,2}"
+_EXTENSIONS = "(?:,[A-Za-z]+=[^,\x00]+)*"
+_CLIENT_FIRST = re.compile(
+    f"n,(?:a=(?P<authorization>{_NAME}))?,"
+    f"(?P<bare>n=(?P<name>{_NAME}),r=(?P<nonce>{_PRINTABLE})(?P<extensions>{_EXTENSIONS}))"
+)
+_SERVER_FIRST = re.compile(
+    f"r=(?P<nonce>{_PRINTABLE}),s=(?P<salt>{_BASE64}),i=(?P<iterations>[1-9][0-9]{{0,9}}){_EXTENSIONS}"
+)
+_CLIENT_FINAL = re.compile(
+    f"(?P<bare>c={_BASE64},r=(?P<nonce>{_PRINTABLE}){_EXTENSIONS}),p=(?P<proof>{_BASE64})"
+)
+_SERVER_FINAL = re.compile(f"(?:e=(?P<error>[^,]+)|v=(?P<signature>{_BASE64})){_EXTENSIONS}")
+
+#: The GS2 header of a client that binds no channel and acts for itself, and how it returns in the last message.
+GS2_HEADER = "n,,"
+_CHANNEL = base64.b64encode(GS2_HEADER.encode()).decode()
+
+
+class BadScramMessage(ValueError):
+    """Bytes that are not the message which is due."""
+
+
+class ClientFirst(NamedTuple):
+    """Who wants to log in."""
+
+    name: str
+    authorization_id: str  #: empty where the client acts for itself
+    nonce: str
+    extensions: str
+    bare: str  #: the part that is signed
+
+
+class ServerFirst(NamedTuple):
+    """What the proof must be made with."""
+
+    nonce: str
+    salt: bytes
+    iterations: int
+
+    def __str__(self) -> str:
+        return f"r={self.nonce},s={base64.b64encode(self.salt).decode()},i={self.iterations}"
+
+
+class ClientFinal(NamedTuple):
+    """The client's proof that it knows the password."""
+
+    nonce: str
+    proof: bytes
+    bare: str  #: the part that is signed
+
+
+class ServerFinal(NamedTuple):
+    """The server's proof that it knows the password, or why it has none."""
+
+    signature: bytes
+    error: str | None
+
+
+def client_first(name: str, nonce: str) -> str:
+    """The bare first message of a client; what is sent has `GS2_HEADER` before it."""
+    escaped = name.replace("=", "=3D").replace(",", "=2C")
+    return f"n={escaped},r={nonce}"
+
+
+def client_final_bare(nonce: str) -> str:
+    """The last message of a client without its proof."""
+    return f"c={_CHANNEL},r={nonce}"
+
+
+def client_final(bare: str, proof: bytes) -> bytes:
+    """The last message of a client."""
+    return f"{bare},p={base64.b64encode(proof).decode()}".encode()
+
+
+def server_final(signature: bytes) -> bytes:
+    """The last message of a server."""
+    return b"v=" + base64.b64encode(signature)
+
+
+def parse_client_first(message: bytes) -> ClientFirst:
+    """Read a client's first message; one that binds the channel or demands an extension is not understood.
+
+    :raises BadScramMessage: When it is something else.
+    """
+    match = _match(_CLIENT_FIRST, message, "first message of a client")
+    authorization = _unescape(match["authorization"] or "")
+    return ClientFirst(
+        _unescape(match["name"]), authorization, match["nonce"], match["extensions"], match["bare"]
+    )
+
+
+def parse_server_first(message: bytes) -> ServerFirst:
+    """Read a server's first message.
+
+    :raises BadScramMessage: When it is something else.
+    """
+    match = _match(_SERVER_FIRST, message, "first message of a server")
+    return ServerFirst(match["nonce"], _decode(match["salt"]), int(match["iterations"]))
+
+
+def parse_client_final(message: bytes) -> ClientFinal:
+    """Read a client's last message.
+
+    :raises BadScramMessage: When it is something else.
+    """
+    match = _match(_CLIENT_FINAL, message, "last message of a client")
+    return ClientFinal(match["nonce"], _decode(match["proof"]), match["bare"])
+
+
+def parse_server_final(message: bytes) -> ServerFinal:
+    """Read a server's last message.
+
+    :raises BadScramMessage: When it is something else.
+    """
+    match = _match(_SERVER_FINAL, message, "last message of a server")
+    return ServerFinal(_decode(match["signature"] or ""), match["error"])
+
+
+def _match(pattern: re.Pattern[str], message: bytes, what: str) -> re.Match[str]:
+    try:
+        match = pattern.fullmatch(message.decode())
+    except UnicodeDecodeError:
+        match = None
+    if match is None:
+        text = f"not the {what} in SCRAM"
+        raise BadScramMessage(text)
+    return match
+
+
+def _decode(text: str) -> bytes:
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error as error:
+        message = f"not base64: {error}"
+        raise BadScramMessage(message) from error
+
+
+def _unescape(name: str) -> str:
+    return name.replace("=2C", ",").replace("=3D", "=")
+
+
+# Keys and proofs
+
+
+def salted_password(mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> bytes:
+    """What all keys are made of; slow on purpose."""
+    return hashlib.pbkdf2_hmac(mechanism.hash_name, password.encode(), salt, iterations)
+
+
+def client_key(mechanism: ScramMechanism, salted: bytes) -> bytes:
+    """What a client proves to have."""
+    return _hmac(mechanism, salted, b"Client Key")
+
+
+def stored_key(mechanism: ScramMechanism, key: bytes) -> bytes:
+    """What a server keeps of the client's key: with it a proof can be checked and none be made."""
+    return hashlib.new(mechanism.hash_name, key).digest()
+
+
+def server_key(mechanism: ScramMechanism, salted: bytes) -> bytes:
+    """What a server proves to have."""
+    return _hmac(mechanism, salted, b"Server Key")
+
+
+def signature(mechanism: ScramMechanism, key: bytes, *messages: str) -> bytes:
+    """`key` over the three messages that both sides have seen."""
+    return _hmac(mechanism, key, ",".join(messages).encode())
+
+
+def exclusive_or(left: bytes, right: bytes) -> bytes:
+    """A client's key hidden by its signature, or found again by it."""
+    assert len(left) == len(right), (len(left), len(right))
+    return bytes(a ^ b for a, b in zip(left, right, strict=True))
+
+
+def _hmac(mechanism: ScramMechanism, key: bytes, message: bytes) -> bytes:
+    return hmac.digest(key, message, mechanism.hash_name)

@@ -1,0 +1,44 @@
+import pytest
+
+from barnabas.config.jaas import PLAIN_MODULE, parse_jaas
+
+
+def test_a_login_module_has_options() -> None:
+    text = f'{PLAIN_MODULE} required username="admin" password="p;w=\\"x\\" y" user_admin=\'it is\' serviceName=kafka;'
+    entry = parse_jaas(text)
+    assert entry.module == PLAIN_MODULE
+    assert entry.options == {
+        "username": "admin",
+        "password": 'p;w="x" y',
+        "user_admin": "it is",
+        "serviceName": "kafka",
+    }
+
+
+def test_lines_and_blanks_do_not_matter() -> None:
+    assert parse_jaas('\n  a.B REQUIRED\n  k = "v"\n  "l m"="n" ;\n').options == {"k": "v", "l m": "n"}
+    assert parse_jaas("a.B required;").options == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        ";",
+        "a.B required",
+        'a.B needed k="v";',
+        'a.B required k="v"; c.D required;',
+        'a.B required k="secret;',
+        'a.B required k "secret";',
+        'a.B required k="v"l="w";',
+        "a.B required =;",
+    ],
+)
+def test_what_is_none_is_refused_without_being_quoted(text: str) -> None:
+    with pytest.raises(ValueError, match="must be one login module") as refused:
+        parse_jaas(text)
+    assert "secret" not in str(refused.value)
+
+
+def test_options_are_not_printed() -> None:
+    assert "secret" not in repr(parse_jaas('a.B required password="secret";'))

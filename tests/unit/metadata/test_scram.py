@@ -1,0 +1,177 @@
+import random
+from typing import Any
+
+import pytest
+
+from barnabas.metadata.image import Image
+from barnabas.metadata.scram import (
+    SCRAM_CREDENTIALS,
+    AlteredUser,
+    ScramAlteration,
+    ScramCredential,
+    ScramDeletion,
+    ScramUpsertion,
+    decide_alter_credentials,
+    decide_set_password,
+    describe_credentials,
+)
+from barnabas.metadata.store import NEVER
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.scram import ScramMechanism
+from support.images import replayed
+
+SHA_256, SHA_512 = ScramMechanism
+
+
+def upsertion(user: str = "alice", **fields: Any) -> ScramUpsertion:
+    values = {"mechanism": 1, "iterations": 4096, "salt": b"salt", "salted_password": b"salted", **fields}
+    return ScramUpsertion(user, **values)
+
+
+def altered(image: Image, *alterations: ScramAlteration) -> Image:
+    """The image after alterations that must all pass."""
+    decision = decide_alter_credentials(image.scram_credentials, alterations)
+    assert not [outcome for outcome in decision.response if outcome.error]
+    return replayed(image, decision)
+
+
+def codes(image: Image, *alterations: ScramAlteration) -> dict[str, ErrorCode]:
+    outcomes = decide_alter_credentials(image.scram_credentials, alterations).response
+    return {each.user: each.error.code if each.error else ErrorCode.NONE for each in outcomes}
+
+
+def test_a_credential_comes_back_from_the_store_as_it_was_made() -> None:
+    image = altered(Image(), upsertion(), upsertion("a/b", mechanism=2, iterations=16_384))
+    assert image.scram_credentials["alice"] == {
+        SHA_256: ScramCredential.of_salted(SHA_256, b"salted", b"salt", 4096)
+    }
+    assert image.scram_credentials["a/b"][SHA_512].iterations == 16_384
+
+
+def test_a_user_has_a_credential_by_each_mechanism_and_sets_them_anew() -> None:
+    image = altered(altered(Image(), upsertion()), upsertion(mechanism=2))
+    before = image.scram_credentials["alice"]
+    image = altered(image, upsertion(salted_password=b"new"))
+    after = image.scram_credentials["alice"]
+    assert before.keys() == after.keys() == set(ScramMechanism)
+    assert (before[SHA_256] == after[SHA_256], before[SHA_512] == after[SHA_512]) == (False, True)
+
+
+def test_a_user_whose_last_credential_goes_is_gone() -> None:
+    image = altered(altered(Image(), upsertion()), upsertion(mechanism=2))
+    image = altered(image, ScramDeletion("alice", 1))
+    assert set(image.scram_credentials["alice"]) == {SHA_512}
+    image = altered(image, ScramDeletion("alice", 2))
+    assert "alice" not in image.scram_credentials
+
+
+@pytest.mark.parametrize("iterations", [4095, 16_385, 0, -1])
+def test_iterations_are_bounded(iterations: int) -> None:
+    [outcome] = decide_alter_credentials(
+        Image().scram_credentials, [upsertion(iterations=iterations)]
+    ).response
+    assert outcome.error is not None
+    assert outcome.error.code is ErrorCode.UNACCEPTABLE_CREDENTIAL
+    assert f"{iterations} iterations" in outcome.error.message
+    assert "4096 to 16384" in outcome.error.message
+
+
+@pytest.mark.parametrize(
+    ("alteration", "code"),
+    [
+        (upsertion(""), ErrorCode.UNACCEPTABLE_CREDENTIAL),
+        (ScramDeletion("", 1), ErrorCode.UNACCEPTABLE_CREDENTIAL),
+        (upsertion(mechanism=0), ErrorCode.UNSUPPORTED_SASL_MECHANISM),
+        (upsertion(mechanism=3, iterations=1), ErrorCode.UNSUPPORTED_SASL_MECHANISM),
+        (ScramDeletion("alice", 7), ErrorCode.UNSUPPORTED_SASL_MECHANISM),
+        (ScramDeletion("nobody", 1), ErrorCode.RESOURCE_NOT_FOUND),
+        (ScramDeletion("alice", 2), ErrorCode.RESOURCE_NOT_FOUND),
+    ],
+)
+def test_what_cannot_be_is_refused(alteration: ScramAlteration, code: ErrorCode) -> None:
+    image = altered(Image(), upsertion())
+    decision = decide_alter_credentials(image.scram_credentials, [alteration])
+    assert [each.error.code for each in decision.response if each.error] == [code]
+    assert decision.changes == ()
+
+
+def test_one_users_fault_does_not_fail_another() -> None:
+    assert codes(Image(), upsertion("bad", iterations=1), upsertion("good")) == {
+        "bad": ErrorCode.UNACCEPTABLE_CREDENTIAL,
+        "good": ErrorCode.NONE,
+    }
+
+
+def test_a_user_named_twice_is_changed_not_at_all_even_by_two_mechanisms() -> None:
+    twice = (upsertion(), upsertion(mechanism=2))
+    assert codes(Image(), *twice) == {"alice": ErrorCode.DUPLICATE_RESOURCE}
+    assert decide_alter_credentials(Image().scram_credentials, twice).changes == ()
+    image = altered(Image(), upsertion())
+    assert codes(image, ScramDeletion("alice", 1), upsertion()) == {"alice": ErrorCode.DUPLICATE_RESOURCE}
+
+
+def test_of_several_faults_of_a_user_the_first_is_told() -> None:
+    assert codes(Image(), ScramDeletion("alice", 1), upsertion()) == {"alice": ErrorCode.RESOURCE_NOT_FOUND}
+    assert codes(Image(), upsertion(), upsertion(), upsertion(iterations=1)) == {
+        "alice": ErrorCode.DUPLICATE_RESOURCE
+    }
+
+
+def test_a_change_rests_on_what_was_there() -> None:
+    first = decide_alter_credentials(Image().scram_credentials, [upsertion()])
+    assert first.reads == {SCRAM_CREDENTIALS.key("alice"): NEVER}
+    assert first.response == [AlteredUser("alice")]
+    image = replayed(Image(), first)
+    again = decide_alter_credentials(image.scram_credentials, [upsertion()])
+    assert again.reads == {SCRAM_CREDENTIALS.key("alice"): image.revision}
+
+
+# Passwords
+
+
+def with_password(password: str, image: Image | None = None) -> Image:
+    before = image or Image()
+    decision = decide_set_password(before.scram_credentials, "alice", password, random.Random(1))
+    return replayed(before, decision) if decision.changes else before
+
+
+def test_a_password_makes_a_credential_by_each_mechanism_with_a_salt_of_its_own() -> None:
+    credentials = with_password("secret").scram_credentials["alice"]
+    for mechanism, each in credentials.items():
+        assert each == ScramCredential.of_password(mechanism, "secret", each.salt, 4096)
+    assert len({each.salt for each in credentials.values()}) == len(ScramMechanism)
+
+
+def test_setting_the_same_password_again_changes_nothing() -> None:
+    image = with_password("secret")
+    assert with_password("secret", image) is image
+    assert with_password("other", image).scram_credentials["alice"] != image.scram_credentials["alice"]
+
+
+def test_no_secret_is_printed() -> None:
+    credential = with_password("secret").scram_credentials["alice"][SHA_256]
+    assert repr(credential) == "ScramCredential(iterations=4096)"
+    assert "salt" not in repr(upsertion())
+
+
+# Describing
+
+
+def test_users_are_described_all_or_by_name_without_their_secrets() -> None:
+    image = altered(Image(), upsertion(), upsertion("bob", mechanism=2, iterations=5000))
+    for users in (None, [], ["alice", "bob"]):
+        described = describe_credentials(image.scram_credentials, users)
+        assert [(each.user, each.iterations, each.error) for each in described] == [
+            ("alice", {SHA_256: 4096}, None),
+            ("bob", {SHA_512: 5000}, None),
+        ]
+
+
+def test_users_that_there_are_not_or_that_are_named_twice_are_described_as_such() -> None:
+    image = altered(Image(), upsertion())
+    described = describe_credentials(image.scram_credentials, ["nobody", "alice", "twice", "twice"])
+    assert [(each.user, each.error and each.error.code) for each in described] == [
+        ("nobody", ErrorCode.RESOURCE_NOT_FOUND),
+        ("alice", None),
+        ("twice", ErrorCode.DUPLICATE_RESOURCE),
+    ]

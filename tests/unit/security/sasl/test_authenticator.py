@@ -1,0 +1,239 @@
+import pytest
+
+from barnabas.base.clock import ManualClock
+from barnabas.security.sasl.authenticator import (
+    API_VERSIONS,
+    RENEWAL_INTERVAL_MS_MIN,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+    TRANSITIONS,
+    Authenticator,
+    LoginEnded,
+    State,
+)
+from barnabas.security.sasl.mechanism import BadCredentials, LoginRefused
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+PRODUCE = 0
+SESSION_MS = 60_000
+
+
+class Echo:
+    """A mechanism of two tokens: a name, then anything but `bad` or `wrong`."""
+
+    def __init__(self) -> None:
+        self.user: str | None = None
+        self._name = ""
+
+    def evaluate(self, token: bytes) -> bytes:
+        if token == b"wrong":
+            raise LoginRefused("Authentication failed: wrong")
+        if token == b"bad":
+            raise BadCredentials("the password of alice is not 'bad'")
+        if self._name:
+            self.user = self._name
+            return b"welcome"
+        self._name = token.decode()
+        return b"and?"
+
+
+class Login:
+    """An authenticator, asked as a connection asks it."""
+
+    def __init__(self, session_ms: int = 0) -> None:
+        self.clock = ManualClock(0)
+        self.machine = Authenticator(
+            {"ECHO": Echo, "OTHER": Echo}, {"ECHO": session_ms}, self.clock.monotonic_ms
+        )
+
+    def arrives(self, api_key: int) -> None:
+        """A frame comes that is a request, as far as its key is right."""
+        assert self.machine.receive(memoryview(api_key.to_bytes(2, "big") + b"\0\1rest")) is None
+        self.machine.admit(api_key)
+
+    def handshake(self, mechanism: str = "ECHO", version: int = 1) -> ErrorCode:
+        self.arrives(SASL_HANDSHAKE)
+        return self.machine.handshake(mechanism, version)
+
+    def authenticate(self, token: bytes) -> tuple[bytes, int]:
+        self.arrives(SASL_AUTHENTICATE)
+        return self.machine.authenticate(token)
+
+    def log_in(self, user: bytes = b"alice") -> tuple[bytes, int]:
+        assert self.handshake() is ErrorCode.NONE
+        self.authenticate(user)
+        return self.authenticate(b"password")
+
+
+def test_versions_then_handshake_then_tokens_log_in() -> None:
+    login = Login()
+    login.arrives(API_VERSIONS)
+    login.machine.told_versions()
+    assert login.handshake() is ErrorCode.NONE
+    assert login.authenticate(b"alice") == (b"and?", 0)
+    assert not login.machine.is_complete
+    assert login.authenticate(b"password") == (b"welcome", 0)
+    assert login.machine.is_done
+    assert login.machine.statistics() == {"state": "COMPLETE", "mechanism": "ECHO", "user": "alice"}
+
+
+def test_versions_need_not_be_asked() -> None:
+    assert Login().log_in() == (b"welcome", 0)
+
+
+def test_versions_that_could_not_be_told_may_be_asked_again() -> None:
+    login = Login()
+    login.arrives(API_VERSIONS)
+    login.arrives(API_VERSIONS)
+    assert login.log_in()
+
+
+def test_after_handshake_v0_tokens_come_bare() -> None:
+    login = Login()
+    assert login.handshake(version=0) is ErrorCode.NONE
+    assert login.machine.receive(memoryview(b"alice")) == b"and?"
+    assert login.machine.receive(memoryview(b"password")) == b"welcome"
+    assert (login.machine.user, login.machine.is_done) == ("alice", True)
+
+
+@pytest.mark.parametrize("token", [b"bad", b"wrong"])
+def test_a_bare_token_that_fails_ends_the_connection_after_a_while_without_an_answer(token: bytes) -> None:
+    login = Login()
+    login.handshake(version=0)
+    with pytest.raises(LoginEnded) as ended:
+        login.machine.receive(memoryview(token))
+    assert not ended.value.at_once
+    assert login.machine.state is State.FAILED
+
+
+@pytest.mark.parametrize("api_key", [PRODUCE, SASL_AUTHENTICATE, 9999, -1 % 65536])
+def test_nothing_else_may_come_first_and_gets_no_answer(api_key: int) -> None:
+    login = Login()
+    with pytest.raises(
+        LoginEnded, match=f"api key {api_key} came where ApiVersions or SaslHandshake is due"
+    ) as ended:
+        login.arrives(api_key)
+    assert ended.value.at_once
+
+
+@pytest.mark.parametrize("api_key", [PRODUCE, API_VERSIONS])
+def test_after_the_versions_only_a_handshake_may_come(api_key: int) -> None:
+    login = Login()
+    login.machine.told_versions()
+    with pytest.raises(LoginEnded, match="SaslHandshake is due"):
+        login.arrives(api_key)
+
+
+@pytest.mark.parametrize("api_key", [PRODUCE, API_VERSIONS, SASL_HANDSHAKE])
+def test_where_a_token_is_due_other_requests_are_answered_with_an_error(api_key: int) -> None:
+    login = Login()
+    login.handshake()
+    with pytest.raises(KafkaError, match="Unexpected Kafka request") as refused:
+        login.arrives(api_key)
+    assert refused.value.code is ErrorCode.ILLEGAL_SASL_STATE
+    assert login.machine.state is State.FAILED
+
+
+def test_a_mechanism_that_is_not_offered_fails_and_those_that_are_can_be_told() -> None:
+    login = Login()
+    assert login.handshake("PLAIN") is ErrorCode.UNSUPPORTED_SASL_MECHANISM
+    assert login.machine.offered == ["ECHO", "OTHER"]
+    assert login.machine.state is State.FAILED
+    assert login.machine.failure == "SASL mechanism 'PLAIN' is not offered"
+
+
+def test_a_client_is_told_why_only_where_that_gives_nothing_away() -> None:
+    login = Login()
+    login.handshake()
+    with pytest.raises(KafkaError, match=": Authentication failed: wrong"):
+        login.authenticate(b"wrong")
+    login = Login()
+    login.handshake()
+    message = "failed during authentication due to invalid credentials with SASL mechanism ECHO"
+    with pytest.raises(KafkaError, match=message) as failed:
+        login.authenticate(b"bad")
+    assert failed.value.code is ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert login.machine.failure == "login by ECHO failed: the password of alice is not 'bad'"
+
+
+def test_after_the_login_a_handshake_and_a_token_are_errors_that_end_nothing() -> None:
+    login = Login()
+    login.log_in()
+    assert login.handshake() is ErrorCode.ILLEGAL_SASL_STATE
+    with pytest.raises(KafkaError, match="SaslAuthenticate request received after successful authentication"):
+        login.authenticate(b"alice")
+    login.arrives(PRODUCE)
+    assert login.machine.is_done
+
+
+# Sessions that end (KIP-368)
+
+
+def test_a_session_that_ends_tells_when_and_takes_requests_until_then() -> None:
+    login = Login(SESSION_MS)
+    assert login.log_in() == (b"welcome", SESSION_MS)
+    assert (login.machine.is_complete, login.machine.is_done) == (True, False)
+    login.clock.advance(SESSION_MS)
+    login.arrives(PRODUCE)
+    login.clock.advance(1)
+    with pytest.raises(LoginEnded, match="has expired") as ended:
+        login.arrives(PRODUCE)
+    assert ended.value.at_once
+
+
+def test_a_session_is_renewed_on_the_same_connection_even_after_its_end() -> None:
+    login = Login(SESSION_MS)
+    login.log_in()
+    for _ in range(3):
+        login.clock.advance(SESSION_MS + 1)
+        assert login.log_in() == (b"welcome", SESSION_MS)
+        login.arrives(PRODUCE)
+
+
+def test_renewing_too_often_is_refused_without_an_end() -> None:
+    login = Login(SESSION_MS)
+    login.log_in()
+    login.log_in()
+    login.clock.advance(RENEWAL_INTERVAL_MS_MIN - 1)
+    assert login.handshake() is ErrorCode.ILLEGAL_SASL_STATE
+    login.clock.advance(1)
+    login.log_in()
+
+
+def test_requests_must_wait_until_a_renewal_is_done() -> None:
+    login = Login(SESSION_MS)
+    login.log_in()
+    login.handshake()
+    with pytest.raises(KafkaError, match="Unexpected Kafka request"):
+        login.arrives(PRODUCE)
+
+
+def test_a_renewal_cannot_change_the_user() -> None:
+    login = Login(SESSION_MS)
+    login.log_in()
+    with pytest.raises(KafkaError, match=r"Cannot change principals .* from User\.alice: User\.bob"):
+        login.log_in(b"bob")
+    assert login.machine.state is State.FAILED
+
+
+def test_a_renewal_cannot_change_the_mechanism() -> None:
+    login = Login(SESSION_MS)
+    login.log_in()
+    assert login.handshake("OTHER") is ErrorCode.NONE
+    with pytest.raises(LoginEnded, match="by ECHO cannot be renewed by another mechanism") as ended:
+        login.arrives(SASL_AUTHENTICATE)
+    assert not ended.value.at_once
+
+
+def test_a_renewal_that_fails_says_so() -> None:
+    login = Login(SESSION_MS)
+    login.log_in()
+    login.handshake()
+    with pytest.raises(KafkaError, match="failed during re-authentication due to invalid credentials"):
+        login.authenticate(b"bad")
+
+
+def test_every_state_is_in_the_table_and_failure_is_the_end_of_all() -> None:
+    assert set(TRANSITIONS) == set(State)
+    assert all(State.FAILED in after for state, after in TRANSITIONS.items() if state is not State.FAILED)
+    assert TRANSITIONS[State.FAILED] == frozenset()

@@ -1,0 +1,42 @@
+import pytest
+
+from barnabas.security.sasl.mechanism import BadCredentials, LoginRefused
+from barnabas.security.sasl.plain import PlainServer
+
+PASSWORDS = {"alice": "secret", "jürgen": "größe", "empty": ""}
+
+
+def server() -> PlainServer:
+    return PlainServer(PASSWORDS.get)
+
+
+@pytest.mark.parametrize("token", ["\0alice\0secret", "alice\0alice\0secret", "\0jürgen\0größe"])
+def test_name_and_password_log_in(token: str) -> None:
+    plain = server()
+    assert plain.evaluate(token.encode()) == b""
+    assert plain.user == token.split("\0")[1]
+
+
+@pytest.mark.parametrize(
+    ("token", "why"),
+    [
+        ("\0\0secret", "username not specified"),
+        ("\0alice\0", "password not specified"),
+        ("\0empty\0", "password not specified"),
+        ("\0alice\0wrong", "Invalid username or password"),
+        ("\0nobody\0secret", "Invalid username or password"),
+        ("bob\0alice\0secret", "Client requested an authorization id that is different from username"),
+        ("bob\0alice\0wrong", "Invalid username or password"),
+    ],
+)
+def test_a_refusal_is_told_in_kafkas_words(token: str, why: str) -> None:
+    plain = server()
+    with pytest.raises(LoginRefused, match=f"^Authentication failed: {why}$"):
+        plain.evaluate(token.encode())
+    assert plain.user is None
+
+
+@pytest.mark.parametrize("token", [b"", b"alice", b"alice\0secret", b"\0alice\0secret\0", b"\xff\0"])
+def test_a_token_that_is_none_is_not_explained(token: bytes) -> None:
+    with pytest.raises(BadCredentials, match="parts in a token of PLAIN"):
+        server().evaluate(token)

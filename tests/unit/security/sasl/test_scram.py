@@ -1,0 +1,116 @@
+import random
+
+import pytest
+
+from barnabas.client.sasl import Exchange, NotTheBroker, SaslLogin
+from barnabas.metadata.scram import ScramCredential
+from barnabas.security.sasl.mechanism import BadCredentials, LoginRefused
+from barnabas.security.sasl.scram import ScramServer
+from barnabas.wire import scram
+from barnabas.wire.scram import MECHANISMS_BY_TITLE, ScramMechanism
+
+SALT = b"0123456789abcdef"
+SECRET = b"secret of the broker"
+
+
+def server(
+    title: str = "SCRAM-SHA-256", seed: int = 1, users: tuple[str, ...] = ("alice", "a,b=c")
+) -> ScramServer:
+    mechanism = MECHANISMS_BY_TITLE[title]
+    credentials = {user: ScramCredential.of_password(mechanism, f"{user}'s", SALT) for user in users}
+    return ScramServer(mechanism, credentials.get, SECRET, random.Random(seed))
+
+
+def log_in(machine: ScramServer, title: str, user: str, password: str) -> None:
+    """Both machines with one another."""
+    exchange = Exchange(SaslLogin(title, user, password), "client-nonce")
+    final = exchange.answer(machine.evaluate(exchange.first))
+    assert final is not None
+    assert exchange.answer(machine.evaluate(final)) is None
+
+
+@pytest.mark.parametrize("title", MECHANISMS_BY_TITLE)
+@pytest.mark.parametrize("user", ["alice", "a,b=c"])
+def test_who_knows_the_password_logs_in(title: str, user: str) -> None:
+    machine = server(title)
+    log_in(machine, title, user, f"{user}'s")
+    assert machine.user == user
+
+
+def test_the_broker_speaks_as_in_the_rfc() -> None:
+    """The exchange of RFC 7677 with its nonce: what the broker adds to it is ours."""
+    salt = bytes.fromhex("5b6d99689d12358eeca04b141236fa81")
+    credential = ScramCredential.of_password(ScramMechanism.SCRAM_SHA_256, "pencil", salt)
+
+    class Dice(random.Random):
+        def randbytes(self, n: int) -> bytes:
+            return bytes(n)
+
+    machine = ScramServer(ScramMechanism.SCRAM_SHA_256, lambda user: credential, SECRET, Dice())
+    first = machine.evaluate(b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO")
+    assert first == f"r=rOprNGfwEbeRWgbNEkqO{'0' * 40},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096".encode()
+
+
+@pytest.mark.parametrize("user", ["alice", "nobody"])
+def test_a_wrong_password_and_an_unknown_user_fail_alike(user: str) -> None:
+    machine = server()
+    with pytest.raises(BadCredentials, match=f"^no valid proof for user '{user}'$"):
+        log_in(machine, "SCRAM-SHA-256", user, "wrong")
+    assert machine.user is None
+
+
+def test_an_unknown_user_has_the_same_salt_whenever_asked_and_another_than_others() -> None:
+    def salt_of(user: str, seed: int) -> bytes:
+        answer = server(seed=seed).evaluate(Exchange(SaslLogin("SCRAM-SHA-256", user, ""), "n").first)
+        return scram.parse_server_first(answer).salt
+
+    assert salt_of("nobody", 1) == salt_of("nobody", 2) != salt_of("somebody", 1)
+    assert len(salt_of("nobody", 1)) == len(SALT)
+
+
+def test_the_key_of_nobody_proves_nothing() -> None:
+    """What stands in for an unknown user must not be a credential that somebody can have."""
+    machine = server()
+    first = machine.evaluate(b"n,,n=nobody,r=x")
+    bare = scram.client_final_bare(scram.parse_server_first(first).nonce)
+    for key in (bytes(32), b"\xff" * 32):
+        with pytest.raises(BadCredentials):
+            machine.evaluate(scram.client_final(bare, key))
+
+
+def test_nonces_are_the_brokers_own() -> None:
+    nonces = {server(seed=seed).evaluate(b"n,,n=alice,r=x") for seed in range(10)}
+    assert len(nonces) == 10
+
+
+def test_acting_for_somebody_else_is_refused() -> None:
+    with pytest.raises(LoginRefused, match="an authorization id that is different from username"):
+        server().evaluate(b"n,a=bob,n=alice,r=x")
+    assert server().evaluate(b"n,a=alice,n=alice,r=x")
+
+
+def test_a_token_that_is_none_fails() -> None:
+    with pytest.raises(BadCredentials, match="not the first message"):
+        server().evaluate(b"hello")
+    machine = server()
+    machine.evaluate(b"n,,n=alice,r=x")
+    with pytest.raises(BadCredentials, match="not the last message"):
+        machine.evaluate(b"n,,n=alice,r=x")
+
+
+def test_a_proof_for_another_nonce_or_of_another_length_fails() -> None:
+    machine = server()
+    machine.evaluate(b"n,,n=alice,r=x")
+    with pytest.raises(BadCredentials, match="nonce"):
+        machine.evaluate(b"c=biws,r=x,p=QQ==")
+    machine = server()
+    nonce = scram.parse_server_first(machine.evaluate(b"n,,n=alice,r=x")).nonce
+    with pytest.raises(BadCredentials, match="no valid proof"):
+        machine.evaluate(f"c=biws,r={nonce},p=QQ==".encode())
+
+
+def test_a_client_notices_who_does_not_know_the_password() -> None:
+    exchange = Exchange(SaslLogin("SCRAM-SHA-256", "alice", "alice's"), "client-nonce")
+    assert exchange.answer(server().evaluate(exchange.first))
+    with pytest.raises(NotTheBroker, match="does not prove"):
+        exchange.answer(scram.server_final(bytes(32)))

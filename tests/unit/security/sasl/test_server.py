@@ -1,0 +1,51 @@
+import random
+from pathlib import Path
+
+from barnabas.base.clock import ManualClock
+from barnabas.client.sasl import Exchange, SaslLogin
+from barnabas.config.sasl import MECHANISMS, SaslSettings
+from barnabas.metadata.scram import ScramCredential
+from barnabas.security.sasl.server import SaslServer
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.scram import ScramMechanism
+
+
+def server(users_file: Path | None = None) -> SaslServer:
+    settings = SaslSettings(
+        mechanisms=MECHANISMS,
+        plain_users={"alice": "plain"},
+        users_file=users_file,
+        session_ms_max={"PLAIN": 5000},
+        receive_bytes_max=1000,
+    )
+
+    def credential_of(user: str, mechanism: ScramMechanism) -> ScramCredential | None:
+        return ScramCredential.of_password(mechanism, mechanism.title, b"salt") if user == "alice" else None
+
+    return SaslServer(settings, credential_of, ManualClock(), random.Random(1), failure_delay_ms=100)
+
+
+def session_ms(server: SaslServer, login: SaslLogin) -> int:
+    """For how long a login that must succeed is good."""
+    authenticator = server.authenticator()
+    assert authenticator.handshake(login.mechanism, 1) is ErrorCode.NONE
+    exchange = Exchange(login)
+    token: bytes | None = exchange.first
+    while token is not None:
+        answer, session_ms = authenticator.authenticate(token)
+        token = exchange.answer(answer)
+    assert authenticator.user == login.user
+    return session_ms
+
+
+def test_each_mechanism_asks_its_own_users() -> None:
+    assert session_ms(server(), SaslLogin("PLAIN", "alice", "plain")) == 5000
+    for mechanism in ScramMechanism:
+        assert session_ms(server(), SaslLogin(mechanism.title, "alice", mechanism.title)) == 0
+
+
+def test_users_of_plain_may_be_in_a_file_beside_the_configuration(tmp_path: Path) -> None:
+    (tmp_path / "users").write_text("alice=hidden\nbob=file\n")
+    both = server(tmp_path / "users")
+    assert session_ms(both, SaslLogin("PLAIN", "alice", "plain")) == 5000
+    assert session_ms(both, SaslLogin("PLAIN", "bob", "file")) == 5000
