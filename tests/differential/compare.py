@@ -22,6 +22,8 @@ TOPIC_NAMES = {"name", "topic", "topic_name", "resource_name"}
 
 #: Arrays in whose order Kafka has no system -> the fields that tell their elements apart.
 KEYED: dict[str, tuple[str, ...]] = {
+    "AlterClientQuotasResponse.entries": ("entity",),
+    "AlterClientQuotasResponse.entries.entity": ("entity_type",),
     "ApiVersionsResponse.api_keys": ("api_key",),
     "ApiVersionsResponse.supported_features": ("name",),
     "ApiVersionsResponse.finalized_features": ("name",),
@@ -30,6 +32,9 @@ KEYED: dict[str, tuple[str, ...]] = {
     "DeleteRecordsResponse.topics.partitions": ("partition_index",),
     "DeleteTopicsResponse.responses": ("name", "topic_id"),
     "CreatePartitionsResponse.results": ("name",),
+    "DescribeClientQuotasResponse.entries": ("entity",),
+    "DescribeClientQuotasResponse.entries.entity": ("entity_type",),
+    "DescribeClientQuotasResponse.entries.values": ("key",),
     "DescribeConfigsResponse.results.configs": ("name",),
     "DescribeConfigsResponse.results": ("resource_type", "resource_name"),
     "MetadataResponse.topics": ("name",),
@@ -194,6 +199,8 @@ def plain(name: str, value: Any, names: Identities) -> Any:
     """A value as both brokers should give it."""
     if name in TEXTS:
         return "a text" if value else value
+    if name == "entity":  # of quotas; its parts come in any order
+        return " and ".join(sorted(f"{part.entity_type} {part.entity_name!r}" for part in value))
     if name in TIMESTAMPS:
         return near_now(value)
     if name in TOPIC_NAMES:

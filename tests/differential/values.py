@@ -9,6 +9,7 @@ from hypothesis.strategies import SearchStrategy
 
 from barnabas.api.registry import ApiSpec
 from barnabas.base.ids import ZERO_UUID
+from barnabas.wire.messages.alter_client_quotas import OpData
 from barnabas.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from barnabas.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from barnabas.wire.messages.fetch import FetchRequest
@@ -86,6 +87,10 @@ POOLS: dict[str, Sequence[Any]] = {
     "response_partition_limit": [1, 2, 3, 1000, 0, -1, INT32_MAX],
     "transaction_timeout_ms": [60_000, 0, -1, INT32_MAX],
     "producer_id": [-1, -1, -1, Producer(0), 5, -2],
+    "entity_type": ["user", "user", "client-id", "client-id", "ip", "", "group"],
+    "entity_name": [None, "q-one", "q-two", "", "10.9.8.7", "fe80::9", "256.1.1.1"],
+    "match_type": [0, 0, 1, 2, 2, 3, -1],
+    "match": [None, None, "q-one", "q-two", "10.9.8.7", ""],
     "producer_epoch": [-1, -1, -1, 0, 1, -2, 32_767],
 }
 
@@ -101,6 +106,17 @@ CONFIGS = [
     ("follower.replication.throttled.replicas", "x"), ("index.interval.bytes", " 100 "),
     ("preallocate", "TRUE"), ("retention.bytes", "1.5"), ("delete.retention.ms", "9223372036854775808"),
     ("remote.storage.enable", "true"), ("local.retention.ms", "-3"), ("flush.messages", "0"),
+]  # fmt: skip
+
+#: No quota here is one that the tests themselves would meet.
+QUOTAS = [
+    ("producer_byte_rate", 1e9), ("producer_byte_rate", 2e9), ("producer_byte_rate", 1e9 + 0.5),
+    ("producer_byte_rate", 0.0), ("producer_byte_rate", 1e19), ("producer_byte_rate", 9.223372036854775807e18),
+    ("consumer_byte_rate", 1e9), ("consumer_byte_rate", -1.0), ("consumer_byte_rate", float("inf")),
+    ("request_percentage", 1e9), ("request_percentage", 1e9 + 0.5), ("request_percentage", 0.0),
+    ("request_percentage", float("inf")), ("controller_mutation_rate", 1e9), ("controller_mutation_rate", -0.5),
+    ("connection_creation_rate", 1e9), ("connection_creation_rate", 2.5), ("connection_creation_rate", 3e9),
+    ("connection_creation_rate", 0.0), ("no_such_rate", 1.0), ("", 1.0), ("SCRAM-SHA-256", 1.0),
 ]  # fmt: skip
 
 STAMPS = [
@@ -208,6 +224,9 @@ def structs(owner: type[Struct], version: int) -> SearchStrategy[Any]:
     """Instances of a struct with the fields of a version."""
     if owner is CreatableTopicConfig:
         return st.sampled_from(CONFIGS).map(lambda pair: CreatableTopicConfig(*pair))
+    if owner is OpData:
+        pairs = st.sampled_from(QUOTAS)
+        return st.builds(lambda pair, remove: OpData(*pair, remove), pairs, st.booleans())
     fields = {field.name: values(field, version) for field in owner.FIELDS if version in field.versions}
     if owner is CreatableTopic:
         rarely: SearchStrategy[Any] = st.booleans().flatmap(

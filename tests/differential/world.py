@@ -7,11 +7,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from barnabas.api.registry import ApiSpec
+from barnabas.wire.messages.alter_client_quotas import AlterClientQuotasRequest
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest
 from barnabas.wire.messages.create_topics import CreateTopicsRequest
 from barnabas.wire.messages.delete_topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
+)
+from barnabas.wire.messages.describe_client_quotas import (
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
 )
 from barnabas.wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -93,6 +98,8 @@ class World:
         differences = [difference._replace(request=request) for difference in differences]
         if isinstance(request, CHANGES_TOPICS) and self.names_in(request):
             differences += self.settle(spec.name, version)
+        if isinstance(request, AlterClientQuotasRequest):
+            differences += self.settle_quotas()
         return differences
 
     def names_in(self, request: Message) -> bool:
@@ -117,6 +124,21 @@ class World:
                 return [Difference(api, version, "topics afterwards", "topics afterwards", found, wanted)]
             time.sleep(SETTLE_INTERVAL_S)
         return []
+
+    def settle_quotas(self) -> list[Difference]:
+        """Wait until Kafka shows the quotas that Barnabas has; how they differ if it never does."""
+        deadline_s = time.monotonic() + SETTLE_TIMEOUT_S
+        while True:
+            request = DescribeClientQuotasRequest()
+            left, right = (
+                side.exchange(request, DescribeClientQuotasResponse, 0) for side, _ in self.sides()
+            )
+            differences = compare(
+                "DescribeClientQuotas", 0, left, right, self.kafka_names, self.barnabas_names
+            )
+            if not differences or time.monotonic() > deadline_s:
+                return differences
+            time.sleep(SETTLE_INTERVAL_S)
 
     def _ready(self, wanted: Topics) -> Topics | None:
         found = self.topics(self.pair.kafka, self.kafka_names)

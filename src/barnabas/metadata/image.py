@@ -19,6 +19,7 @@ from barnabas.metadata.configs import (
 )
 from barnabas.metadata.noun import Table
 from barnabas.metadata.producer_ids import PRODUCER_IDS
+from barnabas.metadata.quotas import QUOTAS, ClientQuota
 from barnabas.metadata.scram import SCRAM_CREDENTIALS, Credentials
 from barnabas.metadata.store import Commit, Item
 from barnabas.metadata.topics import (
@@ -47,6 +48,7 @@ NOUNS = MappingProxyType(
             TOPIC_CONFIGS,
             PRODUCER_IDS,
             SCRAM_CREDENTIALS,
+            QUOTAS,
             DELETED_TOPICS,
             PARTITION_STATES,
             TAKEN_NAMES,
@@ -74,6 +76,7 @@ class Image:
     producer_ids: Table[int] = field(default_factory=Table)
     acls: Table[AclBinding] = field(default_factory=Table)
     scram_credentials: Table[Credentials] = field(default_factory=Table)
+    quotas: Table[ClientQuota] = field(default_factory=Table)
     #: topic id -> name
     topic_names: Mapping[bytes, str] = field(default_factory=dict)
 

@@ -8,6 +8,7 @@ import pytest
 from barnabas.api.dispatch import UNEXPECTED
 from barnabas.wire.codec import decode, encode
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData
 from barnabas.wire.messages.alter_configs import AlterConfigsRequest
 from barnabas.wire.messages.alter_configs import AlterConfigsResource as Replaced
 from barnabas.wire.messages.alter_partition_reassignments import (
@@ -32,6 +33,7 @@ from barnabas.wire.messages.delete_records import (
 )
 from barnabas.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from barnabas.wire.messages.describe_acls import DescribeAclsRequest
+from barnabas.wire.messages.describe_client_quotas import DescribeClientQuotasRequest
 from barnabas.wire.messages.describe_cluster import DescribeClusterRequest
 from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest
@@ -162,6 +164,8 @@ ASKED: list[tuple[Message, tuple[object, ...]]] = [
         ),
         ("a", "b"),
     ),
+    (DescribeClientQuotasRequest(), WHOLE),
+    (AlterClientQuotasRequest([EntryData([EntityData("user", name)]) for name in "ab"]), ("", "")),
     (DescribeProducersRequest(topics=[TopicRequest(name="a", partition_indexes=[3, 4])]), (3, 4)),
     (DescribeTopicPartitionsRequest(topics=[DescribedTopic(name="a"), DescribedTopic(name="b")]), ("a", "b")),
     (ElectLeadersRequest(topic_partitions=[TopicPartitions(topic="a", partitions=[3, 4])]), ("", 3, 4)),

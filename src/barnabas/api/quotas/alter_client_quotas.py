@@ -1,0 +1,50 @@
+"""AlterClientQuotas (49), v0-v1: quotas set and removed, entity by entity (KIP-546).
+
+Errors, per entity: INVALID_REQUEST, CLUSTER_AUTHORIZATION_FAILED.
+"""
+
+from barnabas.api.authorization import require_cluster
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.metadata.quotas import Alteration, Altered, decide_alter, entity_of
+from barnabas.wire.acls import AclOperation
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    EntryData,
+    ResponseEntityData,
+    ResponseEntryData,
+)
+
+
+def refuse(request: AlterClientQuotasRequest, error: KafkaError) -> AlterClientQuotasResponse:
+    """Every entity, in error."""
+    entries = [_result(Altered(_alteration(entry).entity, error)) for entry in request.entries]
+    return AlterClientQuotasResponse(entries=entries)
+
+
+@serves(AlterClientQuotasRequest, AlterClientQuotasResponse, 0, 1, refuse=refuse)
+async def handle(context: RequestContext, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
+    """Decide for each entity and commit those that pass."""
+    require_cluster(context, AclOperation.ALTER_CONFIGS)
+    alterations = [_alteration(entry) for entry in request.entries]
+    outcomes = await context.node.metadata.write(
+        lambda image: decide_alter(image.quotas, alterations, validate_only=request.validate_only)
+    )
+    return AlterClientQuotasResponse(entries=[_result(outcome) for outcome in outcomes])
+
+
+def _alteration(entry: EntryData) -> Alteration:
+    # Of a type given twice the last name counts, as in Kafka's map.
+    entity = entity_of({part.entity_type: part.entity_name for part in entry.entity})
+    return Alteration(entity, [(each.key, None if each.remove else each.value) for each in entry.ops])
+
+
+def _result(outcome: Altered) -> ResponseEntryData:
+    error = outcome.error
+    return ResponseEntryData(
+        error_code=error.code if error else ErrorCode.NONE,
+        error_message=(error.message or None) if error else None,
+        entity=[ResponseEntityData(entity_type=kind, entity_name=name) for kind, name in outcome.entity],
+    )

@@ -1,0 +1,79 @@
+"""DescribeClientQuotas (48), v0-v1: which quotas are set (KIP-546).
+
+Errors: INVALID_REQUEST (a filter that cannot be meant), UNSUPPORTED_VERSION (an entity type that is not known),
+CLUSTER_AUTHORIZATION_FAILED.
+"""
+
+from barnabas.api.authorization import require_cluster
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.metadata.quotas import CLIENT_ID, ENTITY_TYPES, IP, USER, ClientQuota, Match, find
+from barnabas.wire.acls import AclOperation
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.describe_client_quotas import (
+    ComponentData,
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+    EntityData,
+    EntryData,
+    ValueData,
+)
+
+#: The values of `match_type`.
+EXACT, DEFAULT, ANY = 0, 1, 2
+
+
+def refuse(request: DescribeClientQuotasRequest, error: KafkaError) -> DescribeClientQuotasResponse:
+    """The error at the top, and no list of entries."""
+    return DescribeClientQuotasResponse(
+        error_code=error.code, error_message=error.message or None, entries=None
+    )
+
+
+@serves(DescribeClientQuotasRequest, DescribeClientQuotasResponse, 0, 1, refuse=refuse)
+async def handle(
+    context: RequestContext, request: DescribeClientQuotasRequest
+) -> DescribeClientQuotasResponse:
+    """Answer from the image."""
+    require_cluster(context, AclOperation.DESCRIBE_CONFIGS)
+    found = find(context.node.image.quotas, _matches(request.components), strict=request.strict)
+    return DescribeClientQuotasResponse(error_message=None, entries=[_entry(quota) for quota in found])
+
+
+def _matches(components: list[ComponentData]) -> list[Match]:
+    matches: dict[str, Match] = {}
+    for component in components:
+        kind = component.entity_type
+        if not kind:
+            raise _invalid("The type of an entity is empty: 'user', 'client-id' and 'ip' are known.")
+        if kind in matches:
+            raise _invalid(f"'{kind}' is asked for twice: once is enough.")
+        if kind not in ENTITY_TYPES:
+            message = f"'{kind}' is no type of entity: 'user', 'client-id' and 'ip' are."
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
+        matches[kind] = _match(component)
+    if IP in matches and (USER in matches or CLIENT_ID in matches):
+        raise _invalid("'ip' stands alone: it cannot be asked for with 'user' or 'client-id'.")
+    return list(matches.values())
+
+
+def _match(component: ComponentData) -> Match:
+    kind, match_type, name = component.entity_type, component.match_type, component.match
+    if match_type not in (EXACT, DEFAULT, ANY):
+        raise _invalid(f"Match type {match_type} is unknown: 0 (exact), 1 (default) and 2 (any) are known.")
+    if match_type == EXACT and name is None:
+        raise _invalid(f"An exact match of '{kind}' needs a name.")
+    if match_type != EXACT and name is not None:
+        raise _invalid(f"The name '{name}' is given for '{kind}', but match type {match_type} takes none.")
+    return Match(kind, name, any_name=match_type == ANY)
+
+
+def _invalid(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, message)
+
+
+def _entry(quota: ClientQuota) -> EntryData:
+    return EntryData(
+        entity=[EntityData(entity_type=kind, entity_name=name) for kind, name in quota.entity],
+        values=[ValueData(key=key, value=value) for key, value in sorted(quota.values.items())],
+    )

@@ -1,0 +1,206 @@
+"""Client quotas: what users, client ids and addresses may take from each broker (KIP-13, KIP-546, KIP-612)."""
+
+import ipaddress
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from barnabas.config.definition import ConfigKey, ConfigType
+from barnabas.config.quota_keys import ADDRESS_QUOTA_KEYS, CLIENT_QUOTA_KEYS
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.noun import Noun, Table
+from barnabas.metadata.store import Change
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+#: The entity types, by their names in the protocol (`ClientQuotaEntity`).
+USER, CLIENT_ID, IP = "user", "client-id", "ip"
+ENTITY_TYPES = (USER, CLIENT_ID, IP)
+
+#: (entity type, name) for each part, by type; None stands for the default: whoever has no quota of its own.
+Entity = tuple[tuple[str, str | None], ...]
+
+#: A whole number may be this far off.
+_FRACTION_MAX = 1e-6
+
+_LARGEST = {ConfigType.INT: float(2**31 - 1), ConfigType.LONG: float(2**63 - 1)}
+
+
+@dataclass(frozen=True, slots=True)
+class ClientQuota:
+    """The quotas of one entity; there is always at least one."""
+
+    entity: Entity
+    values: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Alteration:
+    """What is to become of one entity's quotas: (key, value), where None removes the key."""
+
+    entity: Entity
+    operations: Sequence[tuple[str, float | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Altered:
+    """What became of one entity."""
+
+    entity: Entity
+    error: KafkaError | None = None
+
+
+def entity_of(parts: Mapping[str, str | None]) -> Entity:
+    """The entity of these parts, in whatever order they come."""
+    return tuple(sorted(parts.items()))
+
+
+def entity_key(entity: Entity) -> str:
+    """The row of an entity."""
+    return json.dumps(entity, separators=(",", ":"))
+
+
+def _to_plain(quota: ClientQuota) -> Any:
+    return {"entity": [list(part) for part in quota.entity], "values": dict(quota.values)}
+
+
+def _from_plain(plain: Any) -> ClientQuota:
+    return ClientQuota(tuple((kind, name) for kind, name in plain["entity"]), plain["values"])
+
+
+QUOTAS: Noun[ClientQuota] = Noun("quotas", _to_plain, _from_plain)
+
+
+def decide_alter(
+    table: Table[ClientQuota], alterations: Sequence[Alteration], *, validate_only: bool = False
+) -> Decision[list[Altered]]:
+    """Change each entity's quotas, all of what is asked for it or nothing.
+
+    Of an entity that comes twice the first alteration holds; the answer names the second, as Kafka's does.
+    """
+    outcomes: dict[Entity, Altered] = {}
+    changes: list[Change] = []
+    reads: dict[str, int] = {}
+    for alteration in alterations:
+        entity = alteration.entity
+        if entity in outcomes:
+            outcomes[entity] = Altered(
+                entity, _invalid(f"{shown(entity)} is named twice: only the first counts.")
+            )
+            continue
+        try:
+            change = _alter(table, alteration)
+        except KafkaError as error:
+            outcomes[entity] = Altered(entity, error)
+            continue
+        outcomes[entity] = Altered(entity)
+        if change is not None:
+            changes.append(change)
+            reads[change.key] = table.revision(entity_key(entity))
+    response = list(outcomes.values())
+    return Decision(response) if validate_only else Decision(response, tuple(changes), reads)
+
+
+def _alter(table: Table[ClientQuota], alteration: Alteration) -> Change | None:
+    """What writes the entity's quotas as they are to be; None where they are so already."""
+    entity = alteration.entity
+    keys = _keys_for(entity)
+    names = [key for key, _ in alteration.operations]
+    for name in names:
+        if names.count(name) > 1:
+            raise _invalid(f"'{name}' is given twice for {shown(entity)}: once is enough.")
+    row = entity_key(entity)
+    before = table[row].values if row in table else {}
+    after = dict(before)
+    for name, value in alteration.operations:
+        if value is None:
+            after.pop(name, None)
+        else:
+            _check_value(keys, name, value, entity)
+            after[name] = value
+    if after == before:
+        return None
+    return QUOTAS.put(row, ClientQuota(entity, after)) if after else QUOTAS.remove(row)
+
+
+def _keys_for(entity: Entity) -> Mapping[str, ConfigKey]:
+    """The quotas that such an entity can have.
+
+    :raises KafkaError: INVALID_REQUEST when there is no such entity.
+    """
+    if not entity:
+        raise _invalid("No entity is given: 'user', 'client-id', both, or 'ip' are wanted.")
+    for kind, name in entity:
+        if kind not in ENTITY_TYPES:
+            raise _invalid(f"'{kind}' is no type of entity: 'user', 'client-id' and 'ip' are.")
+        if name == "":
+            raise _invalid(f"The name of a {kind} is empty: null stands for the default.")
+    parts = dict(entity)
+    if IP not in parts:
+        return CLIENT_QUOTA_KEYS
+    if len(parts) > 1:
+        raise _invalid("'ip' stands alone: it cannot be combined with 'user' or 'client-id'.")
+    if parts[IP] is not None and not _is_address(str(parts[IP])):
+        raise _invalid(f"'{parts[IP]}' is not an IP address.")
+    return ADDRESS_QUOTA_KEYS
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _check_value(keys: Mapping[str, ConfigKey], name: str, value: float, entity: Entity) -> None:
+    """Let a value pass that the key allows.
+
+    :raises KafkaError: INVALID_REQUEST for every other, and for a key that the entity cannot have.
+    """
+    if name not in keys:
+        raise _invalid(f"'{name}' is no quota of {shown(entity)}: {', '.join(sorted(keys))} can be set.")
+    if math.isnan(value) or value <= 0:
+        raise _invalid(f"{name}={value} is not above 0.")
+    largest = _LARGEST.get(keys[name].type)
+    if largest is None:
+        return
+    if value > largest:
+        raise _invalid(f"{name}={value} is too large: {largest:.0f} is the most.")
+    if value % 1 > _FRACTION_MAX:
+        raise _invalid(f"{name}={value} is not a whole number.")
+
+
+def _invalid(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, message)
+
+
+def shown(entity: Entity) -> str:
+    """The entity for people."""
+    return ", ".join(f"{kind} {'(default)' if name is None else repr(name)}" for kind, name in entity)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One condition on entities: that they have a part of this type, and which."""
+
+    entity_type: str
+    name: str | None = None  #: None: the default's
+    any_name: bool = False  #: whatever the name, the default's included
+
+    def holds(self, parts: Mapping[str, str | None]) -> bool:
+        """Whether an entity of these parts meets it."""
+        if self.entity_type not in parts:
+            return False
+        return self.any_name or parts[self.entity_type] == self.name
+
+
+def find(table: Table[ClientQuota], matches: Sequence[Match], *, strict: bool) -> list[ClientQuota]:
+    """The quotas of entities that meet every condition; `strict`: and that have no other parts."""
+    return [
+        quota
+        for _, quota in sorted(table.items())
+        if (not strict or len(quota.entity) == len(matches))
+        and all(match.holds(dict(quota.entity)) for match in matches)
+    ]

@@ -1,0 +1,95 @@
+"""Quotas as clients set and read them."""
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    EntityData,
+    EntryData,
+    OpData,
+)
+from barnabas.wire.messages.describe_client_quotas import ComponentData, DescribeClientQuotasRequest
+from support.loop import on_loop
+from support.nodes import running_node
+
+EXACT, DEFAULT, ANY = 0, 1, 2
+
+
+def entry(parts: dict[str, str | None], **values: float | None) -> EntryData:
+    """One entity's alteration; None removes."""
+    entity = [EntityData(kind, name) for kind, name in parts.items()]
+    return EntryData(entity, [OpData(key, value or 0.0, value is None) for key, value in values.items()])
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_what_was_set_is_described(tmp_path: Path, version: int) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node:
+            entries = [entry({"user": "alice", "client-id": None}, producer_byte_rate=7.0)]
+            answer = await node.ask(AlterClientQuotasRequest(entries), version)
+            [result] = answer.entries
+            assert (result.error_code, result.error_message) == (ErrorCode.NONE, None)
+            assert [(each.entity_type, each.entity_name) for each in result.entity] == [
+                ("client-id", None),
+                ("user", "alice"),
+            ]
+            described = await node.ask(
+                DescribeClientQuotasRequest([ComponentData("user", EXACT, "alice")]), version
+            )
+            [found] = described.entries
+            assert [(each.key, each.value) for each in found.values] == [("producer_byte_rate", 7.0)]
+
+    scenario()
+
+
+def test_validating_sets_nothing(tmp_path: Path) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node:
+            request = AlterClientQuotasRequest([entry({"user": "a"}, consumer_byte_rate=7.0)], True)
+            assert (await node.ask(request)).entries[0].error_code == ErrorCode.NONE
+            assert (await node.ask(DescribeClientQuotasRequest())).entries == []
+
+    scenario()
+
+
+@pytest.mark.parametrize(
+    ("components", "code"),
+    [
+        ([ComponentData("", ANY, None)], ErrorCode.INVALID_REQUEST),
+        ([ComponentData("user", ANY, None), ComponentData("user", ANY, None)], ErrorCode.INVALID_REQUEST),
+        ([ComponentData("group", ANY, None)], ErrorCode.UNSUPPORTED_VERSION),
+        ([ComponentData("user", EXACT, None)], ErrorCode.INVALID_REQUEST),
+        ([ComponentData("user", DEFAULT, "a")], ErrorCode.INVALID_REQUEST),
+        ([ComponentData("user", ANY, "a")], ErrorCode.INVALID_REQUEST),
+        ([ComponentData("user", 3, None)], ErrorCode.INVALID_REQUEST),
+        ([ComponentData("ip", ANY, None), ComponentData("user", ANY, None)], ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_a_filter_that_cannot_be_meant_is_refused(
+    tmp_path: Path, components: list[ComponentData], code: ErrorCode
+) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node:
+            answer = await node.ask(DescribeClientQuotasRequest(components))
+            assert (answer.error_code, answer.entries) == (code, None)
+            assert answer.error_message
+
+    scenario()
+
+
+def test_one_bad_entity_does_not_fail_its_neighbour(tmp_path: Path) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node:
+            entries = [entry({"user": "a"}, nonsense=1.0), entry({"user": "b"}, producer_byte_rate=1.0)]
+            answer = await node.ask(AlterClientQuotasRequest(entries))
+            assert [each.error_code for each in answer.entries] == [ErrorCode.INVALID_REQUEST, ErrorCode.NONE]
+            assert "'nonsense'" in answer.entries[0].error_message
+
+    scenario()
