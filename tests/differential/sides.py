@@ -126,7 +126,7 @@ def parse_answer(data: bytes, response: type[Message], version: int, correlation
     if version in response.FLEXIBLE and response is not ApiVersionsResponse:
         assert data[position] == 0, (response, data)
         position += 1
-    body, end = reader(response, version)(data, position)
+    body, end = reader(response, version)(data, position, None)
     assert end == len(data), (response, version, data, end)
     assert isinstance(body, response)
     return body

@@ -52,13 +52,39 @@ class Malformed(Exception):
     """Bytes that are not the message they should be."""
 
 
-def decode(message: type[MessageT], version: int, buffer: Buffer, position: int = 0) -> MessageT:
+class _Allowance:
+    """How many elements a message may have."""
+
+    def __init__(self, elements_max: int) -> None:
+        self._elements_max = self._left = elements_max
+
+    def take(self, count: int) -> None:
+        """Count elements before they are read."""
+        self._left -= count
+        if self._left < 0:
+            message = f"it has more than {self._elements_max} elements"
+            raise ValueError(message)
+
+
+Count = Callable[[int], None]
+
+
+def decode(
+    message: type[MessageT],
+    version: int,
+    buffer: Buffer,
+    position: int = 0,
+    elements_max: int | None = None,
+) -> MessageT:
     """Read one message; what its version lacks has its default. Record data is a slice of `buffer`.
 
+    :param elements_max: How many elements its arrays may have, all together, and its sections of tagged fields.
     :raises Malformed: When the bytes are cut short or hold something that the protocol forbids.
     """
+    # An element takes a byte at least, so that a short message needs no counting.
+    count = None if elements_max is None or len(buffer) <= elements_max else _Allowance(elements_max).take
     try:
-        value, _ = reader(message, version)(buffer, position)
+        value, _ = reader(message, version)(buffer, position, count)
     except _RAISED_BY_BAD_BYTES as error:
         text = f"{message.__name__} version {version} cannot be read: {error}"
         raise Malformed(text) from error
@@ -102,8 +128,11 @@ def _spliced(out: bytearray, splices: list[Splice]) -> list[Buffer]:
 
 
 @cache
-def reader(message: type[Message], version: int) -> Callable[[Buffer, int], tuple[Struct, int]]:
-    """The function that reads `message` at `version`: (buffer, position) -> (message, position after)."""
+def reader(message: type[Message], version: int) -> Callable[[Buffer, int, Count | None], tuple[Struct, int]]:
+    """The function that reads `message` at `version`: (buffer, position, count) -> (message, position after).
+
+    `count` is told how many elements an array has before they are read.
+    """
     assert version in message.VERSIONS, (message, version)
     return _ReaderCompiler(version, version in message.FLEXIBLE).compile(message)
 
@@ -178,7 +207,7 @@ class _ReaderCompiler(_Compiler):
             present |= {field.name for field in self.tagged(owner)}
         arguments = ", ".join(f"{name}={name}" for name in sorted(present))
         self.lines.append(f"return {self.bind(owner)}({arguments}), _at")
-        return self.finish("buffer, _at")
+        return self.finish("buffer, _at, _counted")
 
     def read_run(self, run: list[Field]) -> None:
         first = run[0]
@@ -198,27 +227,29 @@ class _ReaderCompiler(_Compiler):
             return self.read_array(field, nullable)
         if field.kind == "struct":
             return self.read_struct(field, nullable)
-        return [f"{field.name}, _at = {self.element(field, nullable)}(buffer, _at)"]
+        return [f"{field.name}, _at = {self.read_element(field, nullable)}"]
 
-    def element(self, field: Field, nullable: bool) -> str:
-        """Name of the function that reads one value of the field's kind."""
+    def read_element(self, field: Field, nullable: bool) -> str:
+        """The call that reads one value of the field's kind."""
         if field.kind == "struct":
-            return self.nested(field)
+            return f"{self.nested(field)}(buffer, _at, _counted)"
         if field.kind == "string":
-            return self.bind(primitives.STRING_READERS[self.flexible, nullable])
-        if field.kind in ("bytes", "records"):
-            return self.bind(primitives.BYTES_READERS[self.flexible, nullable])
-        return self.bind(_fixed_reader(FIXED[field.kind]))
+            read = primitives.STRING_READERS[self.flexible, nullable]
+        elif field.kind in ("bytes", "records"):
+            read = primitives.BYTES_READERS[self.flexible, nullable]
+        else:
+            read = _fixed_reader(FIXED[field.kind])
+        return f"{self.bind(read)}(buffer, _at)"
 
     def read_struct(self, field: Field, nullable: bool) -> list[str]:
-        name, read = field.name, self.nested(field)
+        name, read = field.name, self.read_element(field, nullable)
         if not nullable:
-            return [f"{name}, _at = {read}(buffer, _at)"]
+            return [f"{name}, _at = {read}"]
         return [  # KIP-893: a signed byte, -1 for null
             f"{name} = None",
             "_at += 1",
             "if buffer[_at - 1] < 0x80:",
-            f" {name}, _at = {read}(buffer, _at)",
+            f" {name}, _at = {read}",
         ]
 
     def read_array(self, field: Field, nullable: bool) -> list[str]:
@@ -229,6 +260,7 @@ class _ReaderCompiler(_Compiler):
             lines += ["if _count < 0:", f" {name} = None", "else:"]
         else:
             lines += ["if _count < 0:", f" raise ValueError('null where the array {name} must be')", "else:"]
+        lines.append(" if _counted: _counted(_count)")
         if field.kind in FIXED and field.kind != "uuid":
             code = FIXED[field.kind]
             size = struct.calcsize(">" + code)
@@ -241,7 +273,7 @@ class _ReaderCompiler(_Compiler):
             lines += [
                 f" {name} = []",
                 " for _ in range(_count):",
-                f"  _item, _at = {self.element(field, nullable=False)}(buffer, _at)",
+                f"  _item, _at = {self.read_element(field, nullable=False)}",
                 f"  {name}.append(_item)",
             ]
         return lines
@@ -256,6 +288,7 @@ class _ReaderCompiler(_Compiler):
             "_at += 1",
             "if _tags:",
             f" _tags, _at = {read_uvarint}(buffer, _at - 1)",
+            " if _counted: _counted(_tags)",
             " for _ in range(_tags):",
             f"  _tag, _at = {read_uvarint}(buffer, _at)",
             f"  _size, _at = {read_uvarint}(buffer, _at)",
@@ -266,7 +299,11 @@ class _ReaderCompiler(_Compiler):
         for field in fields:
             self.lines.append(f"  if _tag == {field.tag}:")
             self.lines += ["   " + line for line in self.read_field(field)]
-        self.lines.append("  _at = _end")
+        self.lines += [
+            "  if _at > _end:",
+            "   raise ValueError('a tagged field is longer than it says')",
+            "  _at = _end",
+        ]
 
     def default(self, field: Field) -> str:
         if field.default is ...:

@@ -10,6 +10,9 @@ from collections.abc import Callable
 
 from barnabas.base.buffers import Buffer
 
+#: Nobody sends that many of what we do not know; a megabyte of them would take long to skip.
+SKIPPED_TAGGED_FIELDS_MAX = 1000
+
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
@@ -205,6 +208,9 @@ def read_uuid(buffer: Buffer, position: int) -> tuple[bytes, int]:
 def skip_tagged_fields(buffer: Buffer, position: int) -> int:
     """The position after a section of tagged fields whose meaning is not asked for (KIP-482)."""
     count, position = read_uvarint(buffer, position)
+    if count > SKIPPED_TAGGED_FIELDS_MAX:
+        message = f"{count} tagged fields are announced: at most {SKIPPED_TAGGED_FIELDS_MAX} are skipped"
+        raise ValueError(message)
     for _ in range(count):
         _, position = read_uvarint(buffer, position)
         size, position = read_uvarint(buffer, position)

@@ -15,6 +15,7 @@ from barnabas.api.context import EncodedResponse, RequestContext
 from barnabas.api.dispatch import (
     LARGE_REQUEST_BYTES,
     REQUEST_BYTES_MAX,
+    REQUEST_ELEMENTS_MAX,
     Dispatcher,
     Refused,
     Response,
@@ -412,3 +413,13 @@ async def test_a_request_without_records_that_would_hold_everybody_up_is_refused
         error = refused(node, metadata_request_of(REQUEST_BYTES_MAX + 60_000))
         assert f"at most {REQUEST_BYTES_MAX} are read" in str(error)
         assert error.answer is None
+
+
+@on_loop
+async def test_a_request_of_too_many_elements_is_refused_however_short_they_are(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        names = [MetadataRequestTopic(name="")] * (REQUEST_ELEMENTS_MAX + 1)
+        error = refused(node, frame_of(MetadataRequest(topics=names), 4))
+        assert f"more than {REQUEST_ELEMENTS_MAX} elements" in str(error)
+        frame = frame_of(MetadataRequest(topics=names[1:]), 4)
+        assert node.dispatcher.parse(memoryview(bytearray(frame)), node.connection)

@@ -12,7 +12,8 @@ from kio.static.constants import EntityType
 from barnabas.wire.codec import Malformed, Repeated, decode, encode, encode_parts
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from barnabas.wire.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from barnabas.wire.messages.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from barnabas.wire.messages.index import APIS
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -150,6 +151,40 @@ def test_null_where_the_protocol_forbids_it_is_malformed():
 def test_a_huge_array_count_is_refused_before_anything_is_allocated():
     with pytest.raises(Malformed, match="2147483647 elements"):
         decode(MetadataRequest, 1, b"\x7f\xff\xff\xff")
+
+
+def test_elements_of_all_arrays_count_together_whatever_they_take():
+    partitions = [PartitionProduceData(index=index, records=b"r" * 100) for index in range(3)]
+    topics = [TopicProduceData(name="t", partition_data=partitions) for _ in range(5)]
+    for version in (3, 9):
+        encoded = bytes(encode(ProduceRequest(topic_data=topics), version))
+        assert len(decode(ProduceRequest, version, encoded, 0, 20).topic_data) == 5
+        with pytest.raises(Malformed, match="it has more than 19 elements"):
+            decode(ProduceRequest, version, encoded, 0, 19)
+
+
+def test_a_null_array_gives_no_leave_for_further_elements():
+    resources = [DescribeConfigsResource(resource_type=2, configuration_keys=None) for _ in range(9)]
+    encoded = bytes(encode(DescribeConfigsRequest(resources=resources), 4))
+    with pytest.raises(Malformed, match="more than 8 elements"):
+        decode(DescribeConfigsRequest, 4, encoded, 0, 8)
+
+
+def test_unknown_tagged_fields_count_as_elements():
+    request = bytes(encode(ApiVersionsRequest(client_software_name="x", client_software_version="1"), 4))
+    tagged = request[:-1] + b"\x09" + b"\x63\x00" * 9
+    assert decode(ApiVersionsRequest, 4, tagged, 0, 9)
+    with pytest.raises(Malformed, match="more than 8 elements"):
+        decode(ApiVersionsRequest, 4, tagged, 0, 8)
+
+
+def test_a_tagged_field_is_not_read_beyond_its_size():
+    request = bytes(encode(FetchRequest(cluster_id="abc"), 12))
+    assert request.endswith(b"\x01\x00\x04\x04abc")
+    assert decode(FetchRequest, 12, request).cluster_id == "abc"
+    short = request.replace(b"\x01\x00\x04\x04abc", b"\x01\x00\x02\x04abc")
+    with pytest.raises(Malformed, match="longer than it says"):
+        decode(FetchRequest, 12, short)
 
 
 def test_record_data_is_a_view_of_the_buffer_it_was_read_from():

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.wire import primitives
-from barnabas.wire.primitives import Truncated
+from barnabas.wire.primitives import SKIPPED_TAGGED_FIELDS_MAX, Truncated
 
 BAD_BYTES = (ValueError, IndexError, struct.error)
 
@@ -179,6 +179,13 @@ def test_tagged_fields_of_any_meaning_are_skipped(fields: list[tuple[int, bytes]
         primitives.write_uvarint(out, len(value))
         out += value
     assert primitives.skip_tagged_fields(bytes(out) + b"rest", 0) == len(out)
+
+
+def test_absurdly_many_tagged_fields_are_refused_unskipped() -> None:
+    out = bytearray()
+    primitives.write_uvarint(out, SKIPPED_TAGGED_FIELDS_MAX + 1)
+    with pytest.raises(ValueError, match="1001 tagged fields are announced: at most 1000"):
+        primitives.skip_tagged_fields(bytes(out) + b"\x63\x00" * 1001, 0)
 
 
 def test_a_tagged_field_that_is_cut_short_is_refused() -> None:
