@@ -24,6 +24,7 @@ TOPIC_NAMES = {"name", "topic", "topic_name", "resource_name"}
 KEYED: dict[str, tuple[str, ...]] = {
     "AlterClientQuotasResponse.entries": ("entity",),
     "AlterClientQuotasResponse.entries.entity": ("entity_type",),
+    "AlterConfigsResponse.responses": ("resource_type", "resource_name"),
     "ApiVersionsResponse.api_keys": ("api_key",),
     "ApiVersionsResponse.supported_features": ("name",),
     "ApiVersionsResponse.finalized_features": ("name",),
@@ -37,6 +38,8 @@ KEYED: dict[str, tuple[str, ...]] = {
     "DescribeClientQuotasResponse.entries.values": ("key",),
     "DescribeConfigsResponse.results.configs": ("name",),
     "DescribeConfigsResponse.results": ("resource_type", "resource_name"),
+    "IncrementalAlterConfigsResponse.responses": ("resource_type", "resource_name"),
+    "ListConfigResourcesResponse.config_resources": ("resource_type", "resource_name"),
     "MetadataResponse.topics": ("name",),
     "DescribeProducersResponse.topics.partitions.active_producers": ("producer_id",),
     "FetchResponse.responses.partitions": ("partition_index",),

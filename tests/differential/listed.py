@@ -4,7 +4,6 @@ The table in docs/differences.md is made of this one: `python -m differential.li
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,31 +22,13 @@ from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopi
 from barnabas.wire.messages.produce import ProduceRequest
 from differential.batches import IN_RECORDS, UNREADABLE, Batch
 from differential.compare import MISSING, Difference
+from differential.listed_configs import LISTED_CONFIGS
+from differential.listed_entry import ANYWHERE, EXCEPTION, MORE, Listed, is_at
 from differential.sequences import Step, beginning, create, produce, topic
 from differential.symbols import Name
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "differences.md"
 BEGIN, END = "<!-- the table is generated -->\n", "<!-- end of the generated table -->\n"
-
-ANYWHERE = "(anywhere)"
-
-
-@dataclass(frozen=True)
-class Listed:
-    """A field in which Barnabas means to differ."""
-
-    api: str
-    path: str
-    condition: str  #: when it differs, for people
-    reason: str
-    applies: Callable[[Difference], bool]
-    #: requests of which the last shows the difference, at the version given
-    example: tuple[Step, ...]
-
-    def allows(self, difference: Difference) -> bool:
-        """Whether the difference is this one, at the path or below it."""
-        same_place = self.path == ANYWHERE or f"{difference.path}.".startswith(f"{self.path}.")
-        return difference.api == self.api and same_place and self.applies(difference)
 
 
 def _is_missing(difference: Difference) -> bool:
@@ -60,10 +41,6 @@ def _meets_exception(difference: Difference) -> bool:
 
 def _has_text(difference: Difference) -> bool:
     return difference.kafka in (None, "") and difference.barnabas == "a text"
-
-
-def _is_at(*parts: str) -> Callable[[Difference], bool]:
-    return lambda difference: any(part in difference.at for part in parts)
 
 
 def _list_offsets(**fields: Any) -> tuple[Step, ...]:
@@ -169,14 +146,13 @@ _ELR = (
     "Kafka 4.3 writes `min.insync.replicas` as a cluster-wide dynamic default when it turns on eligible leader "
     "replicas (KIP-966); Barnabas has neither yet."
 )
-_EXCEPTION = "Kafka meets an exception that it does not expect; Barnabas says that the request is wrong."
-_MORE = "Kafka says nothing more; Barnabas says what is wrong."
 _NO_FEATURES = "Barnabas has no feature levels to negotiate yet."
 _API_VERSIONS = ((ApiVersionsRequest("differential", "1"), 4),)
 
 LISTED = (
+    *LISTED_CONFIGS,
     Listed(
-        "Metadata", ANYWHERE, "neither a name nor an id for a topic", _EXCEPTION,
+        "Metadata", ANYWHERE, "neither a name nor an id for a topic", EXCEPTION,
         lambda each: "name=None" in repr(each.request), ((MetadataRequest([MetadataRequestTopic(name=_NULL)]), 12),),
     ),
     Listed(
@@ -186,18 +162,18 @@ LISTED = (
     Listed(
         "ApiVersions", "api_keys.max_version", "InitProducerId: Kafka 5, Barnabas 6",
         "Kafka 4.3 has version 6 (KIP-939) behind its switch for unstable versions; Barnabas reads and answers it.",
-        _is_at("api_keys[22]"), _API_VERSIONS,
+        is_at("api_keys[22]"), _API_VERSIONS,
     ),
     Listed("ApiVersions", "supported_features", "always", _NO_FEATURES, _is_missing, _API_VERSIONS),
     Listed("ApiVersions", "finalized_features", "always", _NO_FEATURES, _is_missing, _API_VERSIONS),
     Listed("ApiVersions", "finalized_features_epoch", "always", _NO_FEATURES, lambda _: True, _API_VERSIONS),
-    Listed("CreateTopics", "topics.configs", "`min.insync.replicas`", _ELR, _is_at(_MIN_ISR), (_CREATE,)),
+    Listed("CreateTopics", "topics.configs", "`min.insync.replicas`", _ELR, is_at(_MIN_ISR), (_CREATE,)),
     Listed(
         "CreateTopics", "topics", "two names in one request of which one has `.` where the other has `_`",
         "Kafka compares new names only with those of topics that are there, and so makes both.",
         lambda each: "c_d" in each.at, (create(topic("c.d"), topic("c_d")),),
     ),
-    Listed("DescribeConfigs", "results.configs", "`min.insync.replicas`", _ELR, _is_at(_MIN_ISR), _describe(4, "1")),
+    Listed("DescribeConfigs", "results.configs", "`min.insync.replicas`", _ELR, is_at(_MIN_ISR), _describe(4, "1")),
     Listed(
         "CreateTopics", "topics.configs.value", "a value with spaces around it, or TRUE for true",
         "Kafka answers the text that came, though DescribeConfigs shows the value; Barnabas shows the value in both.",
@@ -206,26 +182,16 @@ LISTED = (
     ),
     Listed(
         "DescribeConfigs", "results.configs", "`barnabas.*`", "Barnabas has settings of its own.",
-        _is_at("[barnabas."), _describe(4, "1"),
+        is_at("[barnabas."), _describe(4, "1"),
     ),
     Listed(
         "DescribeConfigs", "results.configs", "addresses, directories, and what only a KRaft node has",
         "Each broker has its own addresses and directories; Barnabas has no controller listener.",
-        _is_at(*_OWN), _describe(4, "1"),
+        is_at(*_OWN), _describe(4, "1"),
     ),
     Listed(
-        "DescribeConfigs", "results.error_message", "UNKNOWN_TOPIC_OR_PARTITION", _MORE, _has_text,
+        "DescribeConfigs", "results.error_message", "UNKNOWN_TOPIC_OR_PARTITION", MORE, _has_text,
         _describe(2, "missing"),
-    ),
-    Listed(
-        "DescribeConfigs", "results", "loggers (type 8) of this broker",
-        "Barnabas does not describe them yet and answers INVALID_REQUEST.",
-        _is_at("results[8 1]"), _describe(8, "1"),
-    ),
-    Listed(
-        "DescribeConfigs", "results", "groups (type 32) and client metrics (type 16)",
-        "Barnabas does not describe them yet and answers INVALID_REQUEST.",
-        _is_at("results[16 ", "results[32 "), _describe(32, "group"),
     ),
     Listed(
         "Metadata", "topics", "a topic that is created by this request",
@@ -234,7 +200,7 @@ LISTED = (
         _is_auto_created, ((MetadataRequest([MetadataRequestTopic(name=_NEW)]), 12),),
     ),
     Listed(
-        "DescribeProducers", "topics.partitions.error_message", "a partition that the topic lacks", _MORE, _has_text,
+        "DescribeProducers", "topics.partitions.error_message", "a partition that the topic lacks", MORE, _has_text,
         (beginning()[0], (DescribeProducersRequest([TopicRequest(_A, [9])]), 0)),
     ),
     Listed(
@@ -262,7 +228,7 @@ LISTED = (
     ),
     Listed(
         "Produce", "responses.partition_responses.error_code", "a codec that does not exist, records that cannot be "
-        "unpacked", _EXCEPTION,
+        "unpacked", EXCEPTION,
         lambda each: (each.kafka, each.barnabas) == ("UNKNOWN_SERVER_ERROR", "INVALID_RECORD"),
         (beginning()[0], *produce("a", Batch(flaw="codec 5"))),
     ),
@@ -291,7 +257,7 @@ LISTED = (
     ),
     Listed(
         "Produce", "responses.partition_responses.error_message", "an error that is not about single records",
-        _MORE, _has_text,
+        MORE, _has_text,
         (beginning()[0], produce("a", Batch(flaw="no records"))[0]),
     ),
     Listed(
@@ -302,18 +268,18 @@ LISTED = (
     ),
     Listed(
         "Metadata", "topics", "Kafka's internal topics, when all topics are asked for",
-        "Barnabas has no coordinators yet.", _is_at("topics[__"), ((MetadataRequest(None), 5),),
+        "Barnabas has no coordinators yet.", is_at("topics[__"), ((MetadataRequest(None), 5),),
     ),
     Listed(
-        "ListOffsets", "topics.partitions.error_code", "an isolation level other than 0 and 1", _EXCEPTION,
+        "ListOffsets", "topics.partitions.error_code", "an isolation level other than 0 and 1", EXCEPTION,
         _meets_exception, _list_offsets(isolation_level=2),
     ),
     Listed(
-        "Fetch", "error_code", "an isolation level other than 0 and 1", _EXCEPTION, _meets_exception,
+        "Fetch", "error_code", "an isolation level other than 0 and 1", EXCEPTION, _meets_exception,
         _fetch(7, isolation_level=2),
     ),
     Listed(
-        "Fetch", "responses.partitions.error_code", "an isolation level other than 0 and 1", _EXCEPTION,
+        "Fetch", "responses.partitions.error_code", "an isolation level other than 0 and 1", EXCEPTION,
         _meets_exception, _fetch(4, isolation_level=2),
     ),
     Listed(

@@ -10,14 +10,17 @@ from hypothesis.strategies import SearchStrategy
 from barnabas.api.registry import ApiSpec
 from barnabas.base.ids import ZERO_UUID
 from barnabas.wire.messages.alter_client_quotas import OpData
+from barnabas.wire.messages.alter_configs import AlterConfigsRequest
 from barnabas.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from barnabas.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from barnabas.wire.messages.fetch import FetchRequest
+from barnabas.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.wire.messages.metadata import MetadataRequest
 from barnabas.wire.messages.produce import ProduceRequest
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.schema import Field, Message, Struct
 from differential.batches import FLAWS, HOUR_MS, IN_RECORDS, UNREADABLE, Batch
+from differential.config_values import alterations
 from differential.identities import UNKNOWN_TOPIC_ID
 from differential.symbols import Name, Now, Producer, Session, SessionEpoch, TopicId
 
@@ -91,6 +94,7 @@ POOLS: dict[str, Sequence[Any]] = {
     "entity_name": [None, "q-one", "q-two", "", "10.9.8.7", "fe80::9", "256.1.1.1"],
     "match_type": [0, 0, 1, 2, 2, 3, -1],
     "match": [None, None, "q-one", "q-two", "10.9.8.7", ""],
+    "resource_types": [2, 4, 8, 16, 32, 0, 1, 77],
     "producer_epoch": [-1, -1, -1, 0, 1, -2, 32_767],
 }
 
@@ -155,6 +159,8 @@ def batches() -> SearchStrategy[Batch]:
 @cache
 def messages(spec: ApiSpec, version: int) -> SearchStrategy[Message]:
     """Requests of one API and version."""
+    if spec.request in (AlterConfigsRequest, IncrementalAlterConfigsRequest):
+        return alterations(spec.request)
     built: SearchStrategy[Message] = structs(spec.request, version)
     if spec.request is FetchRequest and version >= 7:
         return st.builds(_in_session, built, st.sampled_from(SESSIONS))

@@ -5,9 +5,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from barnabas.api.registry import ApiSpec
 from barnabas.wire.messages.alter_client_quotas import AlterClientQuotasRequest
+from barnabas.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResource
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest
 from barnabas.wire.messages.create_topics import CreateTopicsRequest
 from barnabas.wire.messages.delete_topics import (
@@ -18,6 +20,8 @@ from barnabas.wire.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
 )
+from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from barnabas.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.wire.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -42,6 +46,12 @@ SETTLE_INTERVAL_S = 0.002
 #: Topic name -> how many partitions it has.
 Topics = dict[str, int]
 
+#: Types of resources whose configs are kept.
+TOPIC = 2
+CONFIGURED = (TOPIC, 4, 16, 32)
+
+AnyAlteration = AlterConfigsRequest | IncrementalAlterConfigsRequest
+CHANGES_CONFIGS = (AlterConfigsRequest, IncrementalAlterConfigsRequest)
 CHANGES_TOPICS = (CreateTopicsRequest, DeleteTopicsRequest, CreatePartitionsRequest, MetadataRequest)
 
 
@@ -73,6 +83,8 @@ class World:
     kafka_names: Identities
     barnabas_names: Identities
     touched: set[str] = field(default_factory=set)
+    #: (type, name) of the resources whose configs were altered
+    configured: list[tuple[int, Any]] = field(default_factory=list)
 
     def exchange(self, request: Message, version: int) -> list[Difference]:
         """Send the request to both and give back where the answers, or the topics, differ.
@@ -96,6 +108,8 @@ class World:
             spec.name, version, answers[0], answers[1], self.kafka_names, self.barnabas_names
         )
         differences = [difference._replace(request=request) for difference in differences]
+        if isinstance(request, CHANGES_CONFIGS) and not request.validate_only:
+            differences += self.settle_configs(request)
         if isinstance(request, CHANGES_TOPICS) and self.names_in(request):
             differences += self.settle(spec.name, version)
         if isinstance(request, AlterClientQuotasRequest):
@@ -111,6 +125,23 @@ class World:
         found |= {each.name for each in ids if isinstance(each, symbols.TopicId)}
         self.touched |= found
         return bool(found)
+
+    def settle_configs(self, request: AnyAlteration) -> list[Difference]:
+        """Wait until Kafka's broker describes what was altered as Barnabas does."""
+        named = {(each.resource_type, repr(each.resource_name)): each for each in request.resources}
+        resources = [
+            DescribeConfigsResource(each.resource_type, each.resource_name)
+            for each in named.values()
+            if each.resource_type in CONFIGURED
+        ]
+        self.configured += [(each.resource_type, each.resource_name) for each in resources]
+        deadline_s = time.monotonic() + SETTLE_TIMEOUT_S
+        while True:
+            described = DescribeConfigsRequest(resources, include_synonyms=True)
+            differences = self.exchange(described, 4)
+            if not differences or time.monotonic() > deadline_s:
+                return differences
+            time.sleep(SETTLE_INTERVAL_S)
 
     def sides(self) -> list[tuple[Side, Identities]]:
         return [(self.pair.kafka, self.kafka_names), (self.pair.barnabas, self.barnabas_names)]
@@ -173,8 +204,16 @@ class World:
 
     def clean_up(self) -> None:
         """Delete what is left on both sides."""
+        self._clean_up_configs()
         for side, names in self.sides():
             left = [names.prefix + name for name in self.topics(side, names)]
             request = DeleteTopicsRequest(topic_names=left, timeout_ms=10_000)
             side.exchange(request, DeleteTopicsResponse, 5)
         self.settle("DeleteTopics", 5)
+
+    def _clean_up_configs(self) -> None:
+        """Take away the configs of what is no topic: those go with it."""
+        left = {(kind, repr(name)): (kind, name) for kind, name in self.configured if kind != TOPIC and name}
+        if left:
+            resources = [AlterConfigsResource(kind, name, []) for kind, name in left.values()]
+            self.compare(AlterConfigsRequest(resources), 2)

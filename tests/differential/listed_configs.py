@@ -1,0 +1,126 @@
+"""The differences that are meant in the APIs on configs."""
+
+from collections.abc import Callable
+from typing import Any
+
+from barnabas.wire.messages.alter_configs import AlterConfigsRequest
+from barnabas.wire.messages.alter_configs import AlterConfigsResource as Replaced
+from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from barnabas.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from barnabas.wire.messages.list_config_resources import ListConfigResourcesRequest
+from differential.compare import MISSING, Difference
+from differential.config_values import BROKER, BROKER_LOGGER, GROUP, KEYS, SET, TOPIC
+from differential.listed_entry import EXCEPTION, Listed, is_at
+from differential.sequences import Step, create, topic
+from differential.symbols import Name
+
+_T: Any = Name("t")
+_G: Any = Name("g")
+_CREATE = create(topic("t"))
+
+
+def _validate(kind: int, name: str, key: str, value: str, operation: int = SET) -> Step:
+    edits = [AlterableConfig(key, operation, value)]
+    request = IncrementalAlterConfigsRequest([AlterConfigsResource(kind, name, edits)], validate_only=True)
+    return request, 1
+
+
+def _resources(difference: Difference) -> list[Any]:
+    return getattr(difference.request, "resources", [])
+
+
+def _edits(*keys: str) -> Callable[[Difference], bool]:
+    """Whether the request edits one of the keys."""
+    return lambda difference: any(
+        edit.name in keys for resource in _resources(difference) for edit in resource.configs
+    )
+
+
+_NEWER = tuple(key.name for keys in KEYS.values() for key in keys.values() if key.since == "4.4")
+_OWN = tuple(name for name in KEYS[BROKER] if name.startswith("barnabas."))
+_CLASSES = ("metric.reporters", "principal.builder.class", "ssl.engine.factory.class")
+_KRAFT = ("listeners", "listener.security.protocol.map")
+
+
+def _has_unknown_operation(difference: Difference) -> bool:
+    edits = (edit for resource in _resources(difference) for edit in resource.configs)
+    return difference.kafka in ("UNKNOWN_SERVER_ERROR", None) and any(
+        edit.config_operation not in range(4) for edit in edits
+    )
+
+
+def _describe_loggers() -> Step:
+    return DescribeConfigsRequest([DescribeConfigsResource(BROKER_LOGGER, "1")]), 4
+
+
+def _internal(difference: Difference) -> bool:
+    return difference.barnabas is MISSING and "[2 __" in difference.at
+
+
+LISTED_CONFIGS = (
+    Listed(
+        "DescribeConfigs", "results.configs", "loggers (type 8)", "Each broker has loggers of its own.",
+        is_at("results[8 1].configs["), (_describe_loggers(),),
+    ),
+    Listed(
+        "ListConfigResources", "config_resources", "Kafka's internal topics", "Barnabas has no coordinators yet.",
+        _internal, ((ListConfigResourcesRequest([TOPIC]), 1),),
+    ),
+    Listed(
+        "IncrementalAlterConfigs", "responses", "an operation other than 0 to 3", EXCEPTION,
+        _has_unknown_operation, (_CREATE, _validate(TOPIC, _T, "retention.ms", "1", 9)),
+    ),
+    Listed(
+        "IncrementalAlterConfigs", "responses", "keys that came with Kafka 4.4",
+        "Kafka 4.3 does not know them; Barnabas takes and checks them as Kafka 4.4 does.",
+        _edits(*_NEWER), (_CREATE, _validate(TOPIC, _T, "remote.copy.lag.ms", "1")),
+    ),
+    Listed(
+        "IncrementalAlterConfigs", "responses", "`barnabas.*`",
+        "Kafka hands names on that it does not know; Barnabas knows that these are read at the start.",
+        _edits(*_OWN), (_validate(BROKER, "1", "barnabas.log.level", "info"),),
+    ),
+    Listed(
+        "IncrementalAlterConfigs", "responses", "`min.insync.replicas` of one broker",
+        "Kafka 4.3 refuses it as long as eligible leader replicas (KIP-966) are on; Barnabas does not have them.",
+        _edits("min.insync.replicas"), (_validate(BROKER, "1", "min.insync.replicas", "1"),),
+    ),
+    Listed(
+        "AlterConfigs", "responses", "every broker (type 4, no name), without `min.insync.replicas`",
+        "Kafka 4.3 keeps that value as long as eligible leader replicas (KIP-966) are on; Barnabas does not have them.",
+        is_at("responses[4 ]"),
+        ((AlterConfigsRequest([Replaced(BROKER, "", [])], validate_only=True), 2),),
+    ),
+    Listed(
+        "IncrementalAlterConfigs", "responses", "`metric.reporters` and classes of TLS",
+        "Kafka loads the class; Barnabas looks only at those that act in it.",
+        _edits(*_CLASSES), (_validate(BROKER, "1", "metric.reporters", "x"),),
+    ),
+    Listed(
+        "IncrementalAlterConfigs", "responses", "`config.providers` with an empty entry",
+        "Kafka does not look at it; Barnabas refuses it, as both do at the start.",
+        _edits("config.providers"), (_validate(BROKER, "1", "config.providers", "a,,b"),),
+    ),
+    Listed(
+        "IncrementalAlterConfigs", "responses", "`listeners` without a controller's",
+        "Barnabas has no controller listener.",
+        _edits(*_KRAFT), (_validate(BROKER, "1", "listeners", "PLAINTEXT://:9092"),),
+    ),
+    Listed(
+        "IncrementalAlterConfigs", "responses",
+        "`log.cleaner.min.compaction.lag.ms` above `log.cleaner.max.compaction.lag.ms`",
+        "Kafka takes it, and then refuses every change of a topic's configs; Barnabas refuses the cause.",
+        _edits("log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms"),
+        (_validate(BROKER, "1", "log.cleaner.min.compaction.lag.ms", "9223372036854775807"),),
+    ),
+    Listed(
+        "AlterConfigs", "outcome", "a resource that is named twice",
+        "Kafka meets an exception and never answers; Barnabas answers INVALID_REQUEST.",
+        lambda each: each.kafka == "timed out",
+        ((AlterConfigsRequest([Replaced(GROUP, _G, []), Replaced(GROUP, _G, [])]), 2),),
+    ),
+)  # fmt: skip
