@@ -6,18 +6,19 @@ not this one or a name that is empty; TOPIC_, GROUP_, CLUSTER_AUTHORIZATION_FAIL
 whole request invalid.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from barnabas.api.configs.resources import kind_of, require_for, resource_of
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.config.describe import ConfigEntry, describe_broker, describe_broker_default, describe_topic
 from barnabas.config.describe_groups import describe_client_metrics, describe_group, describe_loggers
-from barnabas.config.resources import EVERY_BROKER, ResourceKind
+from barnabas.config.resources import EVERY_BROKER, Resource, ResourceKind
 from barnabas.metadata.configs import CONFIG_NOUNS
 from barnabas.metadata.topics import check_name, unknown_topic
 from barnabas.telemetry.logs import levels
 from barnabas.wire.acls import AclOperation
+from barnabas.wire.codec import Repeated
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -39,48 +40,69 @@ async def handle(context: RequestContext, request: DescribeConfigsRequest) -> De
     """Describe each resource for itself; a type that Kafka does not have spoils the whole request."""
     for resource in request.resources:
         kind_of(resource.resource_type)
-    results = []
-    for resource in request.resources:
-        try:
-            entries = _describe(context, resource)
-        except KafkaError as error:
-            results.append(_refused(resource, error))
-            continue
-        result = DescribeConfigsResult(
-            resource_type=resource.resource_type, resource_name=resource.resource_name
+    descriptions = _Descriptions(context, request)
+    return DescribeConfigsResponse(results=[_result(descriptions, asked) for asked in request.resources])
+
+
+def _result(descriptions: "_Descriptions", asked: DescribeConfigsResource) -> DescribeConfigsResult:
+    try:
+        configs = descriptions.of(asked)
+    except KafkaError as error:
+        return _refused(asked, error)
+    return DescribeConfigsResult(
+        resource_type=asked.resource_type, resource_name=asked.resource_name, configs=configs
+    )
+
+
+class _Descriptions:
+    """The configs of a request's resources; those that are alike, as most topics are, are described once."""
+
+    def __init__(self, context: RequestContext, request: DescribeConfigsRequest) -> None:
+        self._context = context
+        self._request = request
+        self._made: dict[object, Repeated[DescribeConfigsResourceResult]] = {}
+
+    def of(self, asked: DescribeConfigsResource) -> Repeated[DescribeConfigsResourceResult]:
+        """What is told of one resource.
+
+        :raises KafkaError: When it is not there, or not to be described for who asks.
+        """
+        image = self._context.node.image
+        resource = resource_of(
+            ResourceKind(asked.resource_type), asked.resource_name, self._context.node.broker_id
         )
-        result.configs = [_config(request, entry) for entry in entries]
-        results.append(result)
-    return DescribeConfigsResponse(results=results)
-
-
-def _describe(context: RequestContext, asked: DescribeConfigsResource) -> Sequence[ConfigEntry]:
-    node = context.node
-    dynamic = node.dynamic_config
-    names = asked.configuration_keys or None
-    resource = resource_of(ResourceKind(asked.resource_type), asked.resource_name, node.broker_id)
-    require_for(context, AclOperation.DESCRIBE_CONFIGS, resource)
-    overrides = node.image.configs(resource) if resource.kind in CONFIG_NOUNS else {}
-    match resource.kind:
-        case ResourceKind.TOPIC:
+        require_for(self._context, AclOperation.DESCRIBE_CONFIGS, resource)
+        if resource.kind is ResourceKind.TOPIC:
             check_name(resource.name)
-            if resource.name not in node.image.topics:
+            if resource.name not in image.topics:
                 raise unknown_topic(resource.name)
-            return describe_topic(
-                dynamic.static, overrides, dynamic.of_broker, dynamic.of_every_broker, names=names
-            )
-        case ResourceKind.BROKER if resource.name == EVERY_BROKER:
-            return describe_broker_default(overrides, names)
-        case ResourceKind.BROKER:
-            return describe_broker(dynamic.static, overrides, dynamic.of_every_broker, names)
-        case ResourceKind.BROKER_LOGGER:
-            return describe_loggers(levels(), names)
-        case ResourceKind.CLIENT_METRICS:
-            return describe_client_metrics(overrides, names)
-        case ResourceKind.GROUP:
-            return describe_group(
-                dynamic.static, overrides, dynamic.of_broker, dynamic.of_every_broker, names
-            )
+        overrides = image.configs(resource) if resource.kind in CONFIG_NOUNS else {}
+        name = resource.name if resource.kind is ResourceKind.BROKER else None
+        alike = resource.kind, name, frozenset(overrides.items()), tuple(asked.configuration_keys or ())
+        made = self._made.get(alike)
+        if made is None:
+            entries = self._describe(resource, overrides, asked.configuration_keys or None)
+            made = self._made[alike] = Repeated(_config(self._request, entry) for entry in entries)
+        return made
+
+    def _describe(
+        self, resource: Resource, overrides: Mapping[str, str], names: Sequence[str] | None
+    ) -> Sequence[ConfigEntry]:
+        dynamic = self._context.node.dynamic_config
+        of_broker, of_every_broker = dynamic.of_broker, dynamic.of_every_broker
+        match resource.kind:
+            case ResourceKind.TOPIC:
+                return describe_topic(dynamic.static, overrides, of_broker, of_every_broker, names=names)
+            case ResourceKind.BROKER if resource.name == EVERY_BROKER:
+                return describe_broker_default(overrides, names)
+            case ResourceKind.BROKER:
+                return describe_broker(dynamic.static, overrides, of_every_broker, names)
+            case ResourceKind.BROKER_LOGGER:
+                return describe_loggers(levels(), names)
+            case ResourceKind.CLIENT_METRICS:
+                return describe_client_metrics(overrides, names)
+            case ResourceKind.GROUP:
+                return describe_group(dynamic.static, overrides, of_broker, of_every_broker, names)
 
 
 def _config(request: DescribeConfigsRequest, entry: ConfigEntry) -> DescribeConfigsResourceResult:
