@@ -18,6 +18,7 @@ from barnabas.log.directories import LogDirectories
 from barnabas.metadata.brokers import decide_register
 from barnabas.metadata.cluster import decide_form
 from barnabas.metadata.dynamic_config import DynamicConfig
+from barnabas.metadata.features import decide_finalize, supported_features
 from barnabas.metadata.topic_creation import NewTopic, decide_create
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.replication.fetch_sessions import FetchSessionCache
@@ -143,6 +144,8 @@ async def running_node(
     dynamic.load(metadata.image)
     metadata.listen(dynamic.apply)
     cluster_id = await metadata.write(lambda image: decide_form(image.cluster, dice.randbytes(16), None))
+    supported = supported_features(APIS)
+    await metadata.write(lambda image: decide_finalize(image.finalized_features, supported))
     await metadata.write(lambda image: decide_register(image.brokers, broker(1)))
     paths = [Path(path) for path in config.log_dirs]
     directories = LogDirectories.open(paths, cluster_id=cluster_id, node_id=1, clock=clock, random=dice)

@@ -17,6 +17,7 @@ from barnabas.metadata.configs import (
     TOPIC_CONFIGS,
     Overrides,
 )
+from barnabas.metadata.features import FINALIZED_FEATURES
 from barnabas.metadata.noun import Table
 from barnabas.metadata.producer_ids import PRODUCER_IDS
 from barnabas.metadata.quotas import QUOTAS, ClientQuota
@@ -50,6 +51,7 @@ NOUNS = MappingProxyType(
             SCRAM_CREDENTIALS,
             QUOTAS,
             DELETED_TOPICS,
+            FINALIZED_FEATURES,
             PARTITION_STATES,
             TAKEN_NAMES,
             TOPICS,
@@ -77,6 +79,7 @@ class Image:
     acls: Table[AclBinding] = field(default_factory=Table)
     scram_credentials: Table[Credentials] = field(default_factory=Table)
     quotas: Table[ClientQuota] = field(default_factory=Table)
+    finalized_features: Table[int] = field(default_factory=Table)
     #: topic id -> name
     topic_names: Mapping[bytes, str] = field(default_factory=dict)
 

@@ -19,6 +19,7 @@ from barnabas.log.meta_properties import read_meta_properties
 from barnabas.metadata.brokers import Broker, Endpoint, decide_register
 from barnabas.metadata.cluster import decide_form
 from barnabas.metadata.dynamic_config import DynamicConfig
+from barnabas.metadata.features import decide_finalize, supported_features
 from barnabas.metadata.scram import ScramCredential
 from barnabas.metadata.topic_adoption import FoundLog, decide_adopt
 from barnabas.metadata.topic_deletion import decide_forget
@@ -220,6 +221,8 @@ class BrokerServer:
         log_dirs = tuple(directory.directory_id for directory in self._directories.directories)
         rack = self._config.text_or_none("broker.rack")
         broker = Broker(self._config.node_id, endpoints, rack, log_dirs)
+        supported = supported_features(self.node.apis)
+        await self._metadata.write(lambda image: decide_finalize(image.finalized_features, supported))
         await self._metadata.write(lambda image: decide_register(image.brokers, broker))
         await self._serve_metrics()
         await asyncio.to_thread(self._directories.begin_service)  # all that can refuse to start has not

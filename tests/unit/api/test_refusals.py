@@ -8,6 +8,7 @@ import pytest
 from barnabas.api.dispatch import UNEXPECTED
 from barnabas.wire.codec import decode, encode
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.add_raft_voter import AddRaftVoterRequest
 from barnabas.wire.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData
 from barnabas.wire.messages.alter_configs import AlterConfigsRequest
 from barnabas.wire.messages.alter_configs import AlterConfigsResource as Replaced
@@ -38,6 +39,7 @@ from barnabas.wire.messages.describe_cluster import DescribeClusterRequest
 from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from barnabas.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
+from barnabas.wire.messages.describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
 from barnabas.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from barnabas.wire.messages.describe_topic_partitions import TopicRequest as DescribedTopic
 from barnabas.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
@@ -59,8 +61,12 @@ from barnabas.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest
+from barnabas.wire.messages.unregister_broker import UnregisterBrokerRequest
+from barnabas.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from barnabas.wire.messages.update_raft_voter import UpdateRaftVoterRequest
 from barnabas.wire.schema import Message, Struct
 from support.nodes import APIS
 
@@ -176,6 +182,12 @@ ASKED: list[tuple[Message, tuple[object, ...]]] = [
         ("", 3, 4),
     ),
     (ListPartitionReassignmentsRequest(), WHOLE),
+    (DescribeQuorumRequest(topics=[TopicData("a", [PartitionData(3)])]), WHOLE),
+    (UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey("a", 1)]), WHOLE),
+    (UnregisterBrokerRequest(), WHOLE),
+    (AddRaftVoterRequest(), WHOLE),
+    (RemoveRaftVoterRequest(), WHOLE),
+    (UpdateRaftVoterRequest(), WHOLE),
 ]
 
 IDENTIFIERS = (

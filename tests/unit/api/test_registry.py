@@ -32,7 +32,33 @@ KAFKA_4_3_1 = {
 }  # fmt: skip
 
 #: What a single node on the embedded store must serve, whatever else it does.
-SERVED_AT_LEAST = {0, 1, 2, 3, 10, 18, 19, 20, 21, 22, 23, 32, 37, 43, 45, 46, 60, 61, 75}
+SERVED_AT_LEAST = {
+    0,
+    1,
+    2,
+    3,
+    10,
+    18,
+    19,
+    20,
+    21,
+    22,
+    23,
+    32,
+    37,
+    43,
+    45,
+    46,
+    55,
+    57,
+    60,
+    61,
+    64,
+    75,
+    80,
+    81,
+    82,
+}
 
 
 def test_everything_that_one_node_needs_is_served() -> None:

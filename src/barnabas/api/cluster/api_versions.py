@@ -9,8 +9,15 @@ import re
 
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
+from barnabas.metadata.features import supported_features
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from barnabas.wire.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 from barnabas.wire.messages.produce import ProduceRequest
 
 #: As KIP-511 bounds what goes into metric names.
@@ -43,7 +50,25 @@ async def handle(context: RequestContext, request: ApiVersionsRequest) -> ApiVer
     code = ErrorCode.UNSUPPORTED_VERSION if unsupported else ErrorCode.NONE
     if context.connection.authenticator is not None and not unsupported:
         context.connection.authenticator.told_versions()
-    return ApiVersionsResponse(error_code=code, api_keys=apis)
+    response = ApiVersionsResponse(error_code=code, api_keys=apis)
+    if context.api_version >= 3:
+        _add_features(context, response)
+    return response
+
+
+def _add_features(context: RequestContext, response: ApiVersionsResponse) -> None:
+    image = context.node.image
+    level_min = 0 if context.api_version >= 4 else 1  # clients of version 3 take 0 for an error
+    response.supported_features = [
+        SupportedFeatureKey(feature.name, feature.level_min, feature.level_max)
+        for feature in supported_features(context.node.apis).values()
+        if feature.level_min >= level_min
+    ]
+    response.finalized_features_epoch = image.revision
+    response.finalized_features = [
+        FinalizedFeatureKey(name, max_version_level=level, min_version_level=level)
+        for name, level in image.finalized_features.items()
+    ]
 
 
 def _remember_software(context: RequestContext, request: ApiVersionsRequest) -> None:

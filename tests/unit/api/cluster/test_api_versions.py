@@ -2,6 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.features import FINALIZED_FEATURES
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from support.loop import on_loop
@@ -32,5 +34,47 @@ def test_the_clients_software_is_remembered(tmp_path: Path, word: str) -> None:
             request = ApiVersionsRequest(client_software_name=word, client_software_version=word)
             assert (await node.ask(request)).error_code == 0
             assert node.connection.client_software_name == node.connection.client_software_version == word
+
+    scenario()
+
+
+CLIENT = ApiVersionsRequest(client_software_name="a", client_software_version="1")
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_the_clusters_features_are_told_from_version_3_on(tmp_path: Path, version: int) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node:
+            answer = await node.ask(CLIENT, version)
+            supported = {
+                each.name: (each.min_version, each.max_version) for each in answer.supported_features
+            }
+            finalized = {each.name: each.max_version_level for each in answer.finalized_features}
+            if version < 3:
+                assert (supported, finalized, answer.finalized_features_epoch) == ({}, {}, -1)
+                return
+            assert supported["metadata.version"] == (7, 30)
+            assert finalized == dict(node.node.image.finalized_features)
+            assert finalized["metadata.version"] == 30
+            assert answer.finalized_features_epoch == node.node.image.revision
+
+    scenario()
+
+
+@pytest.mark.parametrize(("version", "is_told"), [(3, False), (4, True)])
+def test_features_that_may_be_off_are_told_to_clients_that_know_level_0(
+    tmp_path: Path, version: int, is_told: bool
+) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node:
+            node.node.apis = {**node.node.apis, **dict.fromkeys((24, 25, 26, 28), node.node.apis[3])}
+            put = FINALIZED_FEATURES.put("transaction.version", 2)
+            await node.node.metadata.write(lambda image: Decision(None, (put,)))
+            answer = await node.ask(CLIENT, version)
+            supported = {each.name for each in answer.supported_features}
+            assert ("transaction.version" in supported) == is_told
+            assert "transaction.version" in {each.name for each in answer.finalized_features}
 
     scenario()

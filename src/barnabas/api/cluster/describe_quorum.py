@@ -1,0 +1,72 @@
+"""DescribeQuorum (55), v0-v2: who keeps cluster state, who leads, how far it is (KIP-595).
+
+v1: times of fetches (KIP-836).  v2: directory ids, endpoints, error messages (KIP-853).
+Errors, per partition: UNKNOWN_TOPIC_OR_PARTITION for all that are asked for unless it is partition 0 of
+__cluster_metadata alone; for the whole request CLUSTER_AUTHORIZATION_FAILED.
+"""
+
+from barnabas.api.authorization import require_cluster
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.metadata.quorum import LEADER_EPOCH, Quorum, quorum_of
+from barnabas.metadata.topics import METADATA_TOPIC
+from barnabas.wire.acls import AclOperation
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    Listener,
+    Node,
+    ReplicaState,
+    ResponsePartitionData,
+    ResponseTopicData,
+)
+
+
+def refuse(request: DescribeQuorumRequest, error: KafkaError) -> DescribeQuorumResponse:
+    """The error at the top."""
+    return DescribeQuorumResponse(error_code=error.code, error_message=error.message or None)
+
+
+@serves(DescribeQuorumRequest, DescribeQuorumResponse, 0, 2, refuse=refuse)
+async def handle(context: RequestContext, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+    """Describe this node as a quorum of one."""
+    require_cluster(context, AclOperation.DESCRIBE)
+    asked = [
+        (topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in request.topics
+    ]
+    if asked != [(METADATA_TOPIC, [0])]:
+        unknown = [
+            ResponseTopicData(name, [_unknown(name, index) for index in indexes]) for name, indexes in asked
+        ]
+        return DescribeQuorumResponse(topics=unknown)
+    quorum = quorum_of(context.node.image, context.node.broker_id)
+    partition = _partition(quorum, context.node.clock.wall_ms())
+    listeners = [Listener(*endpoint) for endpoint in quorum.endpoints]
+    return DescribeQuorumResponse(
+        topics=[ResponseTopicData(METADATA_TOPIC, [partition])],
+        nodes=[Node(quorum.voter.voter_id, listeners)],
+    )
+
+
+def _unknown(name: str, index: int) -> ResponsePartitionData:
+    message = f"{name}-{index} is no metadata log: ask for {METADATA_TOPIC}-0 alone."
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return ResponsePartitionData(partition_index=index, error_code=code, error_message=message)
+
+
+def _partition(quorum: Quorum, now_ms: int) -> ResponsePartitionData:
+    """The metadata log; its leader is caught up at any time."""
+    voter = ReplicaState(
+        replica_id=quorum.voter.voter_id,
+        replica_directory_id=quorum.voter.directory_id,
+        log_end_offset=quorum.high_watermark,
+        last_fetch_timestamp=now_ms,
+        last_caught_up_timestamp=now_ms,
+    )
+    return ResponsePartitionData(
+        leader_id=quorum.voter.voter_id,
+        leader_epoch=LEADER_EPOCH,
+        high_watermark=quorum.high_watermark,
+        current_voters=[voter],
+    )

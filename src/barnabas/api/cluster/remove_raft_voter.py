@@ -1,0 +1,25 @@
+"""RemoveRaftVoter (81), v0: a voter less (KIP-853); an embedded store keeps its only one.
+
+Errors: INCONSISTENT_CLUSTER_ID, INVALID_REQUEST (no voter), VOTER_NOT_FOUND, CLUSTER_AUTHORIZATION_FAILED.
+"""
+
+from barnabas.api.authorization import require_cluster
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.metadata.quorum import Voter, quorum_of, refuse_remove
+from barnabas.wire.acls import AclOperation
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
+
+
+def refuse(request: RemoveRaftVoterRequest, error: KafkaError) -> RemoveRaftVoterResponse:
+    """The error at the top."""
+    return RemoveRaftVoterResponse(error_code=error.code, error_message=error.message or None)
+
+
+@serves(RemoveRaftVoterRequest, RemoveRaftVoterResponse, 0, 0, refuse=refuse)
+async def handle(context: RequestContext, request: RemoveRaftVoterRequest) -> RemoveRaftVoterResponse:
+    """Check the request, and refuse it in the end."""
+    require_cluster(context, AclOperation.ALTER)
+    quorum = quorum_of(context.node.image, context.node.broker_id)
+    raise refuse_remove(quorum, request.cluster_id, Voter(request.voter_id, request.voter_directory_id))

@@ -1,0 +1,25 @@
+"""UnregisterBroker (64), v0: forget a broker that is gone for good.
+
+Errors: BROKER_ID_NOT_REGISTERED, INVALID_REQUEST (a broker that is up), CLUSTER_AUTHORIZATION_FAILED.
+"""
+
+from barnabas.api.authorization import require_cluster
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.metadata.unregistration import decide_unregister
+from barnabas.wire.acls import AclOperation
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+
+
+def refuse(request: UnregisterBrokerRequest, error: KafkaError) -> UnregisterBrokerResponse:
+    """The error at the top."""
+    return UnregisterBrokerResponse(error_code=error.code, error_message=error.message or None)
+
+
+@serves(UnregisterBrokerRequest, UnregisterBrokerResponse, 0, 0, refuse=refuse)
+async def handle(context: RequestContext, request: UnregisterBrokerRequest) -> UnregisterBrokerResponse:
+    """Decide and commit."""
+    require_cluster(context, AclOperation.ALTER)
+    await context.node.metadata.write(lambda image: decide_unregister(image, request.broker_id))
+    return UnregisterBrokerResponse()

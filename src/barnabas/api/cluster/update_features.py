@@ -1,0 +1,46 @@
+"""UpdateFeatures (57), v0-v2: move the cluster's features to other levels, all of the request or none (KIP-584).
+
+v1: types of upgrade, to validate only (KIP-778).  v2: no more results per feature.
+
+As in Apache Kafka, version 0 has no way to ask for a downgrade, and the timeout counts for nothing.
+Errors: INVALID_UPDATE_VERSION, CLUSTER_AUTHORIZATION_FAILED.
+"""
+
+from barnabas.api.authorization import require_cluster
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.metadata.features import FeatureUpdate, decide_update_features, supported_features
+from barnabas.wire.acls import AclOperation
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.update_features import (
+    UpdatableFeatureResult,
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
+
+
+def refuse(request: UpdateFeaturesRequest, error: KafkaError) -> UpdateFeaturesResponse:
+    """The error at the top: no feature is updated then."""
+    return UpdateFeaturesResponse(error_code=error.code, error_message=error.message or None)
+
+
+@serves(UpdateFeaturesRequest, UpdateFeaturesResponse, 0, 2, refuse=refuse)
+async def handle(context: RequestContext, request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
+    """Decide for all features at once and commit."""
+    require_cluster(context, AclOperation.ALTER)
+    updates = [
+        FeatureUpdate(update.feature, update.max_version_level, update.upgrade_type)
+        for update in request.feature_updates
+    ]
+    supported = supported_features(context.node.apis)
+    await context.node.metadata.write(
+        lambda image: decide_update_features(
+            image.finalized_features, supported, updates, validate_only=request.validate_only
+        )
+    )
+    # Apache Kafka writes out that there is no error, and so do we: some client may show it.
+    results = [
+        UpdatableFeatureResult(update.feature, ErrorCode.NONE, ErrorCode.NONE.name)
+        for update in request.feature_updates
+    ]
+    return UpdateFeaturesResponse(error_message=None, results=results)

@@ -1,0 +1,39 @@
+"""UpdateRaftVoter (82), v0: other endpoints for a voter (KIP-853); those of an embedded store are its broker's.
+
+Apache Kafka takes this on the listeners of its controllers alone, which Barnabas does not have.
+Errors: INCONSISTENT_CLUSTER_ID, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, INVALID_REQUEST (no voter, no listeners),
+VOTER_NOT_FOUND, UNSUPPORTED_VERSION, CLUSTER_AUTHORIZATION_FAILED.
+"""
+
+from barnabas.api.authorization import require_cluster
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.metadata.quorum import LEADER_EPOCH, Voter, quorum_of, refuse_update
+from barnabas.wire.acls import AclOperation
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.update_raft_voter import (
+    CurrentLeader,
+    UpdateRaftVoterRequest,
+    UpdateRaftVoterResponse,
+)
+
+
+def refuse(request: UpdateRaftVoterRequest, error: KafkaError) -> UpdateRaftVoterResponse:
+    """The error at the top."""
+    return UpdateRaftVoterResponse(error_code=error.code)
+
+
+@serves(UpdateRaftVoterRequest, UpdateRaftVoterResponse, 0, 0, refuse=refuse)
+async def handle(context: RequestContext, request: UpdateRaftVoterRequest) -> UpdateRaftVoterResponse:
+    """Check the request, refuse it in the end, and tell who leads."""
+    require_cluster(context, AclOperation.ALTER)
+    node = context.node
+    quorum = quorum_of(node.image, node.broker_id)
+    voter = Voter(request.voter_id, request.voter_directory_id)
+    error = refuse_update(
+        quorum, request.cluster_id, request.current_leader_epoch, voter, len(request.listeners)
+    )
+    leader = CurrentLeader(quorum.voter.voter_id, LEADER_EPOCH)
+    if quorum.endpoints:
+        leader.host, leader.port = quorum.endpoints[0].host, quorum.endpoints[0].port
+    return UpdateRaftVoterResponse(error_code=error.code, current_leader=leader)

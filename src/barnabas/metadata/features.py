@@ -1,0 +1,127 @@
+"""Features of the cluster: what each could be, and the level at which it is used (KIP-584, KIP-1022)."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.noun import Noun, Table
+from barnabas.metadata.store import Change
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+METADATA_VERSION = "metadata.version"
+
+#: feature -> its level; what is not used at all has no row
+FINALIZED_FEATURES: Noun[int] = Noun("finalized_features", int, int)
+
+
+class UpgradeType(IntEnum):
+    """Which way a level may go (`FeatureUpdate.UpgradeType`)."""
+
+    UPGRADE = 1
+    SAFE_DOWNGRADE = 2
+    UNSAFE_DOWNGRADE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A feature that Apache Kafka 4.3 knows, and its levels."""
+
+    name: str
+    level_min: int
+    level_max: int
+    #: the APIs that it stands for: it is supported where all of them are served
+    api_keys: frozenset[int] = frozenset()
+
+
+#: `kraft.version` is not among them, because consensus is the metadata store's; nor is
+#: `eligible.leader.replicas.version`, because leaders are elected from the in-sync replicas alone.
+KNOWN = (
+    Feature(METADATA_VERSION, 7, 30),
+    Feature("transaction.version", 0, 2, frozenset({24, 25, 26, 28})),
+    Feature("group.version", 0, 1, frozenset({68, 69})),
+    Feature("share.version", 0, 1, frozenset({76, 77, 78, 79})),
+    Feature("streams.version", 0, 1, frozenset({88, 89})),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureUpdate:
+    """A feature and the level that it is to have; 0 stands for none."""
+
+    name: str
+    level: int
+    upgrade_type: int = UpgradeType.UPGRADE
+
+
+def supported_features(api_keys: Collection[int]) -> Mapping[str, Feature]:
+    """The features that a broker supports which serves these APIs, by name."""
+    return {feature.name: feature for feature in KNOWN if all(key in api_keys for key in feature.api_keys)}
+
+
+def decide_finalize(table: Table[int], supported: Mapping[str, Feature]) -> Decision[None]:
+    """Give a new cluster every feature at its highest level."""
+    if METADATA_VERSION in table:
+        return Decision(None)
+    changes = tuple(FINALIZED_FEATURES.put(name, feature.level_max) for name, feature in supported.items())
+    return Decision(None, changes, _reads(table, supported))
+
+
+def decide_update_features(
+    table: Table[int],
+    supported: Mapping[str, Feature],
+    updates: Sequence[FeatureUpdate],
+    *,
+    validate_only: bool,
+) -> Decision[None]:
+    """Move features to other levels, all or none. Of several updates for one feature the last counts.
+
+    :raises KafkaError: INVALID_UPDATE_VERSION, saying which feature cannot go where.
+    """
+    by_name = {update.name: update for update in updates}
+    for update in by_name.values():
+        why = _objection(table.get(update.name, 0), supported.get(update.name), update)
+        if why is not None:
+            message = f"No feature is updated: '{update.name}' cannot be at level {update.level}. {why}"
+            raise KafkaError(ErrorCode.INVALID_UPDATE_VERSION, message)
+    if validate_only:
+        return Decision(None)
+    changed = [update for update in by_name.values() if update.level != table.get(update.name, 0)]
+    return Decision(None, tuple(map(_change, changed)), _reads(table, by_name))
+
+
+def _objection(level: int, feature: Feature | None, update: FeatureUpdate) -> str | None:
+    if update.upgrade_type not in set(UpgradeType):
+        kinds = ", ".join(f"{each.value} ({each.name})" for each in UpgradeType)
+        return f"The upgrade type {update.upgrade_type} is unknown: {kinds} are known."
+    if update.level < 0:
+        return "A level cannot be less than 0."
+    if feature is None:
+        return "This feature is not supported."
+    if not feature.level_min <= update.level <= feature.level_max:
+        return f"Levels {feature.level_min} to {feature.level_max} are supported."
+    if update.level < level:
+        return _objection_to_downgrade(level, update)
+    if update.level > level and update.upgrade_type != UpgradeType.UPGRADE:
+        return f"It is at level {level}: that would be an upgrade, not a downgrade."
+    return None
+
+
+def _objection_to_downgrade(level: int, update: FeatureUpdate) -> str | None:
+    if update.upgrade_type == UpgradeType.UPGRADE:
+        return f"It is at level {level}: a downgrade must be asked for as one, safe or unsafe."
+    if update.name != METADATA_VERSION:
+        return None
+    if update.upgrade_type == UpgradeType.SAFE_DOWNGRADE:
+        return f"It is at level {level}: to go back might lose metadata."
+    return f"It is at level {level}: an unsafe downgrade of metadata is not supported."
+
+
+def _change(update: FeatureUpdate) -> Change:
+    if update.level == 0:
+        return FINALIZED_FEATURES.remove(update.name)
+    return FINALIZED_FEATURES.put(update.name, update.level)
+
+
+def _reads(table: Table[int], names: Collection[str]) -> dict[str, int]:
+    return {FINALIZED_FEATURES.key(name): table.revision(name) for name in names}

@@ -1,0 +1,126 @@
+"""The quorum that keeps cluster state: with an embedded store this node alone, which so always leads.
+
+Shown as Apache Kafka shows a node that is broker and controller at once: the store's revisions are the offsets of its
+metadata log.
+"""
+
+from dataclasses import dataclass
+
+from barnabas.base.ids import ZERO_UUID, uuid_to_text
+from barnabas.metadata.brokers import Endpoint
+from barnabas.metadata.image import Image
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+#: The only voter has led from the start: there never was another epoch.
+LEADER_EPOCH = 1
+
+#: What to do instead of changing the voters.
+_ADVICE = (
+    "The metadata store is embedded, so this node is the only voter. To keep cluster state elsewhere, change where "
+    "the store is, not who votes."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Voter:
+    """A node of the quorum, known by its id and the id of the directory with its metadata (KIP-853)."""
+
+    voter_id: int
+    directory_id: bytes
+
+    def __str__(self) -> str:
+        return f"{self.voter_id}-{uuid_to_text(self.directory_id)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Quorum:
+    """The quorum as a node sees it."""
+
+    cluster_id: str
+    voter: Voter
+    endpoints: tuple[Endpoint, ...]
+    high_watermark: int
+
+
+def quorum_of(image: Image, node_id: int) -> Quorum:
+    """The quorum of one that the embedded store is."""
+    broker = image.brokers.get(str(node_id))
+    directory_id = broker.log_dirs[0] if broker is not None and broker.log_dirs else ZERO_UUID
+    return Quorum(
+        cluster_id=image.cluster["self"].cluster_id,
+        voter=Voter(node_id, directory_id),
+        endpoints=() if broker is None else broker.endpoints,
+        high_watermark=image.revision,
+    )
+
+
+def refuse_add(quorum: Quorum, cluster_id: str | None, voter: Voter, listeners_count: int) -> KafkaError:
+    """Why a voter cannot be added: what is wrong with the request, else what is wrong with the wish."""
+    return (
+        _other_cluster(quorum, cluster_id)
+        or _flaw(voter)
+        or _lack_of_listeners(listeners_count)
+        or _duplicate(quorum, voter)
+        or KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"Voter {voter} cannot be added. {_ADVICE}")
+    )
+
+
+def refuse_remove(quorum: Quorum, cluster_id: str | None, voter: Voter) -> KafkaError:
+    """Why a voter cannot be removed. The last one is answered as Apache Kafka does: as if it were not there."""
+    last = KafkaError(ErrorCode.VOTER_NOT_FOUND, f"Voter {voter} cannot be removed. {_ADVICE}")
+    return _other_cluster(quorum, cluster_id) or _flaw(voter) or _stranger(quorum, voter) or last
+
+
+def refuse_update(
+    quorum: Quorum, cluster_id: str | None, leader_epoch: int, voter: Voter, listeners_count: int
+) -> KafkaError:
+    """Why a voter cannot be given other endpoints."""
+    return (
+        _other_cluster(quorum, cluster_id)
+        or _other_epoch(leader_epoch)
+        or _flaw(voter)
+        or _lack_of_listeners(listeners_count)
+        or _stranger(quorum, voter)
+        or KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"Voter {voter} cannot be updated. {_ADVICE}")
+    )
+
+
+def _other_cluster(quorum: Quorum, cluster_id: str | None) -> KafkaError | None:
+    if cluster_id is None or cluster_id == quorum.cluster_id:
+        return None
+    message = f"The request is for cluster '{cluster_id}', this is cluster '{quorum.cluster_id}'."
+    return KafkaError(ErrorCode.INCONSISTENT_CLUSTER_ID, message)
+
+
+def _flaw(voter: Voter) -> KafkaError | None:
+    if voter.voter_id >= 0 and voter.directory_id != ZERO_UUID:
+        return None
+    message = f"{voter} is no voter: an id of 0 or more and the id of a directory are needed."
+    return KafkaError(ErrorCode.INVALID_REQUEST, message)
+
+
+def _other_epoch(leader_epoch: int) -> KafkaError | None:
+    if leader_epoch == LEADER_EPOCH:
+        return None
+    older = leader_epoch < LEADER_EPOCH
+    code = ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH
+    return KafkaError(code, f"The request is for leader epoch {leader_epoch}, this is epoch {LEADER_EPOCH}.")
+
+
+def _lack_of_listeners(listeners_count: int) -> KafkaError | None:
+    if listeners_count:
+        return None
+    return KafkaError(ErrorCode.INVALID_REQUEST, "No listener is named at which the voter could be reached.")
+
+
+def _duplicate(quorum: Quorum, voter: Voter) -> KafkaError | None:
+    if voter.voter_id != quorum.voter.voter_id:
+        return None
+    message = f"A voter with id {voter.voter_id} is there already: {quorum.voter}."
+    return KafkaError(ErrorCode.DUPLICATE_VOTER, message)
+
+
+def _stranger(quorum: Quorum, voter: Voter) -> KafkaError | None:
+    if voter == quorum.voter:
+        return None
+    return KafkaError(ErrorCode.VOTER_NOT_FOUND, f"{voter} is not among the voters: {quorum.voter} is.")

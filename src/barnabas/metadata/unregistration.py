@@ -1,0 +1,42 @@
+"""UnregisterBroker, decided: a broker that is gone for good is forgotten (KIP-500)."""
+
+from dataclasses import replace
+
+from barnabas.metadata.brokers import BROKERS
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.image import Image
+from barnabas.metadata.partition_changes import PartitionChange, brokers_up, partition_puts, settle
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+
+def decide_unregister(image: Image, broker_id: int) -> Decision[None]:
+    """Forget a broker, and trust it no longer with any partition. Its replicas stay assigned until reassigned.
+
+    :raises KafkaError: BROKER_ID_NOT_REGISTERED; INVALID_REQUEST for a broker that is up.
+    """
+    key = str(broker_id)
+    broker = image.brokers.get(key)
+    if broker is None:
+        raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker {broker_id} is not registered.")
+    if not broker.fenced:
+        message = f"Broker {broker_id} is up: stop it first. Only a broker that is gone can be forgotten."
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    changes, reads = partition_puts(image, _bereaved(image, broker_id))
+    reads[BROKERS.key(key)] = image.brokers.revision(key)
+    return Decision(None, (*changes, BROKERS.remove(key)), reads)
+
+
+def _bereaved(image: Image, broker_id: int) -> list[PartitionChange]:
+    """What becomes of the partitions that the broker led or was in sync with."""
+    changes = []
+    up = brokers_up(image) - {broker_id}
+    for topic in image.topics.values():
+        for index in range(topic.partition_count):
+            state = image.partition(topic, index)
+            if broker_id != state.leader and broker_id not in state.isr:
+                continue
+            left = replace(state, isr=tuple(each for each in state.isr if each != broker_id))
+            after = settle(state, left, up)
+            if after is not state:
+                changes.append(PartitionChange(topic, index, after))
+    return changes

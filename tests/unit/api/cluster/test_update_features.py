@@ -1,0 +1,65 @@
+"""What UpdateFeatures answers; what it decides is tested with the decision."""
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+from support.loop import on_loop
+from support.nodes import RunningNode, running_node
+
+
+def with_transactions(node: RunningNode) -> None:
+    """Let the node support a feature whose level can be changed."""
+    node.node.apis = {**node.node.apis, **dict.fromkeys((24, 25, 26, 28), node.node.apis[3])}
+
+
+def level(node: RunningNode) -> int | None:
+    return node.node.image.finalized_features.get("transaction.version")
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_a_level_is_changed_and_each_feature_is_told_where_the_version_tells_it(
+    tmp_path: Path, version: int
+) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node:
+            with_transactions(node)
+            updates = [FeatureUpdateKey("transaction.version", 2), FeatureUpdateKey("metadata.version", 30)]
+            response = await node.ask(UpdateFeaturesRequest(feature_updates=updates), version)
+            assert (response.error_code, response.error_message) == (ErrorCode.NONE, None)
+            told = [(result.feature, result.error_code) for result in response.results]
+            assert told == ([] if version == 2 else [("transaction.version", 0), ("metadata.version", 0)])
+            assert level(node) == 2
+
+    scenario()
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_one_bad_feature_stops_them_all(tmp_path: Path, version: int) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node:
+            with_transactions(node)
+            before = level(node)
+            updates = [FeatureUpdateKey("transaction.version", 2), FeatureUpdateKey("nope", 1)]
+            response = await node.ask(UpdateFeaturesRequest(feature_updates=updates), version)
+            assert response.error_code == ErrorCode.INVALID_UPDATE_VERSION
+            assert "'nope'" in response.error_message
+            assert response.results == []
+            assert level(node) == before
+
+    scenario()
+
+
+@on_loop
+async def test_validate_only_changes_nothing(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        with_transactions(node)
+        before = level(node)
+        for wanted in (0, 1, 2):
+            updates = [FeatureUpdateKey("transaction.version", wanted)]
+            await node.ask(UpdateFeaturesRequest(feature_updates=updates, validate_only=True))
+            assert level(node) == before

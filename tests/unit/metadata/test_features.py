@@ -1,0 +1,134 @@
+import pytest
+
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.features import (
+    FINALIZED_FEATURES,
+    KNOWN,
+    FeatureUpdate,
+    decide_finalize,
+    decide_update_features,
+    supported_features,
+)
+from barnabas.metadata.image import Image
+from barnabas.wire.errors import ErrorCode, KafkaError
+from support.images import replayed
+
+EVERY_API = range(100)
+SUPPORTED = supported_features(EVERY_API)
+DEFAULTS = {
+    "metadata.version": 30,
+    "transaction.version": 2,
+    "group.version": 1,
+    "share.version": 1,
+    "streams.version": 1,
+}
+UP, SAFE, UNSAFE = 1, 2, 3
+
+
+def fresh() -> Image:
+    """A cluster whose features have been finalized."""
+    return replayed(Image(), decide_finalize(Image().finalized_features, SUPPORTED))
+
+
+def update(image: Image, *updates: tuple[str, int, int], validate_only: bool = False) -> Decision[None]:
+    wanted = [FeatureUpdate(*each) for each in updates]
+    return decide_update_features(image.finalized_features, SUPPORTED, wanted, validate_only=validate_only)
+
+
+def refused(image: Image, *updates: tuple[str, int, int]) -> str:
+    with pytest.raises(KafkaError) as caught:
+        update(image, *updates)
+    assert caught.value.code is ErrorCode.INVALID_UPDATE_VERSION
+    return caught.value.message
+
+
+def levels(image: Image) -> dict[str, int]:
+    return dict(image.finalized_features)
+
+
+def test_a_new_cluster_has_every_feature_at_its_highest_level() -> None:
+    assert levels(fresh()) == DEFAULTS
+
+
+def test_a_cluster_that_has_its_features_keeps_them() -> None:
+    image = replayed(fresh(), update(fresh(), ("group.version", 0, SAFE)))
+    assert decide_finalize(image.finalized_features, SUPPORTED).changes == ()
+
+
+def test_a_feature_is_supported_where_its_apis_are_served() -> None:
+    assert set(supported_features([])) == {"metadata.version"}
+    assert set(supported_features([68])) == {"metadata.version"}
+    assert set(supported_features([68, 69])) == {"metadata.version", "group.version"}
+    assert len({feature.name for feature in KNOWN}) == len(KNOWN)
+
+
+@pytest.mark.parametrize("kind", [SAFE, UNSAFE])
+def test_a_level_goes_down_and_up_again(kind: int) -> None:
+    image = replayed(fresh(), update(fresh(), ("transaction.version", 1, kind)))
+    assert levels(image) == {**DEFAULTS, "transaction.version": 1}
+    image = replayed(image, update(image, ("transaction.version", 2, UP)))
+    assert levels(image) == DEFAULTS
+
+
+def test_a_feature_at_level_0_is_not_used_at_all() -> None:
+    image = replayed(fresh(), update(fresh(), ("group.version", 0, SAFE)))
+    assert "group.version" not in levels(image)
+    assert update(image, ("group.version", 0, UP)).changes == ()
+
+
+@pytest.mark.parametrize("kind", [UP, SAFE, UNSAFE])
+def test_the_same_level_is_fine_and_nothing_to_do(kind: int) -> None:
+    assert update(fresh(), ("group.version", 1, kind), ("metadata.version", 30, kind)).changes == ()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "why"),
+    [
+        (("group.version", 0, UP), "at level 1: a downgrade must be asked for"),
+        (("group.version", 2, UP), "Levels 0 to 1 are supported"),
+        (("group.version", -1, SAFE), "cannot be less than 0"),
+        (("group.version", 1, 0), "upgrade type 0 is unknown"),
+        (("group.version", 1, 4), "upgrade type 4 is unknown: 1 (UPGRADE), 2 (SAFE_DOWNGRADE)"),
+        (("group.version", 1, -1), "upgrade type -1 is unknown"),
+        (("nope", 1, UP), "'nope' cannot be at level 1. This feature is not supported"),
+        (("", 0, UP), "not supported"),
+        (("kraft.version", 1, UP), "not supported"),
+        (("metadata.version", 31, UP), "Levels 7 to 30"),
+        (("metadata.version", 6, SAFE), "Levels 7 to 30"),
+        (("metadata.version", 0, UNSAFE), "Levels 7 to 30"),
+        (("metadata.version", 29, UP), "a downgrade must be asked for"),
+        (("metadata.version", 29, SAFE), "might lose metadata"),
+        (("metadata.version", 29, UNSAFE), "unsafe downgrade of metadata is not supported"),
+    ],
+)
+def test_a_level_that_cannot_be_is_refused_and_so_is_all_beside_it(
+    wanted: tuple[str, int, int], why: str
+) -> None:
+    assert why in refused(fresh(), wanted)
+    assert why in refused(fresh(), ("transaction.version", 1, SAFE), wanted)
+
+
+@pytest.mark.parametrize("kind", [SAFE, UNSAFE])
+def test_a_downgrade_does_not_go_up(kind: int) -> None:
+    image = replayed(fresh(), update(fresh(), ("group.version", 0, SAFE)))
+    assert "that would be an upgrade" in refused(image, ("group.version", 1, kind))
+
+
+def test_of_two_updates_for_one_feature_the_last_counts() -> None:
+    image = replayed(fresh(), update(fresh(), ("group.version", 9, UP), ("group.version", 0, SAFE)))
+    assert "group.version" not in levels(image)
+
+
+def test_validate_only_says_the_same_and_changes_nothing() -> None:
+    assert update(fresh(), ("group.version", 0, SAFE), validate_only=True) == Decision(None)
+    with pytest.raises(KafkaError):
+        update(fresh(), ("group.version", 0, UP), validate_only=True)
+
+
+def test_an_update_rests_on_the_levels_that_it_saw() -> None:
+    image = fresh()
+    decision = update(image, ("group.version", 0, SAFE), ("share.version", 1, UP))
+    assert decision.changes == (FINALIZED_FEATURES.remove("group.version"),)
+    assert decision.reads == dict.fromkeys(
+        ["finalized_features/group.version", "finalized_features/share.version"], image.revision
+    )

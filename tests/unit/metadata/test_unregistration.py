@@ -1,0 +1,54 @@
+import pytest
+
+from barnabas.metadata.brokers import decide_register
+from barnabas.metadata.image import Image
+from barnabas.metadata.topics import NO_LEADER, PartitionState
+from barnabas.metadata.unregistration import decide_unregister
+from barnabas.wire.errors import ErrorCode, KafkaError
+from support.images import broker, by_hand, cluster, replayed
+
+
+def fenced(image: Image, broker_id: int) -> Image:
+    return replayed(image, decide_register(image.brokers, broker(broker_id, fenced=True)))
+
+
+IMAGE = fenced(cluster(3, by_hand("t", [1, 2], [2, 3], [1, 3]), by_hand("lonely", [2])), 2)
+
+
+def states(image: Image, topic: str = "t") -> list[PartitionState]:
+    found = image.topics[topic]
+    return [image.partition(found, index) for index in range(found.partition_count)]
+
+
+def test_a_broker_that_is_gone_is_forgotten_and_leads_nothing() -> None:
+    after = replayed(IMAGE, decide_unregister(IMAGE, 2))
+    assert set(after.brokers) == {"1", "3"}
+    first, second, third = states(after)
+    assert (first.leader, first.leader_epoch, first.isr, first.replicas) == (1, 0, (1,), (1, 2))
+    assert (second.leader, second.leader_epoch, second.isr) == (3, 1, (3,))
+    assert third == states(IMAGE)[2]
+
+
+def test_a_partition_that_nobody_else_has_waits_for_the_broker_without_a_leader() -> None:
+    [state] = states(replayed(IMAGE, decide_unregister(IMAGE, 2)), "lonely")
+    assert (state.leader, state.isr) == (NO_LEADER, (2,))
+
+
+def test_a_broker_that_is_up_is_not_forgotten() -> None:
+    with pytest.raises(KafkaError, match="Broker 1 is up: stop it first") as caught:
+        decide_unregister(IMAGE, 1)
+    assert caught.value.code is ErrorCode.INVALID_REQUEST
+
+
+@pytest.mark.parametrize("broker_id", [9, -1, 0])
+def test_a_broker_that_was_never_there_is_not_registered(broker_id: int) -> None:
+    with pytest.raises(KafkaError, match=f"Broker {broker_id} ") as caught:
+        decide_unregister(IMAGE, broker_id)
+    assert caught.value.code is ErrorCode.BROKER_ID_NOT_REGISTERED
+
+
+def test_a_broker_that_comes_back_meanwhile_stays() -> None:
+    decision = decide_unregister(IMAGE, 2)
+    assert decision.reads["brokers/2"] == IMAGE.brokers.revision("2")
+    back = replayed(IMAGE, decide_register(IMAGE.brokers, broker(2)))
+    assert back.brokers.revision("2") != decision.reads["brokers/2"]
