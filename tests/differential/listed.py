@@ -12,6 +12,7 @@ from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from barnabas.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
+from barnabas.wire.messages.describe_topic_partitions import Cursor as DescribedFrom
 from barnabas.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from barnabas.wire.messages.describe_topic_partitions import TopicRequest as DescribedTopic
 from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -213,6 +214,15 @@ LISTED = (
         "Kafka meets an exception that it does not expect; Barnabas answers INVALID_TOPIC_EXCEPTION.",
         lambda each: "TopicRequest(name='')" in repr(each.request),
         ((DescribeTopicPartitionsRequest([DescribedTopic("")], 9), 0),),
+    ),
+    Listed(
+        "DescribeTopicPartitions", ANYWHERE, "a cursor at the last partition number that there can be",
+        "Kafka adds to it and gets a negative number, at which it then stands; Barnabas goes on to the next topic.",
+        lambda each: "partition_index=2147483647" in repr(each.request),
+        (
+            beginning()[0],
+            (DescribeTopicPartitionsRequest([DescribedTopic(_A)], 9, DescribedFrom(_A, 2**31 - 1)), 0),
+        ),
     ),
     Listed(
         "Produce", "responses.partition_responses", "records of a transaction, with a transactional id",

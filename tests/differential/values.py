@@ -11,6 +11,10 @@ from barnabas.api.registry import ApiSpec
 from barnabas.base.ids import ZERO_UUID
 from barnabas.wire.messages.alter_client_quotas import OpData
 from barnabas.wire.messages.alter_configs import AlterConfigsRequest
+from barnabas.wire.messages.alter_user_scram_credentials import (
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
+)
 from barnabas.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from barnabas.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from barnabas.wire.messages.fetch import FetchRequest
@@ -38,6 +42,11 @@ EPOCHS = [-1, -1, -1, 0, 0, 1, -2, INT32_MAX]
 TIMES = [-1, -2, -3, -4, -5, -6, -7, 0, 999, 1000, 1001, 2000, 5000, INT64_MAX, Now(2 * HOUR_MS)]
 REPLICAS = [-1, -1, -1, -1, -2]
 LIMITS_BYTES = [1 << 20, 1 << 20, 1 << 20, 0, 1, 60, 100, 200, INT32_MAX]  # negative ones: see the list
+
+ACL_RESOURCES = [2, 2, 2, 3, 4, 5, 6, 7, 1, 0, 127, -1]
+ACL_NAMES = [*TOPIC_NAMES, "*", "kafka-cluster", None]
+ACL_PATTERNS = [3, 3, 4, 2, 1, 0, -1]
+SCRAM_MECHANISMS = [1, 1, 2, 2, 0, 3, -1]
 
 #: Field name -> its values, in every message that does not say otherwise below.
 POOLS: dict[str, Sequence[Any]] = {
@@ -96,6 +105,31 @@ POOLS: dict[str, Sequence[Any]] = {
     "match": [None, None, "q-one", "q-two", "10.9.8.7", ""],
     "resource_types": [2, 4, 8, 16, 32, 0, 1, 77],
     "producer_epoch": [-1, -1, -1, 0, 1, -2, 32_767],
+    "resource_type_filter": ACL_RESOURCES,
+    "resource_name_filter": ACL_NAMES,
+    "resource_pattern_type": ACL_PATTERNS,
+    "pattern_type_filter": ACL_PATTERNS,
+    "principal": ["User:one", "User:*", "User:", "one", ""],
+    "principal_filter": ["User:one", "User:*", "", None],
+    "host": ["*", "10.0.0.1", ""],
+    "host_filter": ["*", "10.0.0.1", "", None],
+    "operation": [*range(-1, 18), 127],
+    "permission_type": [3, 3, 2, 1, 0, 4, -1],
+    "election_type": [0, 0, 1, 2, -1],
+    "replicas": [1, 1, 1, 0, -1, 2],
+    "mechanism": ["PLAIN", "SCRAM-SHA-256", ""],
+    "auth_bytes": [b"", b"\0user\0secret"],
+}
+
+#: Fields that mean something else in one struct than in the others.
+OWN_POOLS: dict[type[Struct], dict[str, Sequence[Any]]] = {
+    ScramCredentialDeletion: {"mechanism": SCRAM_MECHANISMS},
+    ScramCredentialUpsertion: {
+        "mechanism": SCRAM_MECHANISMS,
+        "iterations": [4096, 4096, 8192, 16_384, 16_385, 4095, 0, -1],
+        "salt": [b"salt", b"salt", b""],
+        "salted_password": [b"x" * 32, b"x" * 64, b"x", b""],
+    },
 }
 
 CONFIGS = [
@@ -233,7 +267,12 @@ def structs(owner: type[Struct], version: int) -> SearchStrategy[Any]:
     if owner is OpData:
         pairs = st.sampled_from(QUOTAS)
         return st.builds(lambda pair, remove: OpData(*pair, remove), pairs, st.booleans())
-    fields = {field.name: values(field, version) for field in owner.FIELDS if version in field.versions}
+    own = OWN_POOLS.get(owner, {})
+    fields = {
+        field.name: st.sampled_from(own[field.name]) if field.name in own else values(field, version)
+        for field in owner.FIELDS
+        if version in field.versions
+    }
     if owner is CreatableTopic:
         rarely: SearchStrategy[Any] = st.booleans().flatmap(
             lambda given: fields["assignments"] if given else st.just([])

@@ -51,8 +51,9 @@ async def handle(
             response.topics.append(_missing(context, name))
             continue
         stop = min(topic.partition_count, start + left_count)
-        response.topics.append(_describe(context, topic, range(start, stop)))
-        left_count -= stop - start
+        indexes = range(start, stop)
+        response.topics.append(_describe(context, topic, indexes))
+        left_count -= len(indexes)  # none, for a cursor beyond the end
         if stop < topic.partition_count:
             response.next_cursor = ResponseCursor(topic_name=name, partition_index=stop)
             break

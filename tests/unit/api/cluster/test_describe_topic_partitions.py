@@ -69,6 +69,17 @@ async def test_topics_are_described_in_the_order_of_their_names_unknown_ones_too
 
 
 @on_loop
+async def test_a_cursor_beyond_the_end_of_its_topic_gives_no_leave_for_more(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("a"), new_topic("b", 3))
+        request = DescribeTopicPartitionsRequest(
+            response_partition_limit=2, cursor=Cursor(topic_name="a", partition_index=1000)
+        )
+        page: DescribeTopicPartitionsResponse = await node.ask(request)
+        assert [(topic.name, len(topic.partitions)) for topic in page.topics] == [("a", 0), ("b", 2)]
+
+
+@on_loop
 async def test_a_partition_without_a_leader_says_so(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
