@@ -9,6 +9,8 @@ from typing import ParamSpec
 
 import typer
 
+from barnabas.cli.login import COMMAND_CONFIG, command_config, with_command_config
+
 OK = 0
 FAILED = 1
 WRONG_USE_OR_UNREACHABLE = 2
@@ -25,8 +27,12 @@ _HINTS = {
     "INVALID_REPLICATION_FACTOR": "'barnabas metadata' shows how many brokers there are",
     "INVALID_PARTITIONS": "partitions can only be added: give a total above the present one",
     "NOT_ENOUGH_REPLICAS": "bring the missing replicas back, or lower min.insync.replicas of the topic",
+    "SASL_AUTHENTICATION_FAILED": "look at name and password in the file of --command-config",
+    "ILLEGAL_SASL_STATE": "leave --command-config out, or choose the port of a listener with SASL",
+    "UNSUPPORTED_SASL_MECHANISM": "choose another sasl.mechanism in the file of --command-config",
 }
 _HINT_UNREACHABLE = "start a broker with 'barnabas serve', or name another one with --bootstrap HOST:PORT"
+_HINT_LOST = "if that listener asks for a login, say as whom with --command-config FILE"
 _NOT_FOUND_CODES = ("UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID", "RESOURCE_NOT_FOUND")
 
 
@@ -50,7 +56,8 @@ def guarded(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
     @functools.wraps(command)
     def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
         try:
-            command(*args, **kwargs)
+            with command_config(kwargs.pop(COMMAND_CONFIG, None)):
+                command(*args, **kwargs)
             sys.stdout.flush()
         except KeyboardInterrupt:
             raise typer.Exit(INTERRUPTED) from None
@@ -64,7 +71,7 @@ def guarded(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
                 raise
             raise typer.Exit(report(error, as_json=bool(kwargs.get("as_json")))) from None
 
-    return run
+    return with_command_config(run)
 
 
 def report(error: Exception, *, as_json: bool) -> int:
@@ -89,7 +96,8 @@ def judge(error: Exception) -> tuple[int, str, str]:
         name: str = error.code.name  # type: ignore[attr-defined]  # a KafkaError; not imported for speed
         return (NOT_FOUND if name in _NOT_FOUND_CODES else FAILED), name, _HINTS.get(name, "")
     if isinstance(error, ConnectionError):
-        return WRONG_USE_OR_UNREACHABLE, "UNREACHABLE", _HINT_UNREACHABLE
+        lost = type(error).__name__ == "ConnectionLost"  # not imported, for speed
+        return WRONG_USE_OR_UNREACHABLE, "UNREACHABLE", _HINT_LOST if lost else _HINT_UNREACHABLE
     if isinstance(error, FileNotFoundError):
         return NOT_FOUND, "FILE_NOT_FOUND", ""
     if isinstance(error, ValueError):

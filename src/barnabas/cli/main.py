@@ -2,7 +2,7 @@
 
 import typer
 
-from barnabas.cli import consume, metadata, policy, produce, serve, topics
+from barnabas.cli import consume, metadata, policy, produce, serve, topics, users
 
 app = typer.Typer(
     name="barnabas",
@@ -18,6 +18,7 @@ app.command("produce")(produce.produce)
 app.command("consume")(consume.consume)
 app.command("metadata")(metadata.metadata)
 app.add_typer(policy.app, name="policy")
+app.add_typer(users.app, name="users")
 
 
 def main() -> None:

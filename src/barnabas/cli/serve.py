@@ -24,9 +24,20 @@ def serve(
         list[str] | None,
         typer.Option("--set", metavar="KEY=VALUE", help="A broker setting, stronger than the file's."),
     ] = None,
+    add_scram: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--add-scram",
+            metavar="USER=PASSWORD",
+            help="Let a user log in by SCRAM, if there is none of the name; =@FILE reads the password there. "
+            "Also from the variable BARNABAS_ADD_SCRAM.",
+        ),
+    ] = None,
 ) -> None:
     """Run a Kafka broker until it is stopped."""
     overrides = dict(key_value_pairs(settings, "--set"))
     from barnabas.server.main import serve as run
 
-    raise typer.Exit(run(config_file=config, data=data, listen=listen, overrides=overrides))
+    raise typer.Exit(
+        run(config_file=config, data=data, listen=listen, overrides=overrides, users=add_scram or [])
+    )

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from barnabas.base.ids import TopicPartition
+from barnabas.client import scram
 from barnabas.client.admin_model import (
     ClusterDescription,
     ConfigEntry,
@@ -38,6 +39,7 @@ from barnabas.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopi
 from barnabas.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
 from barnabas.wire.schema import Message
+from barnabas.wire.scram import ScramMechanism
 
 TIMEOUT_MS = 30_000
 _CONTROLLER_ATTEMPTS_MAX = 5
@@ -171,6 +173,21 @@ class Admin:
             return description_from(await self.cluster.refresh([]))
         check(response.error_code, response.error_message)
         return description(response)
+
+    async def describe_user_scram_credentials(
+        self, users: Collection[str] | None = None
+    ) -> dict[str, dict[ScramMechanism, int] | KafkaError]:
+        """By which mechanisms users can log in, and with how many iterations: those users, or all.
+
+        :raises KafkaError: CLUSTER_AUTHORIZATION_FAILED.
+        """
+        return scram.described(await self.send(scram.describing(users)))
+
+    async def alter_user_scram_credentials(
+        self, alterations: Iterable[scram.Upsertion | scram.Deletion]
+    ) -> dict[str, KafkaError | None]:
+        """Set or delete credentials, one of each user at a time; None stands for success."""
+        return scram.altered(await self._send_to_controller(scram.altering(alterations), "results"))
 
     async def _send_to_controller(self, request: Message, results: str) -> Any:
         """To the broker that stands for the controller, again when that is no longer it.

@@ -14,6 +14,8 @@ from barnabas.config.vocabulary import NO_EFFECT
 
 _ENVIRONMENT_PREFIX = "BARNABAS_"
 _OWN_PREFIX = "barnabas."
+#: Variables with that prefix that are options of commands and no keys.
+_OPTIONS = ("BARNABAS_BOOTSTRAP", "BARNABAS_COMMAND_CONFIG", "BARNABAS_ADD_SCRAM", "BARNABAS_PASSWORD")
 #: Keys of plug-ins, which Apache Kafka hands on without knowing them.
 _PLUGIN_KEYS = (SUPER_USERS, ALLOW_IF_NO_ACL)
 _PLUGIN_PREFIXES = ("config.providers.", "rlmm.config.", "rsm.config.")
@@ -97,7 +99,11 @@ def environment_name(key: str) -> str:
 
 def _from_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """The variables meant for Barnabas, by key; an unknown one stays as the key it would have been."""
-    found = {name: text for name, text in environment.items() if name.startswith(_ENVIRONMENT_PREFIX)}
+    found = {
+        name: text
+        for name, text in environment.items()
+        if name.startswith(_ENVIRONMENT_PREFIX) and name not in _OPTIONS
+    }
     if not found:
         return {}
     keys = {environment_name(key): key for key in BROKER_KEYS}

@@ -166,25 +166,18 @@ def _mechanism(number: int) -> ScramMechanism:
         raise KafkaError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, message) from None
 
 
-def decide_set_password(
+def decide_add_user(
     table: Table[Credentials], user: str, password: str, dice: random.Random
-) -> Decision[None]:
-    """Let a user log in with a password by every mechanism; nothing changes where it can already."""
-    if _accepts(table.get(user, {}), password):
-        return Decision(None)
+) -> Decision[bool]:
+    """Let a user log in by every mechanism; one that there is stays as it is. Gives whether it was added."""
+    if user in table:
+        return Decision(False)
     credentials = {
         mechanism: ScramCredential.of_password(mechanism, password, dice.randbytes(SALT_BYTES))
         for mechanism in ScramMechanism
     }
     change = SCRAM_CREDENTIALS.put(user, credentials)
-    return Decision(None, (change,), {SCRAM_CREDENTIALS.key(user): table.revision(user)})
-
-
-def _accepts(credentials: Credentials, password: str) -> bool:
-    return len(credentials) == len(ScramMechanism) and all(
-        ScramCredential.of_password(mechanism, password, each.salt, each.iterations) == each
-        for mechanism, each in credentials.items()
-    )
+    return Decision(True, (change,), {SCRAM_CREDENTIALS.key(user): table.revision(user)})
 
 
 @dataclass(frozen=True, slots=True)

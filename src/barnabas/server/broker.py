@@ -3,6 +3,7 @@
 import asyncio
 import os
 import random
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from barnabas.metadata.brokers import Broker, Endpoint, decide_register
 from barnabas.metadata.cluster import decide_form
 from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.metadata.features import decide_finalize, supported_features
-from barnabas.metadata.scram import ScramCredential
+from barnabas.metadata.scram import ScramCredential, decide_add_user
 from barnabas.metadata.topic_adoption import FoundLog, decide_adopt
 from barnabas.metadata.topic_deletion import decide_forget
 from barnabas.metadata.writer import MetadataWriter
@@ -55,8 +56,14 @@ class BrokerServer:
     """One broker of an embedded cluster. `start`, serve, `stop`; all on one event loop."""
 
     def __init__(
-        self, config: BrokerConfig, *, clock: Clock | None = None, dice: random.Random | None = None
+        self,
+        config: BrokerConfig,
+        *,
+        clock: Clock | None = None,
+        dice: random.Random | None = None,
+        first_users: Mapping[str, str] | None = None,
     ) -> None:
+        """`first_users` are passwords of users to be added, by name; a user that there is stays as it is."""
         check_protocols(config.listeners)
         self._dynamic_config = DynamicConfig(config)
         self._sasl_settings = {
@@ -66,6 +73,7 @@ class BrokerServer:
         }
         self._clock = clock or SystemClock()
         self._dice = dice or random.SystemRandom()
+        self._first_users = dict(first_users or {})
         self._listeners: list[NetworkListener] = []
         self._metrics: MetricsServer | None = None
         #: What must be undone, the latest first: filled by `start` step by step, emptied by `stop`.
@@ -102,6 +110,7 @@ class BrokerServer:
         self._dynamic_config.load(self._metadata.image)
         self._metadata.listen(self._dynamic_config.apply)
         cluster_id = await self._form(paths)
+        await self._add_first_users()
         self._directories = await asyncio.to_thread(
             LogDirectories.open,
             paths,
@@ -127,6 +136,18 @@ class BrokerServer:
         found_id = next((meta.cluster_id for meta in metas if meta is not None), None)
         random_id = self._dice.randbytes(16)
         return await self._metadata.write(lambda image: decide_form(image.cluster, random_id, found_id))
+
+    async def _add_first_users(self) -> None:
+        for user, password in self._first_users.items():
+            await self._add_user(user, password)
+        self._first_users.clear()
+
+    async def _add_user(self, user: str, password: str) -> None:
+        dice = self._dice
+        added = await self._metadata.write(
+            lambda image: decide_add_user(image.scram_credentials, user, password, dice)
+        )
+        _log.info("added a user" if added else "a user is there already and stays as it is", user=user)
 
     async def _load_replicas(self) -> None:
         config, directories = self._config, self._directories

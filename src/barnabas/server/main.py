@@ -7,7 +7,7 @@ import resource
 import shutil
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from barnabas.config.broker_config import BrokerConfig
@@ -19,6 +19,7 @@ from barnabas.metadata.store import StoreError
 from barnabas.net.listener import StartError
 from barnabas.policy.loading import PolicyLoadError
 from barnabas.server.broker import BrokerServer
+from barnabas.server.first_users import conceal, first_users
 from barnabas.telemetry.logs import configure, get_logger
 from barnabas.telemetry.standard_logs import standard_logs_captured
 
@@ -30,15 +31,23 @@ DEFAULT_DATA = Path("data")
 
 
 def serve(
-    config_file: Path | None, data: Path | None, listen: str | None, overrides: Mapping[str, str]
+    config_file: Path | None,
+    data: Path | None,
+    listen: str | None,
+    overrides: Mapping[str, str],
+    users: Sequence[str] = (),
 ) -> int:
     """Run a broker until SIGTERM or SIGINT; the process's exit code.
+
+    `users` are those of --add-scram.
 
     0 after a clean stop, 2 when it cannot start: the reason is on stderr.
     """
     try:
         loaded = load(config_file, data, listen, overrides)
-        return run(loaded)
+        passwords = first_users(users, os.environ)
+        conceal(passwords.values())
+        return run(loaded, passwords)
     except (ConfigError, StartError, LogDirectoryError, StoreError, MalformedFile, PolicyLoadError) as error:
         print(f"barnabas: {error}", file=sys.stderr)
         return EXIT_CANNOT_START
@@ -67,12 +76,12 @@ def load(
     if data is not None:
         settings.append(f"log.dirs={data}")
     if listen is not None:
-        settings.append(f"listeners=PLAINTEXT://{listen}")
+        settings.append(f"listeners={listen if '://' in listen else f'PLAINTEXT://{listen}'}")
     return load_broker_config(file={**defaults, **file}, environment=os.environ, settings=settings)
 
 
-def run(loaded: LoadedConfig) -> int:
-    """Serve until a signal says stop."""
+def run(loaded: LoadedConfig, passwords: Mapping[str, str]) -> int:
+    """Serve until a signal says stop. `passwords` are of users to be added where there are none, by name."""
     import uvloop
 
     config = loaded.config
@@ -80,7 +89,7 @@ def run(loaded: LoadedConfig) -> int:
     _warn(loaded)
     _allow_many_files()
     with standard_logs_captured(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_serve(config))
+        return runner.run(_serve(config, passwords))
 
 
 def _allow_many_files() -> None:
@@ -98,11 +107,11 @@ def _warn(loaded: LoadedConfig) -> None:
         print(f"barnabas: warning: set, but without effect in Barnabas: {names}", file=sys.stderr)
 
 
-async def _serve(config: BrokerConfig) -> int:
+async def _serve(config: BrokerConfig, passwords: Mapping[str, str]) -> int:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    server = BrokerServer(config)
+    server = BrokerServer(config, first_users=passwords)
     await server.start()
     reloads: set[asyncio.Task[None]] = set()
 

@@ -306,10 +306,18 @@ def test_serve_hands_its_options_to_the_server(
         "a=b",
         "--set",
         "c=d=e",
+        "--add-scram",
+        "u=p",
     )
     assert run("serve", *arguments).exit_code == 7
     assert calls == [
-        {"config_file": Path("c"), "data": tmp_path, "listen": "h:1", "overrides": {"a": "b", "c": "d=e"}}
+        {
+            "config_file": Path("c"),
+            "data": tmp_path,
+            "listen": "h:1",
+            "overrides": {"a": "b", "c": "d=e"},
+            "users": ["u=p"],
+        }
     ]
 
 

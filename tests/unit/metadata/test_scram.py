@@ -11,8 +11,8 @@ from barnabas.metadata.scram import (
     ScramCredential,
     ScramDeletion,
     ScramUpsertion,
+    decide_add_user,
     decide_alter_credentials,
-    decide_set_password,
     describe_credentials,
 )
 from barnabas.metadata.store import NEVER
@@ -126,30 +126,30 @@ def test_a_change_rests_on_what_was_there() -> None:
     assert again.reads == {SCRAM_CREDENTIALS.key("alice"): image.revision}
 
 
-# Passwords
+# First users
 
 
-def with_password(password: str, image: Image | None = None) -> Image:
+def with_user(password: str, image: Image | None = None) -> Image:
     before = image or Image()
-    decision = decide_set_password(before.scram_credentials, "alice", password, random.Random(1))
+    decision = decide_add_user(before.scram_credentials, "alice", password, random.Random(1))
+    assert decision.response is bool(decision.changes)
     return replayed(before, decision) if decision.changes else before
 
 
-def test_a_password_makes_a_credential_by_each_mechanism_with_a_salt_of_its_own() -> None:
-    credentials = with_password("secret").scram_credentials["alice"]
+def test_a_first_user_has_a_credential_by_each_mechanism_with_a_salt_of_its_own() -> None:
+    credentials = with_user("secret").scram_credentials["alice"]
     for mechanism, each in credentials.items():
         assert each == ScramCredential.of_password(mechanism, "secret", each.salt, 4096)
     assert len({each.salt for each in credentials.values()}) == len(ScramMechanism)
 
 
-def test_setting_the_same_password_again_changes_nothing() -> None:
-    image = with_password("secret")
-    assert with_password("secret", image) is image
-    assert with_password("other", image).scram_credentials["alice"] != image.scram_credentials["alice"]
+def test_a_user_that_there_is_keeps_its_password() -> None:
+    image = with_user("secret")
+    assert with_user("other", image) is image
 
 
 def test_no_secret_is_printed() -> None:
-    credential = with_password("secret").scram_credentials["alice"][SHA_256]
+    credential = with_user("secret").scram_credentials["alice"][SHA_256]
     assert repr(credential) == "ScramCredential(iterations=4096)"
     assert "salt" not in repr(upsertion())
 

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from barnabas.cli.login import current_login
 from barnabas.client.admin import Admin
 from barnabas.client.cluster import Cluster
 
@@ -18,7 +19,7 @@ def with_cluster(bootstrap: str, work: Callable[[Cluster], Awaitable[ResultT]]) 
     """
 
     async def run() -> ResultT:
-        async with Cluster(bootstrap, client_id="barnabas-cli") as cluster:
+        async with Cluster(bootstrap, client_id="barnabas-cli", login=current_login()) as cluster:
             return await work(cluster)
 
     return asyncio.run(run())

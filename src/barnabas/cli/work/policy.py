@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from barnabas.cli.failures import Failure, wrong_use
+from barnabas.cli.login import current_login
 from barnabas.cli.output import print_json, print_table
 from barnabas.client.admin import Admin
 from barnabas.client.admin_model import ConfigEntry, ConfigSource, Resource, ResourceType
@@ -82,7 +83,7 @@ def try_cluster(chosen: Chosen, bootstrap: str, *, as_json: bool) -> None:
     """
 
     async def read() -> list[Case]:
-        async with Cluster(bootstrap, client_id="barnabas-cli") as cluster:
+        async with Cluster(bootstrap, client_id="barnabas-cli", login=current_login()) as cluster:
             return await _topics(Admin(cluster))
 
     _print(_judged(chosen, read), as_json=as_json)

@@ -1,0 +1,68 @@
+"""Whom commands log in as: `--command-config`, which every command that speaks to brokers has."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from barnabas.client.sasl import SaslLogin
+
+COMMAND_CONFIG = "command_config"
+Option = Annotated[
+    Path | None,
+    typer.Option(
+        "--command-config",
+        metavar="FILE",
+        envvar="BARNABAS_COMMAND_CONFIG",
+        help="Kafka's client properties: security.protocol, sasl.mechanism, sasl.jaas.config.",
+    ),
+]
+
+_file: ContextVar[Path | None] = ContextVar(COMMAND_CONFIG, default=None)
+
+
+def with_command_config(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the option, if it has --bootstrap."""
+    signature = inspect.signature(command)
+    if "bootstrap" not in signature.parameters:
+        return command
+    option = inspect.Parameter(
+        COMMAND_CONFIG, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Option
+    )
+    command.__dict__["__signature__"] = signature.replace(parameters=[*signature.parameters.values(), option])
+    command.__annotations__ = {**command.__annotations__, COMMAND_CONFIG: Option}
+    return command
+
+
+@contextmanager
+def command_config(file: object) -> Iterator[None]:
+    """Let `current_login` go by this file, if it is one, within the block."""
+    token = _file.set(file if isinstance(file, Path) else None)
+    try:
+        yield
+    finally:
+        _file.reset(token)
+
+
+def current_login() -> "SaslLogin | None":
+    """The login that the command was called with; None for none.
+
+    :raises OSError: When the file cannot be read.
+    :raises ValueError: When what it says cannot be.
+    """
+    file = _file.get()
+    if file is None:
+        return None
+    from barnabas.client.properties import login_from_properties
+    from barnabas.config.properties import parse_properties
+
+    try:
+        return login_from_properties(parse_properties(file.read_text(encoding="utf-8")))
+    except ValueError as error:
+        message = f"--command-config {file}: {error}"
+        raise ValueError(message) from None

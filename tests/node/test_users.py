@@ -1,0 +1,145 @@
+"""`barnabas users`, `--command-config` and `serve --add-scram`, against a broker that asks for a login."""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from barnabas.cli.main import app
+from support.process import BrokerProcess, run_serve
+from support.sasl import MODULE
+
+SETTINGS = {
+    "listeners": "CLIENTS://127.0.0.1:0",
+    "listener.security.protocol.map": "CLIENTS:SASL_PLAINTEXT",
+    "inter.broker.listener.name": "CLIENTS",
+    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+    "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512",
+}
+
+Run = Callable[..., Result]
+
+
+def arguments() -> list[str]:
+    return [part for key, value in SETTINGS.items() for part in ("--set", f"{key}={value}")]
+
+
+def client_properties(path: Path, user: str, password: str, mechanism: str) -> Path:
+    path.write_text(
+        "security.protocol=SASL_PLAINTEXT\n"
+        f"sasl.mechanism={mechanism}\n"
+        f'sasl.jaas.config={MODULE} required \\\n  username="{user}" password="{password}";\n'
+    )
+    return path
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+    (tmp_path / "password").write_text("from-a-file\n")
+    users = ["--add-scram", "admin=admin-secret", "--add-scram", f"reader=@{tmp_path / 'password'}"]
+    environment = {"BARNABAS_ADD_SCRAM": "writer=from-the-environment"}
+    with BrokerProcess(tmp_path / "data", *arguments(), *users, port=-1, environment=environment) as broker:
+        yield broker
+
+
+@pytest.fixture
+def run(broker: BrokerProcess, tmp_path: Path) -> Run:
+    """Runs the command line as `admin`, or as whom a file of properties says."""
+    admin = client_properties(tmp_path / "admin.properties", "admin", "admin-secret", "SCRAM-SHA-512")
+
+    def invoke(*command: str, config: Path | None = admin, given: str | None = None) -> Result:
+        environment = {"BARNABAS_BOOTSTRAP": f"127.0.0.1:{broker.port}", "COLUMNS": "200"}
+        option = [] if config is None else ["--command-config", str(config)]
+        return CliRunner().invoke(app, [*command, *option], env=environment, input=given)
+
+    return invoke
+
+
+@pytest.mark.parametrize(
+    ("user", "password"),
+    [("admin", "admin-secret"), ("reader", "from-a-file"), ("writer", "from-the-environment")],
+)
+def test_first_users_log_in_by_each_mechanism(run: Run, tmp_path: Path, user: str, password: str) -> None:
+    for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+        config = client_properties(tmp_path / "user.properties", user, password, mechanism)
+        result = run("topics", "list", "--json", config=config)
+        assert (result.exit_code, json.loads(result.stdout)) == (0, [])
+
+
+def test_no_password_stays_in_process_listings_or_goes_to_the_log(broker: BrokerProcess) -> None:
+    command = Path(f"/proc/{broker.process.pid}/cmdline").read_bytes()
+    assert b"admin=************" in command
+    assert b"admin-secret" not in command
+    broker.terminate()
+    assert "added a user" in broker.stderr
+    assert "admin-secret" not in broker.stderr
+
+
+def test_every_command_logs_in(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "lines").write_text("hello\n")
+    assert run("topics", "create", "t").output == "t: created\n"
+    assert run("produce", "t", "--file", str(tmp_path / "lines")).exit_code == 0
+    assert run("consume", "t", "--from-beginning", "--exit-at-end").stdout == "hello\n"
+    assert run("metadata").exit_code == 0
+    assert run("topics", "delete", "t").output == "t: deleted\n"
+
+
+def test_users_are_added_listed_and_removed(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("carol-secret\n")
+    added = run("users", "add", "carol", "--password", f"@{tmp_path / 'secret'}")
+    assert added.output == "carol: added for SCRAM-SHA-256\ncarol: added for SCRAM-SHA-512\n"
+    carol = client_properties(tmp_path / "carol.properties", "carol", "carol-secret", "SCRAM-SHA-256")
+    assert run("users", "remove", "writer", config=carol).exit_code == 0
+    assert (
+        run("users", "add", "carol", "-m", "scram-sha-256", "--iterations", "5000", given="new\n").exit_code
+        == 0
+    )
+    users = {each["user"]: each["mechanisms"] for each in json.loads(run("users", "list", "--json").stdout)}
+    assert users == {
+        "admin": {"SCRAM-SHA-256": 4096, "SCRAM-SHA-512": 4096},
+        "carol": {"SCRAM-SHA-256": 5000, "SCRAM-SHA-512": 4096},
+        "reader": {"SCRAM-SHA-256": 4096, "SCRAM-SHA-512": 4096},
+    }
+    assert run("users", "list", config=carol).exit_code == 1
+    removed = run("users", "remove", "carol", "-m", "SCRAM-SHA-256", "--json")
+    assert json.loads(removed.stdout) == [{"user": "carol", "mechanism": "SCRAM-SHA-256", "done": "removed"}]
+    assert run("users", "list").stdout.splitlines()[3].split() == ["carol", "SCRAM-SHA-512", "4096"]
+
+
+def test_what_cannot_be_is_told_with_what_to_do(run: Run, tmp_path: Path) -> None:
+    assert run("users", "remove", "nobody").exit_code == 3
+    assert run("users", "add", "carol", given="").exit_code == 2
+    too_few = run("users", "add", "carol", "--iterations", "1", given="secret\n")
+    assert (too_few.exit_code, "4096 to 16384" in too_few.stderr) == (1, True)
+    wrong = client_properties(tmp_path / "wrong.properties", "admin", "wrong", "SCRAM-SHA-512")
+    refused = run("topics", "list", config=wrong)
+    assert refused.exit_code == 1
+    assert "SASL_AUTHENTICATION_FAILED" in refused.stderr
+    assert "--command-config" in refused.stderr
+    assert run("topics", "list", config=tmp_path / "no.properties").exit_code == 3
+    nobody = run("topics", "list", config=None)
+    assert (nobody.exit_code, "--command-config" in nobody.stderr) == (2, True)
+    wrong.write_text("security.protocol=SSL\n")
+    assert run("topics", "list", config=wrong).exit_code == 2
+
+
+def test_a_user_that_cannot_be_ends_the_start_without_its_password() -> None:
+    ended = run_serve("--add-scram", "=secret")
+    assert ended.returncode == 2
+    assert "must be NAME=PASSWORD" in ended.stderr
+    assert "secret" not in ended.stderr
+
+
+def test_a_first_user_that_is_there_keeps_its_password(tmp_path: Path) -> None:
+    for password in ("first", "second"):
+        with BrokerProcess(
+            tmp_path / "data", *arguments(), "--add-scram", f"admin={password}", port=-1
+        ) as broker:
+            config = client_properties(tmp_path / "admin.properties", "admin", "first", "SCRAM-SHA-256")
+            environment = {**os.environ, "BARNABAS_BOOTSTRAP": f"127.0.0.1:{broker.port}"}
+            command = ["topics", "list", "--command-config", str(config)]
+            assert CliRunner().invoke(app, command, env=environment).exit_code == 0
