@@ -2,7 +2,7 @@
 
 import typer
 
-from barnabas.cli import consume, metadata, policy, produce, serve, topics, users
+from barnabas.cli import configs, consume, metadata, policy, produce, serve, topics, users
 
 app = typer.Typer(
     name="barnabas",
@@ -14,6 +14,7 @@ app = typer.Typer(
 )
 app.command("serve")(serve.serve)
 app.add_typer(topics.app, name="topics")
+app.add_typer(configs.app, name="configs")
 app.command("produce")(produce.produce)
 app.command("consume")(consume.consume)
 app.command("metadata")(metadata.metadata)

@@ -15,8 +15,7 @@ from barnabas.client.admin_model import (
     ConfigEntry,
     CreatedTopic,
     NewTopic,
-    Resource,
-    ResourceType,
+    altered,
     config_entries,
     creatable,
     created,
@@ -25,6 +24,7 @@ from barnabas.client.admin_model import (
     description,
     description_from,
     growing,
+    listed_resources,
     low_watermarks,
     responsible_node,
 )
@@ -32,12 +32,22 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.errors import check, error_for
 from barnabas.client.metadata import Topic
 from barnabas.client.offsets import Isolation, ListedOffset, OffsetSpec, list_offsets
+from barnabas.config.edits import Edit
+from barnabas.config.resources import Resource, ResourceKind
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from barnabas.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from barnabas.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from barnabas.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from barnabas.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from barnabas.wire.messages.list_config_resources import (
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
 from barnabas.wire.schema import Message
 from barnabas.wire.scram import ScramMechanism
 
@@ -132,9 +142,43 @@ class Admin:
                 DescribeConfigsRequest(resources=wanted), node
             )
             for result in response.results:
-                resource = Resource(ResourceType(result.resource_type), result.resource_name)
+                resource = Resource(ResourceKind(result.resource_type), result.resource_name)
                 outcomes[resource] = config_entries(result)
         return outcomes
+
+    async def alter_configs(
+        self, edits: Mapping[Resource, Sequence[Edit]], *, validate_only: bool = False
+    ) -> dict[Resource, KafkaError | None]:
+        """Edit the configs of each resource, or with `validate_only` find out whether it could be done.
+
+        None stands for success. A broker is asked to alter its own. Not tried again when a connection is lost:
+        the broker may have acted.
+        """
+        by_node: defaultdict[int | None, list[Resource]] = defaultdict(list)
+        for resource in edits:
+            by_node[responsible_node(resource)].append(resource)
+        outcomes: dict[Resource, KafkaError | None] = {}
+        for node, resources in by_node.items():
+            request = IncrementalAlterConfigsRequest(
+                resources=[altered(resource, edits[resource]) for resource in resources],
+                validate_only=validate_only,
+            )
+            response: IncrementalAlterConfigsResponse = await self.cluster.send(request, node)
+            for result in response.responses:
+                resource = Resource(ResourceKind(result.resource_type), result.resource_name)
+                outcomes[resource] = error_for(result.error_code, result.error_message)
+        return outcomes
+
+    async def list_config_resources(self, kinds: Iterable[ResourceKind] = ()) -> list[Resource]:
+        """The resources of those kinds that have configs, or of all kinds.
+
+        :raises KafkaError: What the broker answered.
+        """
+        response: ListConfigResourcesResponse = await self.send(
+            ListConfigResourcesRequest(resource_types=list(kinds))
+        )
+        check(response.error_code)
+        return listed_resources(response)
 
     async def list_offsets(
         self,

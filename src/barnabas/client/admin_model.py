@@ -9,6 +9,8 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.address import Address
 from barnabas.client.errors import error_for
 from barnabas.client.metadata import Metadata, Node
+from barnabas.config.edits import Edit
+from barnabas.config.resources import Resource, ResourceKind
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.create_partitions import CreatePartitionsAssignment, CreatePartitionsTopic
 from barnabas.wire.messages.create_topics import (
@@ -29,6 +31,8 @@ from barnabas.wire.messages.describe_configs import (
     DescribeConfigsResourceResult,
     DescribeConfigsResult,
 )
+from barnabas.wire.messages.incremental_alter_configs import AlterableConfig, AlterConfigsResource
+from barnabas.wire.messages.list_config_resources import ListConfigResourcesResponse
 
 #: The partition count or replication factor that the broker is configured with (KIP-464).
 BROKER_DEFAULT = -1
@@ -55,23 +59,6 @@ class CreatedTopic(NamedTuple):
     partitions: int
     replication_factor: int
     configs: Mapping[str, str | None]
-
-
-class ResourceType(IntEnum):
-    """What a config belongs to (`ConfigResource.Type`)."""
-
-    TOPIC = 2
-    BROKER = 4
-    BROKER_LOGGER = 8
-    CLIENT_METRICS = 16
-    GROUP = 32
-
-
-class Resource(NamedTuple):
-    """One bearer of configs: a topic by name, a broker by node id as text, ..."""
-
-    kind: ResourceType
-    name: str
 
 
 class ConfigSource(IntEnum):
@@ -140,7 +127,7 @@ def growing(name: str, count: int, assignments: Sequence[Sequence[int]] | None) 
 
 def responsible_node(resource: Resource) -> int | None:
     """The one broker that knows a resource's configs: a broker its own; None where any does."""
-    own = resource.kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER) and resource.name
+    own = resource.kind in (ResourceKind.BROKER, ResourceKind.BROKER_LOGGER) and resource.name
     return int(resource.name) if own else None
 
 
@@ -158,10 +145,25 @@ def config_entries(result: DescribeConfigsResult) -> list[ConfigEntry] | KafkaEr
     return error or [_config_entry(config) for config in result.configs]
 
 
+def listed_resources(response: ListConfigResourcesResponse) -> list[Resource]:
+    """The resources that ListConfigResources names, but for kinds that are newer than this client."""
+    return [
+        Resource(ResourceKind(each.resource_type), each.resource_name)
+        for each in response.config_resources
+        if each.resource_type in set(ResourceKind)
+    ]
+
+
 def _config_entry(config: DescribeConfigsResourceResult) -> ConfigEntry:
     known = config.config_source in set(ConfigSource)
     source = ConfigSource(config.config_source) if known else ConfigSource.UNKNOWN
     return ConfigEntry(config.name, config.value, source, config.read_only, config.is_sensitive)
+
+
+def altered(resource: Resource, edits: Sequence[Edit]) -> AlterConfigsResource:
+    """One resource of IncrementalAlterConfigs."""
+    configs = [AlterableConfig(edit.key, edit.operation, edit.value) for edit in edits]
+    return AlterConfigsResource(resource_type=resource.kind, resource_name=resource.name, configs=configs)
 
 
 def deletion(offsets: Mapping[TopicPartition, int], timeout_ms: int) -> DeleteRecordsRequest:

@@ -61,6 +61,8 @@ class Admin(_Face[aio_admin.Admin]):
     delete_topics = _blocking(aio_admin.Admin.delete_topics)
     create_partitions = _blocking(aio_admin.Admin.create_partitions)
     describe_configs = _blocking(aio_admin.Admin.describe_configs)
+    alter_configs = _blocking(aio_admin.Admin.alter_configs)
+    list_config_resources = _blocking(aio_admin.Admin.list_config_resources)
     list_offsets = _blocking(aio_admin.Admin.list_offsets)
     delete_records = _blocking(aio_admin.Admin.delete_records)
     describe_cluster = _blocking(aio_admin.Admin.describe_cluster)

@@ -1,11 +1,10 @@
 """AlterConfigs and IncrementalAlterConfigs, decided: each resource stands alone, whatever becomes of its neighbours."""
 
-import enum
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
+from barnabas.config.edits import Edit, Operation
 from barnabas.config.resources import Resource, ResourceKind
 from barnabas.metadata.configs import CONFIG_NOUNS, Overrides
 from barnabas.metadata.decision import Decision
@@ -13,23 +12,6 @@ from barnabas.metadata.image import Image
 from barnabas.metadata.store import Change
 from barnabas.metadata.topics import TOPICS
 from barnabas.wire.errors import ErrorCode, KafkaError
-
-
-class Operation(enum.IntEnum):
-    """What an edit does to a config (`AlterConfigOp.OpType`, KIP-339)."""
-
-    SET = 0
-    DELETE = 1
-    APPEND = 2
-    SUBTRACT = 3
-
-
-class Edit(NamedTuple):
-    """One config as it is to change; DELETE needs no value."""
-
-    key: str
-    operation: Operation
-    value: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

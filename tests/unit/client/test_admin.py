@@ -12,8 +12,6 @@ from barnabas.client.admin_model import (
     ConfigSource,
     CreatedTopic,
     NewTopic,
-    Resource,
-    ResourceType,
     config_entries,
     creatable,
 )
@@ -22,6 +20,7 @@ from barnabas.client.errors import ConnectionLost
 from barnabas.client.metadata import Topic
 from barnabas.client.offsets import EARLIEST, LATEST, ListedOffset, OffsetSpec
 from barnabas.client.retry import Retry
+from barnabas.config.resources import Resource, ResourceKind
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest
 from barnabas.wire.messages.create_topics import (
@@ -156,8 +155,8 @@ def test_topics_are_described_all_or_by_name() -> None:
 def test_configs_are_described_with_their_source_and_a_broker_answers_for_itself() -> None:
     async def scenario(broker: FakeBroker, admin: Admin) -> None:
         broker.create("t")
-        topic, missing = Resource(ResourceType.TOPIC, "t"), Resource(ResourceType.TOPIC, "missing")
-        node = Resource(ResourceType.BROKER, str(NODE_ID))
+        topic, missing = Resource(ResourceKind.TOPIC, "t"), Resource(ResourceKind.TOPIC, "missing")
+        node = Resource(ResourceKind.BROKER, str(NODE_ID))
         outcomes = await admin.describe_configs([topic, missing, node], ["retention.ms"])
         configs = outcomes[topic]
         assert isinstance(configs, list)

@@ -3,13 +3,12 @@ from typing import Any
 
 import pytest
 
+from barnabas.config.edits import Edit, Operation
 from barnabas.config.resources import Resource, ResourceKind
 from barnabas.metadata.config_alteration import (
     Alteration,
     AlterationRules,
     Altered,
-    Edit,
-    Operation,
     decide_alter,
 )
 from barnabas.metadata.configs import GROUP_CONFIGS, TOPIC_CONFIGS

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from barnabas.log.files import REMOVAL_RETRY_MS
+from barnabas.metadata.configs import BROKER_CONFIGS
+from barnabas.metadata.decision import Decision
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
 from barnabas.net.connections import Connections
 from barnabas.server import housekeeping as module
@@ -167,6 +169,18 @@ async def test_silent_producers_are_forgotten(tmp_path: Path) -> None:
         await keeper.expire_producers()
         assert len(node.partition("t").log.active_producers) == 1
         node.clock.advance(10)
+        await keeper.expire_producers()
+        assert node.partition("t").log.active_producers == []
+
+
+@on_loop
+async def test_silent_producers_are_forgotten_after_the_time_that_holds_now(tmp_path: Path) -> None:
+    async with keeping(tmp_path) as (node, keeper):
+        await node.create(new_topic("t"))
+        produce(node, "t", b"a", producer_id=5, producer_epoch=0, base_sequence=0, timestamp_ms=NOW_MS)
+        node.clock.advance(10)
+        change = BROKER_CONFIGS.put("", {"producer.id.expiration.ms": "5"})
+        await node.node.metadata.write(lambda image: Decision(None, (change,)))
         await keeper.expire_producers()
         assert node.partition("t").log.active_producers == []
 

@@ -8,8 +8,9 @@ from barnabas.api.configs.loggers import alter_levels
 from barnabas.api.configs.resources import kind_of, require_for, resource_of
 from barnabas.api.configs.rules import alteration_rules
 from barnabas.api.context import Node, RequestContext
+from barnabas.config.edits import Edit, Operation
 from barnabas.config.resources import ResourceKind
-from barnabas.metadata.config_alteration import Alteration, Altered, Edit, Operation, decide_alter
+from barnabas.metadata.config_alteration import Alteration, Altered, decide_alter
 from barnabas.policy import AlterConfigPolicy, ConfigResource, ConfigResourceType
 from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import ErrorCode, KafkaError

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from barnabas.metadata.config_alteration import Edit, Operation, check_edits
+from barnabas.config.edits import Edit, Operation
+from barnabas.metadata.config_alteration import check_edits
 from barnabas.telemetry.logs import LEVELS, ROOT, clear_level, levels, set_level
 from barnabas.wire.errors import ErrorCode, KafkaError
 

@@ -9,10 +9,11 @@ from barnabas.cli.failures import Failure, wrong_use
 from barnabas.cli.login import current_login
 from barnabas.cli.output import print_json, print_table
 from barnabas.client.admin import Admin
-from barnabas.client.admin_model import ConfigEntry, ConfigSource, Resource, ResourceType
+from barnabas.client.admin_model import ConfigEntry, ConfigSource
 from barnabas.client.cluster import Cluster
 from barnabas.client.metadata import Topic
 from barnabas.config.definition import ConfigError
+from barnabas.config.resources import Resource, ResourceKind
 from barnabas.policy import CreateTopicPolicy
 from barnabas.policy.cases import Case, Counts, Outcome, Trial, Verdict, read_cases
 from barnabas.policy.loading import PolicyLoadError
@@ -93,7 +94,7 @@ async def _topics(admin: Admin) -> list[Case]:
     """A case for each topic."""
     found = await admin.describe_topics()
     topics = [topic for topic in found.values() if isinstance(topic, Topic) and not topic.is_internal]
-    resources = [Resource(ResourceType.TOPIC, topic.name) for topic in topics]
+    resources = [Resource(ResourceKind.TOPIC, topic.name) for topic in topics]
     configs = await admin.describe_configs(resources) if resources else {}
     return [_existing(topic, configs[resource]) for topic, resource in zip(topics, resources, strict=True)]
 

@@ -13,11 +13,10 @@ from barnabas.client.admin_model import (
     ConfigSource,
     CreatedTopic,
     NewTopic,
-    Resource,
-    ResourceType,
 )
 from barnabas.client.metadata import Topic
 from barnabas.client.offsets import EARLIEST, LATEST, ListedOffset, OffsetSpec
+from barnabas.config.resources import Resource, ResourceKind
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 _PARTITION_COLUMNS = ("partition", "leader", "replicas", "isr", "earliest", "latest")
@@ -152,9 +151,9 @@ def _summary(topic: Topic) -> dict[str, Any]:
 async def _described(admin: Admin, names: Collection[str]) -> list[Description]:
     topics = await admin.describe_topics(names)
     raise_errors(topics.values())
-    configs = await admin.describe_configs(Resource(ResourceType.TOPIC, name) for name in names)
+    configs = await admin.describe_configs(Resource(ResourceKind.TOPIC, name) for name in names)
     return [
-        Description(topic, _own(configs[Resource(ResourceType.TOPIC, name)]), await _offsets(admin, topic))
+        Description(topic, _own(configs[Resource(ResourceKind.TOPIC, name)]), await _offsets(admin, topic))
         for name, topic in topics.items()
         if isinstance(topic, Topic)
     ]

@@ -1,0 +1,125 @@
+"""What is set for a broker while it runs holds at once: one case for each key that acts."""
+
+import socket
+from typing import Any
+
+import pytest
+
+from barnabas.config.edits import Edit, Operation
+from barnabas.config.resources import Resource, ResourceKind
+from barnabas.testing import EmbeddedBroker
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+EVERY_BROKER = Resource(ResourceKind.BROKER, "")
+
+#: broker key -> (a value, what then holds in the log of a topic without configs of its own)
+IN_LOGS: dict[str, tuple[str, str, object]] = {
+    "log.segment.bytes": ("2000000", "segment_bytes", 2_000_000),
+    "log.roll.ms": ("7", "segment_ms", 7),
+    "log.roll.jitter.ms": ("8", "segment_jitter_ms", 8),
+    "log.retention.ms": ("9", "retention_ms", 9),
+    "log.retention.bytes": ("10", "retention_bytes", 10),
+    "log.cleanup.policy": ("compact,delete", "cleanup_policy", frozenset({"compact", "delete"})),
+    "log.index.size.max.bytes": ("1100", "segment_index_bytes", 1100),
+    "log.index.interval.bytes": ("12", "index_interval_bytes", 12),
+    "log.flush.interval.messages": ("13", "flush_messages", 13),
+    "log.flush.interval.ms": ("14", "flush_ms", 14),
+    "log.segment.delete.delay.ms": ("15", "file_delete_delay_ms", 15),
+    "log.preallocate": ("true", "preallocate", True),
+    "min.insync.replicas": ("2", "min_insync_replicas", 2),
+    "log.message.timestamp.type": ("LogAppendTime", "message_timestamp_type", "LogAppendTime"),
+    "log.message.timestamp.before.max.ms": ("16", "message_timestamp_before_max_ms", 16),
+    "log.message.timestamp.after.max.ms": ("17", "message_timestamp_after_max_ms", 17),
+    "message.max.bytes": ("18", "max_message_bytes", 18),
+    "compression.type": ("zstd", "compression_type", "zstd"),
+    "compression.gzip.level": ("5", "compression_gzip_level", 5),
+    "compression.zstd.level": ("6", "compression_zstd_level", 6),
+}
+
+
+def own(kafka: EmbeddedBroker) -> Resource:
+    """The broker's own resource."""
+    return Resource(ResourceKind.BROKER, str(kafka.server.node.broker_id))
+
+
+def alter(kafka: EmbeddedBroker, resource: Resource, key: str, value: str | None) -> None:
+    """Set a value, or delete it."""
+    operation = Operation.DELETE if value is None else Operation.SET
+    outcomes = kafka.client.admin.alter_configs({resource: [Edit(key, operation, value)]})
+    for error in outcomes.values():
+        if error is not None:
+            raise error
+
+
+def log_config(kafka: EmbeddedBroker, topic: str) -> Any:
+    return kafka.server.node.replicas.partition(topic, 0).log.config
+
+
+def test_a_value_holds_in_every_log_at_once_and_goes_as_it_came(kafka: EmbeddedBroker) -> None:
+    kafka.create_topic("plain")
+    kafka.create_topic("own", configs={"retention.ms": "77"})
+    before = log_config(kafka, "plain")
+    for key, (value, field, expected) in IN_LOGS.items():
+        for resource in (EVERY_BROKER, own(kafka)):
+            alter(kafka, resource, key, value)
+            assert getattr(log_config(kafka, "plain"), field) == expected, key
+            alter(kafka, resource, key, None)
+            assert log_config(kafka, "plain") == before, key
+    assert log_config(kafka, "own").retention_ms == 77
+
+
+def test_a_brokers_own_value_comes_before_that_of_every_broker(kafka: EmbeddedBroker) -> None:
+    kafka.create_topic("t")
+    alter(kafka, EVERY_BROKER, "log.retention.ms", "1")
+    alter(kafka, own(kafka), "log.retention.ms", "2")
+    assert log_config(kafka, "t").retention_ms == 2
+    alter(kafka, own(kafka), "log.retention.ms", None)
+    assert log_config(kafka, "t").retention_ms == 1
+
+
+def test_values_hold_for_topics_made_later_and_after_a_restart(kafka: EmbeddedBroker) -> None:
+    alter(kafka, EVERY_BROKER, "log.retention.ms", "1")
+    kafka.create_topic("later")
+    assert log_config(kafka, "later").retention_ms == 1
+    kafka.restart()
+    assert log_config(kafka, "later").retention_ms == 1
+    assert kafka.server.node.config.integer("log.retention.ms") == 1
+
+
+def test_a_producer_is_held_to_the_new_largest_batch(kafka: EmbeddedBroker) -> None:
+    kafka.create_topic("t")
+    kafka.produce("t", b"x" * 1000)
+    alter(kafka, EVERY_BROKER, "message.max.bytes", "500")
+    with pytest.raises(KafkaError) as refused:
+        kafka.produce("t", b"x" * 1000)
+    assert refused.value.code is ErrorCode.MESSAGE_TOO_LARGE
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Whether the other end closes within the time that the socket has."""
+    try:
+        return connection.recv(1) == b""
+    except TimeoutError:
+        return False
+    except ConnectionError:
+        return True
+
+
+def connect(kafka: EmbeddedBroker) -> socket.socket:
+    return socket.create_connection(("127.0.0.1", kafka.port), timeout=5)
+
+
+def test_max_connections_holds_for_the_next_connection(kafka: EmbeddedBroker) -> None:
+    alter(kafka, EVERY_BROKER, "max.connections", "1")  # which is the client's own
+    with connect(kafka) as refused:
+        assert is_closed(refused)
+    alter(kafka, EVERY_BROKER, "max.connections", None)
+    with connect(kafka) as taken:
+        taken.settimeout(0.1)
+        assert not is_closed(taken)
+
+
+def test_recovery_has_the_threads_that_were_set_before_the_start(kafka: EmbeddedBroker) -> None:
+    alter(kafka, EVERY_BROKER, "num.recovery.threads.per.data.dir", "4")
+    kafka.restart()
+    assert kafka.server.node.config.integer("num.recovery.threads.per.data.dir") == 4
