@@ -91,10 +91,12 @@ def test_20_000_random_and_damaged_frames_meet_no_error_of_ours(kafka: EmbeddedB
         kafka.create_topic(name, partitions=2)
         kafka.produce(name, "x")
     unhandled: list[object] = []
+
+    async def remember_unhandled() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, met: unhandled.append(met))
+
     assert kafka._thread
-    kafka._thread.call(
-        lambda: asyncio.get_running_loop().set_exception_handler(lambda _, met: unhandled.append(met))
-    )
+    kafka._thread.run(remember_unhandled())
     requests = RandomRequests(7, [wire.topic_id("a"), wire.topic_id("b")])
     fuzzed = Fuzzed(kafka.port)
     for number in range(FRAMES_COUNT):
