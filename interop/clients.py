@@ -26,6 +26,7 @@ ERRORS = (
     "message too large",
     "unknown topic",
     "offset out of range",
+    "election not needed",
 )
 
 
@@ -136,6 +137,16 @@ _PYTHON_ERRORS = _errors(
     "MessageSizeTooLargeError",
     "UnknownTopicOrPartitionError",
     "OffsetOutOfRangeError",
+    "ElectionNotNeededError",
+)
+#: What is done to quotas, replicas, and to the whole of a cluster.
+_QUOTAS = frozenset({"alter_quota", "quotas"})
+_REPLICAS = frozenset({"reassign", "reassignments", "log_dirs"})
+_CLUSTER = frozenset(
+    {
+        *["alter_topic_config", "create_acl", "acls", "delete_acls", "alter_scram", "scram", "delete_scram"],
+        *["elect_leader", "config_resources", *_QUOTAS, *_REPLICAS],
+    }
 )
 _ADMINISTRATION = frozenset(
     {
@@ -155,7 +166,7 @@ KINDS = {
                 "message too large": "% Delivery failed for message: Broker: Message size too large",
                 "unknown topic": "Broker: Unknown topic or partition",
             },
-            cannot=_ADMINISTRATION,
+            cannot=_ADMINISTRATION | _CLUSTER,
             tells_the_brokers_message=False,
             creates_topics_by_describing=True,
         ),
@@ -170,11 +181,24 @@ KINDS = {
                 "MSG_SIZE_TOO_LARGE",
                 "UNKNOWN_TOPIC_OR_PART",
                 "OFFSET_OUT_OF_RANGE",
+                "ELECTION_NOT_NEEDED",
             ),
+            cannot=_QUOTAS | _REPLICAS | {"config_resources"},
             creates_topics_by_describing=True,
         ),
-        Kind("kafka-python", _python("kafka_python"), _PYTHON_ERRORS),
-        Kind("aiokafka", _python("aiokafka_client"), _PYTHON_ERRORS, creates_topics_by_describing=True),
+        Kind(
+            "kafka-python",
+            _python("kafka_python"),
+            _PYTHON_ERRORS,
+            cannot=_QUOTAS | {"config_resources"},
+        ),
+        Kind(
+            "aiokafka",
+            _python("aiokafka_client"),
+            _PYTHON_ERRORS,
+            cannot=_CLUSTER,
+            creates_topics_by_describing=True,
+        ),
         Kind(
             "java",
             _java,
@@ -186,6 +210,7 @@ KINDS = {
                 "RecordTooLargeException",
                 "UnknownTopicOrPartitionException",
                 "OffsetOutOfRangeException",
+                "ElectionNotNeededException",
             ),
         ),
         Kind(
@@ -199,11 +224,18 @@ KINDS = {
                 "MESSAGE_TOO_LARGE",
                 "UNKNOWN_TOPIC_OR_PARTITION",
                 "OFFSET_OUT_OF_RANGE",
+                "ELECTION_NOT_NEEDED",
             ),
+            cannot=frozenset({"config_resources"}),
             tells_the_brokers_message=False,
             creates_topics_by_producing=False,
         ),
-        Kind("sarama", _go("sarama"), _errors(*(f"KError({code})" for code in (36, 17, 37, 40, 10, 3, 1)))),
+        Kind(
+            "sarama",
+            _go("sarama"),
+            _errors(*(f"KError({code})" for code in (36, 17, 37, 40, 10, 3, 1, 84))),
+            cannot=frozenset({"config_resources"}),
+        ),
         Kind(
             "kafka-go",
             _go("kafkago"),
@@ -215,8 +247,9 @@ KINDS = {
                 "Message Size Too Large",
                 "Unknown Topic Or Partition",
                 "Offset Out Of Range",
+                "Election Not Needed",
             ),
-            cannot=frozenset({"delete_records", "idempotence"}),
+            cannot=_CLUSTER | {"delete_records", "idempotence"},
             creates_topics_by_producing=False,
             tells_empty_from_null=False,
         ),
@@ -231,8 +264,9 @@ KINDS = {
                 "MESSAGE_TOO_LARGE",
                 "UNKNOWN_TOPIC_OR_PARTITION",
                 "KafkaJSDeleteTopicRecordsError",
+                "ELECTION_NOT_NEEDED",
             ),
-            cannot=frozenset({"consume"}),
+            cannot=_CLUSTER | {"consume"},
             tells_the_brokers_message=False,
         ),
     )

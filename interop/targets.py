@@ -10,8 +10,8 @@ from interop.brokers import Broker
 #: Start a broker in a home directory that stays; whoever starts it stops it.
 START: dict[str, Callable[[Path], Broker]] = {"barnabas": candidate.start, "kafka": reference.start}
 
-#: Run a broker in a directory that is removed afterwards.
-RUNNING: dict[str, Callable[[], AbstractContextManager[Broker]]] = {
+#: Run a broker, with properties or without, in a directory that is removed afterwards.
+RUNNING: dict[str, Callable[..., AbstractContextManager[Broker]]] = {
     "barnabas": candidate.barnabas,
     "kafka": reference.kafka,
 }

@@ -22,6 +22,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from interop.python.confluent_cluster import offer, only
 from interop.python.lines import (
     PATIENCE_S,
     Record,
@@ -35,6 +36,7 @@ from interop.python.lines import (
 
 BOOTSTRAP = sys.argv[1]
 admin = AdminClient({"bootstrap.servers": BOOTSTRAP})
+offer(admin)
 
 
 @operation
@@ -51,17 +53,17 @@ def metadata(topic: str | None = None) -> object:
 
 @operation
 def create_topic(topic: str, partitions: int, configs: dict[str, str]) -> None:
-    _only(admin.create_topics([NewTopic(topic, partitions, config=configs)]))
+    only(admin.create_topics([NewTopic(topic, partitions, config=configs)]))
 
 
 @operation
 def delete_topic(topic: str) -> None:
-    _only(admin.delete_topics([topic]))
+    only(admin.delete_topics([topic]))
 
 
 @operation
 def create_partitions(topic: str, count: int) -> None:
-    _only(admin.create_partitions([NewPartitions(topic, count)]))
+    only(admin.create_partitions([NewPartitions(topic, count)]))
 
 
 @operation
@@ -75,7 +77,7 @@ def broker_configs(broker: int) -> object:
 
 
 def _configs(resource: ConfigResource) -> object:
-    return {name: entry.value for name, entry in _only(admin.describe_configs([resource])).items()}
+    return {name: entry.value for name, entry in only(admin.describe_configs([resource])).items()}
 
 
 @operation
@@ -162,17 +164,12 @@ def offset_at(topic: str, partition: int, timestamp: int) -> object:
 
 
 def _list_offset(topic: str, partition: int, spec: OffsetSpec) -> int:
-    return int(_only(admin.list_offsets({TopicPartition(topic, partition): spec})).offset)
+    return int(only(admin.list_offsets({TopicPartition(topic, partition): spec})).offset)
 
 
 @operation
 def delete_records(topic: str, partition: int, before: int) -> object:
-    return _only(admin.delete_records([TopicPartition(topic, partition, before)])).low_watermark
-
-
-def _only(futures: dict[Any, Any]) -> Any:
-    (future,) = futures.values()
-    return future.result(PATIENCE_S)
+    return only(admin.delete_records([TopicPartition(topic, partition, before)])).low_watermark
 
 
 def name_of(error: Exception) -> str:

@@ -9,6 +9,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import for_code
 
+from interop.python.kafka_python_cluster import offer
 from interop.python.lines import (
     PATIENCE_S,
     Record,
@@ -23,6 +24,7 @@ from interop.python.lines import (
 
 BOOTSTRAP = sys.argv[1]
 admin = KafkaAdminClient(bootstrap_servers=BOOTSTRAP)
+offer(admin)
 
 
 @operation

@@ -72,6 +72,8 @@ def served_by_both(kafka: Side) -> dict[int, registry.ApiSpec]:
     kafkas = {each.api_key: each for each in answer.api_keys}
     specs = {}
     for api_key, spec in registry.build(api).items():
+        if api_key not in kafkas:
+            continue  # ApiVersions is compared, too
         first = max(spec.versions.first, kafkas[api_key].min_version)
         last = min(spec.versions.last, kafkas[api_key].max_version)
         specs[api_key] = replace(spec, versions=Versions(first, last))

@@ -31,7 +31,7 @@ func main() {
 	client := connect()
 	defer client.Close()
 	admin := kadm.NewClient(client)
-	lines.Serve(map[string]lines.Operation{
+	operations := map[string]lines.Operation{
 		"metadata":          with(admin, metadata),
 		"create_topic":      with(admin, createTopic),
 		"delete_topic":      with(admin, deleteTopic),
@@ -43,7 +43,11 @@ func main() {
 		"delete_records":    with(admin, deleteRecords),
 		"produce":           produce,
 		"consume":           consume,
-	}, name)
+	}
+	for command, operation := range clusterOperations {
+		operations[command] = with(admin, operation)
+	}
+	lines.Serve(operations, name)
 }
 
 type adminOperation func(ctx context.Context, admin *kadm.Client, c lines.Command) (any, error)

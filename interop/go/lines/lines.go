@@ -28,6 +28,13 @@ type Command struct {
 	Timestamp  *int64            `json:"timestamp"`
 	Before     int64             `json:"before"`
 	Broker     int32             `json:"broker"`
+	Key        string            `json:"key"`
+	Value      *string           `json:"value"`
+	Principal  string            `json:"principal"`
+	User       string            `json:"user"`
+	Limit      *float64          `json:"limit"`
+	Iterations int32             `json:"iterations"`
+	Replicas   []int32           `json:"replicas"`
 }
 
 // Record is a record as the commands carry it: text or null, timestamps in milliseconds.

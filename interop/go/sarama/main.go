@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"reflect"
 
@@ -32,7 +33,7 @@ func main() {
 	}
 	defer admin.Close()
 	at := administration{client, admin}
-	lines.Serve(map[string]lines.Operation{
+	operations := map[string]lines.Operation{
 		"metadata":          at.metadata,
 		"create_topic":      at.createTopic,
 		"delete_topic":      at.deleteTopic,
@@ -44,7 +45,9 @@ func main() {
 		"delete_records":    at.deleteRecords,
 		"produce":           produce,
 		"consume":           consume,
-	}, name)
+	}
+	maps.Copy(operations, clusterOperations(at))
+	lines.Serve(operations, name)
 }
 
 // name is the code of a broker's error, which sarama's users compare with its Err constants.

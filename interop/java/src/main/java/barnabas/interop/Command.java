@@ -16,7 +16,14 @@ record Command(
         int count,
         Long timestamp,
         long before,
-        int broker) {
+        int broker,
+        String key,
+        String value,
+        String principal,
+        String user,
+        Double limit,
+        int iterations,
+        List<Integer> replicas) {
 
     /** A record as the commands carry it: text or null, the timestamp in milliseconds. */
     record Line(String key, String value, List<List<String>> headers, Long timestamp, Long offset) {}

@@ -23,7 +23,7 @@ public final class Main {
 
     public static void main(String[] arguments) throws Exception {
         try (var admin = Admin.create(Map.of("bootstrap.servers", arguments[0]))) {
-            var operations = operations(new Administration(admin), new Data(arguments[0]));
+            var operations = operations(new Administration(admin), new Cluster(admin), new Data(arguments[0]));
             var input = new BufferedReader(new InputStreamReader(System.in));
             for (String line = input.readLine(); line != null; line = input.readLine()) {
                 System.out.println(JSON.writeValueAsString(answer(operations, line)));
@@ -31,7 +31,7 @@ public final class Main {
         }
     }
 
-    private static Map<String, Operation> operations(Administration administration, Data data) {
+    private static Map<String, Operation> operations(Administration administration, Cluster cluster, Data data) {
         return Map.ofEntries(
                 Map.entry("metadata", administration::metadata),
                 Map.entry("create_topic", administration::createTopic),
@@ -42,6 +42,20 @@ public final class Main {
                 Map.entry("offsets", administration::offsets),
                 Map.entry("offset_at", administration::offsetAt),
                 Map.entry("delete_records", administration::deleteRecords),
+                Map.entry("alter_topic_config", cluster::alterTopicConfig),
+                Map.entry("create_acl", cluster::createAcl),
+                Map.entry("acls", cluster::acls),
+                Map.entry("delete_acls", cluster::deleteAcls),
+                Map.entry("alter_quota", cluster::alterQuota),
+                Map.entry("quotas", cluster::quotas),
+                Map.entry("alter_scram", cluster::alterScram),
+                Map.entry("scram", cluster::scram),
+                Map.entry("delete_scram", cluster::deleteScram),
+                Map.entry("elect_leader", cluster::electLeader),
+                Map.entry("reassign", cluster::reassign),
+                Map.entry("reassignments", cluster::reassignments),
+                Map.entry("log_dirs", cluster::logDirs),
+                Map.entry("config_resources", cluster::configResources),
                 Map.entry("produce", data::produce),
                 Map.entry("consume", data::consume));
     }
