@@ -97,7 +97,11 @@ def java(
 
 
 def tool(
-    name: str, *arguments: str | Path, check: bool = True, standard_input: str = ""
+    name: str,
+    *arguments: str | Path,
+    check: bool = True,
+    standard_input: str = "",
+    classes: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run one of Kafka's command-line tools, named as its script is; gives its output as text.
 
@@ -107,7 +111,7 @@ def tool(
         subprocess.TimeoutExpired: the tool ran longer than TOOL_TIMEOUT_S.
     """
     return subprocess.run(
-        java(*TOOL_JVM_OPTIONS, TOOLS[name], *arguments),
+        java(*TOOL_JVM_OPTIONS, TOOLS[name], *arguments, classes=classes),
         check=check,
         capture_output=True,
         text=True,
@@ -116,9 +120,15 @@ def tool(
     )
 
 
-def start(home: Path, properties: Mapping[str, str] | None = None, port: int | None = None) -> Broker:
-    """Start Kafka on ``home/data``, formatted when it is new; returns once it answers.
+def start(
+    home: Path,
+    properties: Mapping[str, str] | None = None,
+    port: int | None = None,
+    classes: Path | None = None,
+) -> Broker:
+    """Start Kafka on ``home/data``, formatted when it is new, with ``classes`` on its class path when given.
 
+    Returns once it answers.
     Its settings are in ``home/server.properties``, its log in ``home/kafka.log``.
     """
     data_dir = home / "data"
@@ -130,8 +140,9 @@ def start(home: Path, properties: Mapping[str, str] | None = None, port: int | N
     config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
     if not (data_dir / "meta.properties").exists():
         cluster_id = tool("kafka-storage", "random-uuid").stdout.strip()
-        tool("kafka-storage", "format", "--standalone", "--cluster-id", cluster_id, "--config", config)
-    command = java(*SERVER_JVM_OPTIONS, "kafka.Kafka", config, log4j="log4j2.properties")
+        options = ("--standalone", "--cluster-id", cluster_id, "--config", config)
+        tool("kafka-storage", "format", *options, classes=classes)
+    command = java(*SERVER_JVM_OPTIONS, "kafka.Kafka", config, log4j="log4j2.properties", classes=classes)
     return launch("kafka", command, bootstrap, data_dir, home / "kafka.log")
 
 
@@ -145,10 +156,12 @@ def _settings(data_dir: Path, bootstrap: str, controller_port: int) -> dict[str,
 
 
 @contextlib.contextmanager
-def kafka(properties: Mapping[str, str] | None = None, port: int | None = None) -> Iterator[Broker]:
+def kafka(
+    properties: Mapping[str, str] | None = None, port: int | None = None, classes: Path | None = None
+) -> Iterator[Broker]:
     """One Apache Kafka on a free port (or ``port``) in a directory that is removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="kafka-") as home:
-        broker = start(Path(home), properties, port)
+        broker = start(Path(home), properties, port, classes)
         try:
             yield broker
         finally:

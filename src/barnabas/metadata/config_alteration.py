@@ -39,7 +39,7 @@ class Altered:
     """What became of one resource: its configs as they are to be, or why they may not be so."""
 
     resource: Resource
-    #: what the edits ask for, None for what they take away
+    #: what the edits change, None for what they take away; of a broker, as in Kafka, also what stays the same
     edited: Mapping[str, str | None] = field(default_factory=dict)
     #: the keys that go without being named
     removed: frozenset[str] = frozenset()
@@ -65,7 +65,7 @@ def decide_alter(
             outcomes.append(Altered(resource, error=error))
             continue
         removed = existing.keys() - wanted.keys() - edited.keys()
-        outcomes.append(Altered(resource, edited, frozenset(removed)))
+        outcomes.append(Altered(resource, _changed(resource, existing, edited), frozenset(removed)))
         if wanted != existing and not validate_only:
             changes.append(_change(resource, wanted))
             reads.update(_reads(image, resource))
@@ -109,6 +109,14 @@ def _edited_list(text: str, operation: Operation, value: str) -> str:
     if operation is Operation.SUBTRACT:
         return ",".join(entry for entry in entries if entry not in named)
     return ",".join([*entries, *(entry for entry in dict.fromkeys(named) if entry not in entries)])
+
+
+def _changed(
+    resource: Resource, existing: Overrides, edited: Mapping[str, str | None]
+) -> Mapping[str, str | None]:
+    if resource.kind is ResourceKind.BROKER:
+        return edited
+    return {key: value for key, value in edited.items() if value != existing.get(key)}
 
 
 def _wanted(existing: Overrides, edited: Mapping[str, str | None], *, replaces: bool) -> dict[str, str]:

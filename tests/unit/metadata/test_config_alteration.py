@@ -21,6 +21,7 @@ from support.images import cluster, new_topic, replayed
 SET, DELETE, APPEND, SUBTRACT = Operation
 TOPIC = Resource(ResourceKind.TOPIC, "t")
 GROUP = Resource(ResourceKind.GROUP, "g")
+BROKER = Resource(ResourceKind.BROKER, "1")
 
 
 def check(resource: Resource, existing: Mapping[str, str], wanted: Mapping[str, str]) -> None:
@@ -119,11 +120,19 @@ def test_one_bad_resource_leaves_the_others_alone() -> None:
 
 def test_validation_changes_nothing_and_says_what_would_have_been() -> None:
     wanted = edits(Edit("a", SET, "1"), Edit("b", DELETE), replaces=True)
-    image = image_with(c="2")
+    image = image_with(b="1", c="2")
     [outcome], after = decided(image, wanted, validate_only=True)
     assert after is image
     assert outcome.edited == {"a": "1", "b": None}
     assert outcome.removed == {"c"}
+
+
+def test_what_stays_the_same_is_told_for_brokers_alone() -> None:
+    same = (Edit("a", SET, "1"), Edit("b", DELETE))
+    [of_topic], _ = decided(image_with(a="1"), edits(*same), validate_only=True)
+    assert of_topic.edited == {}
+    [of_broker], _ = decided(Image(), edits(*same, resource=BROKER), validate_only=True)
+    assert of_broker.edited == {"a": "1", "b": None}
 
 
 def test_a_decision_rests_on_the_configs_and_for_a_topic_on_the_topic() -> None:

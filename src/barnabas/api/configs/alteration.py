@@ -1,5 +1,6 @@
 """What AlterConfigs and IncrementalAlterConfigs have in common: from wishes to what became of each."""
 
+import contextlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -11,6 +12,8 @@ from barnabas.api.context import Node, RequestContext
 from barnabas.config.edits import Edit, Operation
 from barnabas.config.resources import ResourceKind
 from barnabas.metadata.config_alteration import Alteration, Altered, decide_alter
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.image import Image
 from barnabas.policy import AlterConfigPolicy, ConfigResource, ConfigResourceType
 from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -83,37 +86,54 @@ async def _commit(
     context: RequestContext, alterations: Mapping[int, Alteration], validate_only: bool
 ) -> dict[int, Outcome]:
     """Commit what the rules and the policies let pass; the outcomes by the indexes of the wishes."""
-    refused = await _refused(context.node, alterations)
-    passed = {index: each for index, each in alterations.items() if index not in refused}
-    altered = await _write(context.node, list(passed.values()), validate_only=validate_only)
-    return {**refused, **{index: each.error for index, each in zip(passed, altered, strict=True)}}
+    node = context.node
+    while True:
+        refused: dict[int, Outcome] = {}
+        judged: dict[int, Altered] = {}
+        if node.policies.guards_alteration:
+            # Policies take their time: they are asked before the commit, for what would pass as things stand.
+            trial = await _write(node, alterations, {}, validate_only=True)
+            refused = {index: await _objection(node, each) for index, each in trial.items()}
+            refused = {index: error for index, error in refused.items() if error is not None}
+            judged = {index: each for index, each in trial.items() if index not in refused}
+        passed = {index: each for index, each in alterations.items() if index not in refused}
+        with contextlib.suppress(_OtherThanJudged):
+            altered = await _write(node, passed, judged, validate_only=validate_only)
+            return {**refused, **{index: each.error for index, each in altered.items()}}
 
 
-async def _refused(node: Node, alterations: Mapping[int, Alteration]) -> dict[int, Outcome]:
-    """Those that fail anyway, and those that a policy refuses.
+class _OtherThanJudged(Exception):
+    """Configs have changed meanwhile, so that the same edits come to something else than policies were told."""
 
-    Policies take their time, and what they are told depends on the request alone: so they are asked once, for what
-    would pass as things stand, and not again when the commit meets a conflict.
+
+async def _objection(node: Node, altered: Altered) -> Outcome:
+    """Why it fails anyway, or why a policy refuses it."""
+    if altered.error is not None:
+        return altered.error
+    resource = ConfigResource(ConfigResourceType(altered.resource.kind), altered.resource.name)
+    try:
+        metadata = AlterConfigPolicy.RequestMetadata(resource, altered.edited)
+        await node.policies.check_alter_config(metadata, altered.removed)
+    except KafkaError as error:
+        return error
+    return None
+
+
+async def _write(
+    node: Node, alterations: Mapping[int, Alteration], judged: Mapping[int, Altered], *, validate_only: bool
+) -> dict[int, Altered]:
+    """Commit, unless that would be something else than `judged`.
+
+    :raises _OtherThanJudged: When it would be.
     """
-    refused: dict[int, Outcome] = {}
-    if not node.policies.guards_alteration:
-        return refused
-    judged = await _write(node, list(alterations.values()), validate_only=True)
-    for index, each in zip(alterations, judged, strict=True):
-        try:
-            if each.error is not None:
-                raise each.error
-            resource = ConfigResource(ConfigResourceType(each.resource.kind), each.resource.name)
-            altered = AlterConfigPolicy.RequestMetadata(resource, each.edited)
-            await node.policies.check_alter_config(altered, each.removed)
-        except KafkaError as error:
-            refused[index] = error
-    return refused
 
+    def decide(image: Image) -> Decision[list[Altered]]:
+        rules = alteration_rules(node, image)
+        decision = decide_alter(image, list(alterations.values()), rules, validate_only=validate_only)
+        for index, each in zip(alterations, decision.response, strict=True):
+            if each.error is None and index in judged and each != judged[index]:
+                raise _OtherThanJudged
+        return decision
 
-async def _write(node: Node, alterations: Sequence[Alteration], *, validate_only: bool) -> list[Altered]:
-    return await node.metadata.write(
-        lambda image: decide_alter(
-            image, alterations, alteration_rules(node, image), validate_only=validate_only
-        )
-    )
+    altered = await node.metadata.write(decide)
+    return dict(zip(alterations, altered, strict=True))

@@ -1,7 +1,10 @@
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
 
+from barnabas.metadata.configs import TOPIC_CONFIGS
+from barnabas.metadata.decision import Decision
 from barnabas.policy import AlterConfigPolicy, PolicyViolation
 from barnabas.policy.policies import Policies, PolicySettings
 from barnabas.wire.errors import ErrorCode
@@ -172,9 +175,40 @@ async def test_a_policy_refuses_one_resource_and_not_its_neighbour(tmp_path: Pat
         await node.node.policies.load()
         await node.create(new_topic("t"), new_topic("u"))
         responses = await alter(
-            node, (TOPIC, "t", "retention.ms", DELETE, None), (TOPIC, "u", "segment.ms", SET, "7")
+            node, (TOPIC, "t", "retention.ms", SET, "5"), (TOPIC, "u", "segment.ms", SET, "7")
         )
         assert [each.error_code for each in responses] == [ErrorCode.POLICY_VIOLATION, 0]
         assert responses[0].error_message == "t: retention is ours"
         assert dict(node.node.image.topic_configs) == {"u": {"segment.ms": "7"}}
         await node.node.policies.close()
+
+
+class Thinking(Policies):
+    """Lets everything pass; while it thinks for the first time, the topic's configs change."""
+
+    def __init__(self, node: RunningNode) -> None:
+        super().__init__()
+        self.node = node
+        self.asked: list[Mapping[str, str | None]] = []
+
+    @property
+    def guards_alteration(self) -> bool:
+        return True
+
+    async def check_alter_config(
+        self, altered: AlterConfigPolicy.RequestMetadata, removed: Iterable[str] = ()
+    ) -> None:
+        self.asked.append(altered.configs)
+        if len(self.asked) == 1:
+            change = TOPIC_CONFIGS.put("t", {"cleanup.policy": ""})
+            await self.node.node.metadata.write(lambda _: Decision(None, (change,)))
+
+
+@on_loop
+async def test_policies_are_asked_again_when_the_same_edit_comes_to_something_else(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("t"))
+        node.node.policies = policies = Thinking(node)
+        assert await code(node, (TOPIC, "t", "cleanup.policy", APPEND, "compact")) is ErrorCode.NONE
+        assert policies.asked == [{"cleanup.policy": "delete,compact"}, {"cleanup.policy": "compact"}]
+        assert dict(node.node.image.topic_configs) == {"t": {"cleanup.policy": "compact"}}
