@@ -65,6 +65,8 @@ class RandomRequests:
             first, last = NUMBERS[field.kind]
             likely = [number for number in NUMBERS_LIKELY if first <= number <= last]
             return dice.choice([*likely, first, last, dice.randint(first, last)])
+        if field.kind == "float64":
+            return dice.choice([-1.0, 0.0, 0.5, 1.0, 1e6, 1e308, float("inf"), float("nan")])
         if field.kind == "string":
             return dice.choice(TEXTS)
         if field.kind == "bool":
