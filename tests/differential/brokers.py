@@ -65,6 +65,10 @@ def wait_for(side: Side, request: Message, response: type[Message], version: int
         time.sleep(0.05)
 
 
+#: What Apache Kafka serves on the listeners of its controllers alone: UpdateRaftVoter.
+OF_CONTROLLERS = frozenset({82})
+
+
 def served_by_both(kafka: Side) -> dict[int, registry.ApiSpec]:
     """What Barnabas serves, in the versions that Kafka says it serves too."""
     answer = kafka.exchange(ApiVersionsRequest(), ApiVersionsResponse, 0).body

@@ -5,6 +5,7 @@ import struct
 import time
 from typing import Any, NamedTuple
 
+from barnabas.base.ids import ZERO_UUID
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import BATCH_HEADER_BYTES, crc_matches, iterate_headers
 from barnabas.wire.records.record import decode_batch
@@ -17,8 +18,20 @@ NEAR_MS = 600_000
 
 #: Texts that each broker words for itself.
 TEXTS = {"error_message", "batch_index_error_message", "documentation"}
-TIMESTAMPS = {"log_append_time_ms", "timestamp", "last_timestamp"}
+TIMESTAMPS = {
+    *["log_append_time_ms", "timestamp", "last_timestamp"],
+    *["last_fetch_timestamp", "last_caught_up_timestamp"],
+}
 TOPIC_NAMES = {"name", "topic", "topic_name", "resource_name"}
+
+#: What each broker counts, or calls, as it likes.
+OWN = {
+    "ApiVersionsResponse.finalized_features_epoch",
+    "DescribeQuorumResponse.topics.partitions.leader_epoch",
+    "DescribeQuorumResponse.topics.partitions.high_watermark",
+    "DescribeQuorumResponse.topics.partitions.current_voters.log_end_offset",
+    "DescribeQuorumResponse.topics.partitions.current_voters.replica_directory_id",
+}
 
 #: Arrays in whose order Kafka has no system -> the fields that tell their elements apart.
 KEYED: dict[str, tuple[str, ...]] = {
@@ -38,6 +51,7 @@ KEYED: dict[str, tuple[str, ...]] = {
     "DescribeClientQuotasResponse.entries.values": ("key",),
     "DescribeConfigsResponse.results.configs": ("name",),
     "DescribeConfigsResponse.results": ("resource_type", "resource_name"),
+    "ElectLeadersResponse.replica_election_results.partition_result": ("partition_id",),
     "IncrementalAlterConfigsResponse.responses": ("resource_type", "resource_name"),
     "ListConfigResourcesResponse.config_resources": ("resource_type", "resource_name"),
     "MetadataResponse.topics": ("name",),
@@ -49,6 +63,7 @@ KEYED: dict[str, tuple[str, ...]] = {
 #: Arrays that only group: Kafka answers a topic once that is named twice, and leaves out one without partitions.
 GROUPS: dict[str, tuple[str, ...]] = {
     "DeleteRecordsResponse.topics": ("name",),
+    "ElectLeadersResponse.replica_election_results": ("topic",),
     "FetchResponse.responses": ("topic", "topic_id"),
     "ListOffsetsResponse.topics": ("name",),
     "ProduceResponse.responses": ("name", "topic_id"),
@@ -194,6 +209,8 @@ def _leaf(
         _flatten(value, version, names, f"{at}.", path, leaves)
     elif field.kind == "records":
         leaves |= {f"{at}{key}": each for key, each in plain_records(bytes(value or b""), names).items()}
+    elif path in OWN and value not in (-1, 0, ZERO_UUID):
+        leaves[at] = "its own"
     else:
         leaves[at] = plain(field.name, value, names)
 

@@ -24,6 +24,7 @@ from barnabas.wire.messages.produce import ProduceRequest
 from differential.batches import IN_RECORDS, UNREADABLE, Batch
 from differential.compare import MISSING, Difference
 from differential.listed_configs import LISTED_CONFIGS
+from differential.listed_control import LISTED_CONTROL
 from differential.listed_entry import ANYWHERE, EXCEPTION, MORE, Listed, is_at
 from differential.sequences import Step, beginning, create, produce, topic
 from differential.symbols import Name
@@ -147,11 +148,11 @@ _ELR = (
     "Kafka 4.3 writes `min.insync.replicas` as a cluster-wide dynamic default when it turns on eligible leader "
     "replicas (KIP-966); Barnabas has neither yet."
 )
-_NO_FEATURES = "Barnabas has no feature levels to negotiate yet."
 _API_VERSIONS = ((ApiVersionsRequest("differential", "1"), 4),)
 
 LISTED = (
     *LISTED_CONFIGS,
+    *LISTED_CONTROL,
     Listed(
         "Metadata", ANYWHERE, "neither a name nor an id for a topic", EXCEPTION,
         lambda each: "name=None" in repr(each.request), ((MetadataRequest([MetadataRequestTopic(name=_NULL)]), 12),),
@@ -165,9 +166,6 @@ LISTED = (
         "Kafka 4.3 has version 6 (KIP-939) behind its switch for unstable versions; Barnabas reads and answers it.",
         is_at("api_keys[22]"), _API_VERSIONS,
     ),
-    Listed("ApiVersions", "supported_features", "always", _NO_FEATURES, _is_missing, _API_VERSIONS),
-    Listed("ApiVersions", "finalized_features", "always", _NO_FEATURES, _is_missing, _API_VERSIONS),
-    Listed("ApiVersions", "finalized_features_epoch", "always", _NO_FEATURES, lambda _: True, _API_VERSIONS),
     Listed("CreateTopics", "topics.configs", "`min.insync.replicas`", _ELR, is_at(_MIN_ISR), (_CREATE,)),
     Listed(
         "CreateTopics", "topics", "two names in one request of which one has `.` where the other has `_`",

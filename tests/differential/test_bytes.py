@@ -25,7 +25,7 @@ from differential.world import Pair
 APIS = registry.build(api)
 
 #: APIs that change nothing, so that any bytes may be tried on them. (Metadata may create topics.)
-READING = (1, 2, 10, 18, 23, 32, 60, 61, 75)
+READING = (1, 2, 10, 18, 23, 32, 46, 55, 60, 61, 75)
 
 #: What Barnabas answers, before it closes, to what it does not serve; Kafka only closes.
 UNSUPPORTED = struct.pack(">h", ErrorCode.UNSUPPORTED_VERSION)

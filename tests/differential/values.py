@@ -9,6 +9,7 @@ from hypothesis.strategies import SearchStrategy
 
 from barnabas.api.registry import ApiSpec
 from barnabas.base.ids import ZERO_UUID
+from barnabas.wire.messages.add_raft_voter import Listener
 from barnabas.wire.messages.alter_client_quotas import OpData
 from barnabas.wire.messages.alter_configs import AlterConfigsRequest
 from barnabas.wire.messages.alter_user_scram_credentials import (
@@ -16,6 +17,7 @@ from barnabas.wire.messages.alter_user_scram_credentials import (
     ScramCredentialUpsertion,
 )
 from barnabas.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from barnabas.wire.messages.describe_quorum import PartitionData, TopicData
 from barnabas.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from barnabas.wire.messages.fetch import FetchRequest
 from barnabas.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
@@ -105,6 +107,12 @@ POOLS: dict[str, Sequence[Any]] = {
     "match": [None, None, "q-one", "q-two", "10.9.8.7", ""],
     "resource_types": [2, 4, 8, 16, 32, 0, 1, 77],
     "producer_epoch": [-1, -1, -1, 0, 1, -2, 32_767],
+    "feature": ["metadata.version", "metadata.version", "nope", ""],  # the others: see the list
+    "max_version_level": [30, 30, 31, 29, 7, 6, 0, -1],
+    "upgrade_type": [1, 2, 3, 0, 4, -1],
+    "broker_id": [2, 5, -1, INT32_MAX],  # Kafka would forget itself
+    "voter_id": [1, 1, 2, -1],
+    "voter_directory_id": [UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_ID, ZERO_UUID],
     "resource_type_filter": ACL_RESOURCES,
     "resource_name_filter": ACL_NAMES,
     "resource_pattern_type": ACL_PATTERNS,
@@ -145,6 +153,12 @@ CONFIGS = [
     ("preallocate", "TRUE"), ("retention.bytes", "1.5"), ("delete.retention.ms", "9223372036854775808"),
     ("remote.storage.enable", "true"), ("local.retention.ms", "-3"), ("flush.messages", "0"),
 ]  # fmt: skip
+
+#: Names and partitions of which one is that of the cluster's metadata.
+METADATA_LOGS = (
+    ["__cluster_metadata", "__cluster_metadata", "missing", ""],
+    [[PartitionData(0)], [PartitionData(0), PartitionData(1)], [PartitionData(1)], []],
+)
 
 #: No quota here is one that the tests themselves would meet.
 QUOTAS = [
@@ -264,6 +278,11 @@ def structs(owner: type[Struct], version: int) -> SearchStrategy[Any]:
     """Instances of a struct with the fields of a version."""
     if owner is CreatableTopicConfig:
         return st.sampled_from(CONFIGS).map(lambda pair: CreatableTopicConfig(*pair))
+    if owner is Listener:
+        return st.just(Listener("CONTROLLER", "127.0.0.1", 9))  # a host without an address ends Kafka
+    if owner is TopicData:
+        right = st.just(TopicData("__cluster_metadata", [PartitionData(0)]))
+        return st.one_of(right, st.builds(TopicData, *map(st.sampled_from, METADATA_LOGS)))
     if owner is OpData:
         pairs = st.sampled_from(QUOTAS)
         return st.builds(lambda pair, remove: OpData(*pair, remove), pairs, st.booleans())
