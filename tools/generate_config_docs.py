@@ -60,19 +60,21 @@ Written by `tools/generate_config_docs.py` from the tables in `src/barnabas/conf
 Barnabas takes Apache Kafka's own names and values, with the types, defaults and bounds of Apache Kafka 4.3.
 A value is looked for, the strongest first, in
 
-1. `--set key=value` on the command line,
-2. the environment: `{environment_name("log.retention.ms")}` is `log.retention.ms`, and
+1. what is set for the broker while it runs, then what is set for every broker (`barnabas configs set broker ...`),
+2. `--set key=value` on the command line,
+3. the environment: `{environment_name("log.retention.ms")}` is `log.retention.ms`, and
    `{environment_name("barnabas.metrics.listener")}` is `barnabas.metrics.listener`,
-3. the file of `--config`, in the form of Java's .properties,
-4. the defaults below.
+4. the file of `--config`, in the form of Java's .properties,
+5. the defaults below.
 
 A name that is no key is a warning; a value that a key does not allow ends the start with the key, the value
 and what is valid. `listener.name.<listener>.<key>` sets a key for one listener, in the file or with `--set`.
 
 *Effect* says whether a key does in Barnabas what it does in Kafka (*honoured*) or is only checked and shown
 (*accepted without effect*). *Change* says when a broker key may be set: *at the start* only, *any time* for
-one broker or for all, or *per broker* for one broker at a time. Keys marked *since 4.4* are newer than the
-Apache Kafka that Barnabas follows: they are accepted, and shown when set. So are those marked *internal*.
+one broker or for all, or *per broker* for one broker at a time; what is set so holds at once. Keys marked
+*since 4.4* are newer than the Apache Kafka that Barnabas follows: they are accepted, and shown when set. So are
+those marked *internal*.
 """
 
 

@@ -1,6 +1,7 @@
 """What is set for a broker while it runs holds at once: one case for each key that acts."""
 
 import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -123,3 +124,15 @@ def test_recovery_has_the_threads_that_were_set_before_the_start(kafka: Embedded
     alter(kafka, EVERY_BROKER, "num.recovery.threads.per.data.dir", "4")
     kafka.restart()
     assert kafka.server.node.config.integer("num.recovery.threads.per.data.dir") == 4
+
+
+def test_new_logs_keep_out_of_a_cordoned_directory(tmp_path: Path) -> None:
+    directories = [tmp_path / "a", tmp_path / "b"]
+    with EmbeddedBroker({"log.dirs": ",".join(map(str, directories))}) as kafka:
+        alter(kafka, own(kafka), "cordoned.log.dirs", str(directories[0]))
+        kafka.create_topic("t", partitions=4)
+        assert not list(directories[0].glob("t-*"))
+        assert len(list(directories[1].glob("t-*"))) == 4
+        alter(kafka, own(kafka), "cordoned.log.dirs", None)
+        kafka.create_topic("u", partitions=4)
+        assert list(directories[0].glob("u-*"))

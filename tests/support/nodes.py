@@ -155,7 +155,11 @@ async def running_node(
     replicas = ReplicaManager(1, directories, lambda topic, own: log_config(dynamic.current, own))
     replicas.load(metadata.image)
     metadata.listen(replicas.apply)
-    dynamic.follow(lambda before, after: replicas.reconfigure_all())
+
+    async def reconfigure(before: BrokerConfig, after: BrokerConfig) -> None:
+        replicas.reconfigure_all()
+
+    dynamic.follow(reconfigure)
     flusher = Flusher()
     node = Node(
         broker_id=1,

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from barnabas.config.broker_config import BrokerConfig, find_broker_key
 from barnabas.config.broker_keys import LISTENER_PREFIX, listener_base
 from barnabas.config.definition import ConfigError, ConfigKey, UpdateMode
+from barnabas.config.listener_rules import check_listener_change
 from barnabas.config.rules import check_broker_config
 from barnabas.config.values import parse_value
 
@@ -93,6 +94,7 @@ def check_dynamic_change(before: BrokerConfig, after: BrokerConfig) -> None:
     :raises ConfigError: When its values do not fit together, or one moves too far at once.
     """
     check_broker_config(after)
+    check_listener_change(before, after)
     for key in _AT_LEAST_1:
         if after.integer(key) < 1:
             raise ConfigError(key, after.integer(key), "must be at least 1")

@@ -1,6 +1,6 @@
 """A broker's configuration as it stands now: what it was started with, under what has been set since."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.definition import ConfigError
@@ -9,8 +9,8 @@ from barnabas.metadata.image import Image
 from barnabas.metadata.store import Change
 from barnabas.telemetry.logs import get_logger
 
-#: Called with the configuration before and after a change.
-Follower = Callable[[BrokerConfig, BrokerConfig], None]
+#: Called with the configuration before and after a change; whoever made it is answered when all are done.
+Follower = Callable[[BrokerConfig, BrokerConfig], Awaitable[None]]
 
 _log = get_logger("barnabas.config")
 
@@ -37,14 +37,15 @@ class DynamicConfig:
         """
         self.of_broker = image.broker_configs.get(str(self.static.node_id), {})
         self.of_every_broker = image.broker_configs.get(EVERY_BROKER, {})
-        before, self.current = self.current, self._effective()
-        for follower in self._followers:
-            follower(before, self.current)
+        self.current = self._effective()
 
     async def apply(self, before: Image, after: Image, changes: tuple[Change, ...]) -> None:
         """Follow one commit: a listener of the metadata writer."""
         if after.broker_configs is not before.broker_configs:
+            current = self.current
             self.load(after)
+            for follower in self._followers:
+                await follower(current, self.current)
 
     def _effective(self) -> BrokerConfig:
         of_broker, of_every_broker = dict(self.of_broker), dict(self.of_every_broker)

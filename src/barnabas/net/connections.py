@@ -107,6 +107,11 @@ class Connections:
         """How many connections are open on each listener."""
         return Counter(connection.listener for connection in self._open)
 
+    def close_listener(self, name: str) -> None:
+        """Close what came in by a listener that is no more."""
+        for connection in [each for each in self._open if each.listener == name]:
+            connection.close(f"listener {name} is closed")
+
     def abort_all(self) -> None:
         """Close everything at once."""
         for connection in list(self._open):

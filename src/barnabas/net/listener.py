@@ -3,36 +3,17 @@
 import asyncio
 import os
 import socket
-from collections.abc import Sequence
 
 from barnabas.api.dispatch import Dispatcher
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.config.listeners import Listener, SecurityProtocol
+from barnabas.config.listeners import Listener
 from barnabas.net.connection import Connection
 from barnabas.net.connections import Connections
 from barnabas.security.sasl.server import SaslServer
 
-#: What can be had.
-_PROTOCOLS = (SecurityProtocol.PLAINTEXT, SecurityProtocol.SASL_PLAINTEXT)
-
 
 class StartError(Exception):
     """The broker cannot start as it is configured; the message is for whoever configured it."""
-
-
-def check_protocols(listeners: Sequence[Listener]) -> None:
-    """Refuse listeners that promise a protection which there is not.
-
-    :raises StartError: For a security protocol with TLS.
-    """
-    for listener in listeners:
-        if listener.security_protocol not in _PROTOCOLS:
-            known = " and ".join(protocol.name for protocol in _PROTOCOLS)
-            message = (
-                f"Listener {listener.name} wants {listener.security_protocol.name}: "
-                f"{known} are the security protocols that there are."
-            )
-            raise StartError(message)
 
 
 class NetworkListener:
@@ -51,7 +32,7 @@ class NetworkListener:
         self._config = config
         self._dispatcher = dispatcher
         self._connections = connections
-        self._sasl = sasl
+        self.sasl = sasl  #: replaced when it changes: connections to come log in against it
         self._server: asyncio.Server | None = None
 
     @property
@@ -68,7 +49,7 @@ class NetworkListener:
         loop = asyncio.get_running_loop()
         try:
             self._server = await loop.create_server(
-                lambda: Connection(self._dispatcher, self.name, self._connections, self._sasl),
+                lambda: Connection(self._dispatcher, self.name, self._connections, self.sasl),
                 host or None,
                 port,
                 backlog=self._config.integer("socket.listen.backlog.size"),

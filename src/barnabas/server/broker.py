@@ -13,20 +13,19 @@ from barnabas.api.context import Node
 from barnabas.api.dispatch import Dispatcher
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.config.listeners import SecurityProtocol
-from barnabas.config.sasl import sasl_settings
+from barnabas.config.listener_rules import check_listeners
 from barnabas.log.directories import LogDirectories
 from barnabas.log.meta_properties import read_meta_properties
-from barnabas.metadata.brokers import Broker, Endpoint, decide_register
+from barnabas.metadata.brokers import Broker, decide_register
 from barnabas.metadata.cluster import decide_form
 from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.metadata.features import decide_finalize, supported_features
-from barnabas.metadata.scram import ScramCredential, decide_add_user
+from barnabas.metadata.scram import decide_add_user
 from barnabas.metadata.topic_adoption import FoundLog, decide_adopt
 from barnabas.metadata.topic_deletion import decide_forget
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.net.connections import Connections
-from barnabas.net.listener import NetworkListener, StartError, check_protocols
+from barnabas.net.listener import StartError
 from barnabas.policy.policies import Policies
 from barnabas.replication.fetch_sessions import FetchSessionCache
 from barnabas.replication.flusher import Flusher
@@ -34,8 +33,8 @@ from barnabas.replication.log_configs import cordons, log_config
 from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.security.authorizer import configured_authorizer
-from barnabas.security.sasl.server import SaslServer
 from barnabas.server.housekeeping import Housekeeping
+from barnabas.server.listeners import Listeners
 from barnabas.server.metrics import metrics_registry
 from barnabas.server.policies import policy_settings
 from barnabas.stores.lock import StoreLock
@@ -44,7 +43,6 @@ from barnabas.telemetry.http import MetricsServer
 from barnabas.telemetry.logs import get_logger
 from barnabas.telemetry.requests import RequestStatistics
 from barnabas.telemetry.tracing import Tracer
-from barnabas.wire.scram import ScramMechanism
 
 #: The embedded store's file, in `metadata.log.dir` or the first log directory.
 STORE_FILE = "metadata.sqlite"
@@ -64,17 +62,11 @@ class BrokerServer:
         first_users: Mapping[str, str] | None = None,
     ) -> None:
         """`first_users` are passwords of users to be added, by name; a user that there is stays as it is."""
-        check_protocols(config.listeners)
+        check_listeners(config)
         self._dynamic_config = DynamicConfig(config)
-        self._sasl_settings = {
-            listener.name: sasl_settings(config, listener.name)
-            for listener in config.listeners
-            if listener.security_protocol is SecurityProtocol.SASL_PLAINTEXT
-        }
         self._clock = clock or SystemClock()
         self._dice = dice or random.SystemRandom()
         self._first_users = dict(first_users or {})
-        self._listeners: list[NetworkListener] = []
         self._metrics: MetricsServer | None = None
         #: What must be undone, the latest first: filled by `start` step by step, emptied by `stop`.
         self._undo = AsyncExitStack()
@@ -209,6 +201,9 @@ class BrokerServer:
         )
         self.statistics = RequestStatistics()
         self.dispatcher = Dispatcher(self.node, self.statistics)
+        self._listeners = Listeners(
+            self.dispatcher, self._connections, self._metadata, self._clock, self._dice
+        )
         self._housekeeping = Housekeeping(
             self._dynamic_config,
             self._clock,
@@ -224,48 +219,29 @@ class BrokerServer:
         """What holds now; dynamic values from the moment the store is open."""
         return self._dynamic_config.current
 
-    def _reconfigure(self, before: BrokerConfig, after: BrokerConfig) -> None:
+    async def _reconfigure(self, before: BrokerConfig, after: BrokerConfig) -> None:
         """Hand on what others have copied."""
         self._connections.count_max = after.integer("max.connections")
         self._replicas.reconfigure_all()
 
     async def _listen(self) -> None:
-        for listener in self._config.listeners:
-            sasl = self._sasl_server(listener.name)
-            opened = NetworkListener(listener, self._config, self.dispatcher, self._connections, sasl)
-            await opened.start()
-            self._undo.push_async_callback(opened.stop)
-            self._listeners.append(opened)
-        endpoints = tuple(
-            Endpoint(opened.name, *opened.advertised) for opened in self._listeners if opened.advertised
-        )
-        log_dirs = tuple(directory.directory_id for directory in self._directories.directories)
-        rack = self._config.text_or_none("broker.rack")
-        broker = Broker(self._config.node_id, endpoints, rack, log_dirs)
+        await self._listeners.start(self._config)
+        self._undo.push_async_callback(self._listeners.stop)
         supported = supported_features(self.node.apis)
         await self._metadata.write(lambda image: decide_finalize(image.finalized_features, supported))
-        await self._metadata.write(lambda image: decide_register(image.brokers, broker))
+        await self._register()
         await self._serve_metrics()
         await asyncio.to_thread(self._directories.begin_service)  # all that can refuse to start has not
-        for opened in self._listeners:
-            await opened.accept()
+        await self._listeners.accept()
+        self._listeners.on_changed = lambda: self._housekeeping.spawn(self._register())
+        self._dynamic_config.follow(self._listeners.follow)
 
-    def _sasl_server(self, listener_name: str) -> SaslServer | None:
-        """What clients log in against on a listener; None where nobody does."""
-        settings = self._sasl_settings.get(listener_name)
-        if settings is None:
-            return None
-
-        def credential_of(user: str, mechanism: ScramMechanism) -> ScramCredential | None:
-            return self._metadata.image.scram_credentials.get(user, {}).get(mechanism)
-
-        delay_ms = self._config.integer("connection.failed.authentication.delay.ms")
-        try:
-            return SaslServer(settings, credential_of, self._clock, self._dice, failure_delay_ms=delay_ms)
-        except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) else str(error)
-            message = f"Users file {settings.users_file} cannot be read: {why}."
-            raise StartError(message) from error
+    async def _register(self) -> None:
+        """Tell the cluster how this broker is reached."""
+        log_dirs = tuple(directory.directory_id for directory in self._directories.directories)
+        rack = self._config.text_or_none("broker.rack")
+        broker = Broker(self._config.node_id, self._listeners.endpoints, rack, log_dirs)
+        await self._metadata.write(lambda image: decide_register(image.brokers, broker))
 
     async def _serve_metrics(self) -> None:
         address = self._config.text("barnabas.metrics.listener")
@@ -286,7 +262,7 @@ class BrokerServer:
     @property
     def addresses(self) -> list[tuple[str, str, int]]:
         """(listener name, host, port) of every open listener, ports as bound."""
-        return [(opened.name, *opened.address) for opened in self._listeners]
+        return self._listeners.addresses
 
     @property
     def metrics_port(self) -> int | None:

@@ -37,7 +37,11 @@ def test_a_brokers_own_value_comes_before_the_clusters_and_that_before_the_stati
 async def test_followers_are_told_when_broker_configs_change_and_only_then() -> None:
     config = loaded(Image())
     told: list[tuple[int, int]] = []
-    config.follow(lambda before, after: told.append((before.integer(KEY), after.integer(KEY))))
+
+    async def follow(before: BrokerConfig, after: BrokerConfig) -> None:
+        told.append((before.integer(KEY), after.integer(KEY)))
+
+    config.follow(follow)
     changed = image_with(b1={KEY: "5"})
     await config.apply(Image(), changed, ())
     await config.apply(changed, changed, ())

@@ -8,9 +8,9 @@ import pytest
 import uvloop
 
 from barnabas.base.clock import ManualClock
-from barnabas.config.listeners import Listener, SecurityProtocol
+from barnabas.config.listeners import Listener
 from barnabas.net.connections import Connections
-from barnabas.net.listener import NetworkListener, StartError, check_protocols
+from barnabas.net.listener import NetworkListener, StartError
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
 from support.loop import on_loop
 from support.nodes import RunningNode, config_of, frame_of, response_of, running_node
@@ -126,13 +126,3 @@ async def test_a_stopped_listener_takes_nobody_in(tmp_path: Path) -> None:
         with pytest.raises(ConnectionRefusedError):
             await asyncio.open_connection(*address)
         await opened.stop()
-
-
-@pytest.mark.parametrize("protocol", [SecurityProtocol.SSL, SecurityProtocol.SASL_SSL])
-def test_a_protection_that_there_is_not_is_not_promised(protocol: SecurityProtocol) -> None:
-    listener = listener_at()._replace(security_protocol=protocol)
-    with pytest.raises(StartError, match=f"Listener PLAINTEXT wants {protocol.name}"):
-        check_protocols([listener_at(), listener])
-    check_protocols(
-        [listener_at(), listener_at()._replace(security_protocol=SecurityProtocol.SASL_PLAINTEXT)]
-    )

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.base.clock import ManualClock
+from barnabas.config.definition import ConfigError
 from barnabas.log.log_directory import LogDirectoryError
 from barnabas.metadata.store import StoreError
 from barnabas.metadata.topic_creation import decide_create
@@ -187,7 +188,7 @@ async def test_the_store_may_lie_elsewhere(tmp_path: Path) -> None:
 
 @on_loop
 async def test_a_protection_that_there_is_not_is_refused_before_anything_is_opened(tmp_path: Path) -> None:
-    with pytest.raises(StartError, match="wants SSL"):
+    with pytest.raises(ConfigError, match="wants SSL"):
         broker_on(tmp_path / "new", listeners="SSL://127.0.0.1:0")
     assert not (tmp_path / "new").exists()
 

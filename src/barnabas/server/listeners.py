@@ -1,0 +1,143 @@
+"""The listeners of a broker: opened at the start, and opened and closed as `listeners` changes (KIP-226)."""
+
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from barnabas.api.dispatch import Dispatcher
+from barnabas.base.clock import Clock
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.config.definition import ConfigError
+from barnabas.config.listeners import Listener, SecurityProtocol
+from barnabas.config.sasl import SaslSettings, sasl_settings
+from barnabas.metadata.brokers import Endpoint
+from barnabas.metadata.scram import ScramCredential
+from barnabas.metadata.writer import MetadataWriter
+from barnabas.net.connections import Connections
+from barnabas.net.listener import NetworkListener, StartError
+from barnabas.security.sasl.server import SaslServer
+from barnabas.telemetry.logs import get_logger
+from barnabas.wire.scram import ScramMechanism
+
+_log = get_logger("barnabas.listeners")
+
+
+@dataclass(slots=True)
+class _Opened:
+    """A listener that is open, as it is configured."""
+
+    listener: Listener
+    network: NetworkListener
+    sasl_settings: SaslSettings | None
+
+
+class Listeners:
+    """Keeps open what the configuration names. A change that cannot be followed is logged; the rest is."""
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        connections: Connections,
+        metadata: MetadataWriter,
+        clock: Clock,
+        dice: random.Random,
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._connections = connections
+        self._metadata = metadata
+        self._clock = clock
+        self._dice = dice
+        self._opened: dict[str, _Opened] = {}
+        #: called when clients are to be told of other endpoints
+        self.on_changed: Callable[[], None] = lambda: None
+
+    async def start(self, config: BrokerConfig) -> None:
+        """Take every address; whoever connects before `accept` is refused.
+
+        :raises StartError: When an address cannot be had, or a users file not be read.
+        """
+        for listener in config.listeners:
+            await self._open(listener, config)
+
+    async def accept(self) -> None:
+        """Begin to serve."""
+        for opened in self._opened.values():
+            await opened.network.accept()
+
+    async def stop(self) -> None:
+        """Accept nobody any more; open connections are not touched."""
+        for opened in self._opened.values():
+            await opened.network.stop()
+
+    async def follow(self, before: BrokerConfig, after: BrokerConfig) -> None:
+        """Close what is not wanted any more, with its connections; open what is new; log in by what holds now."""
+        endpoints = self.endpoints
+        wanted = {listener.name: listener for listener in after.listeners}
+        for name, opened in list(self._opened.items()):
+            if wanted.get(name) != opened.listener:
+                await self._close(name)
+        for listener in after.listeners:
+            await _logged(listener.name, self._renew(listener, after))
+        if self.endpoints != endpoints:
+            self.on_changed()
+
+    async def _renew(self, listener: Listener, config: BrokerConfig) -> None:
+        opened = self._opened.get(listener.name)
+        if opened is None:
+            await self._open(listener, config)
+            await self._opened[listener.name].network.accept()
+        elif (settings := _sasl_settings(listener, config)) != opened.sasl_settings:
+            opened.network.sasl = self._sasl_server(settings, config)
+            opened.sasl_settings = settings
+
+    async def _open(self, listener: Listener, config: BrokerConfig) -> None:
+        settings = _sasl_settings(listener, config)
+        sasl = self._sasl_server(settings, config)
+        network = NetworkListener(listener, config, self._dispatcher, self._connections, sasl)
+        await network.start()
+        self._opened[listener.name] = _Opened(listener, network, settings)
+
+    async def _close(self, name: str) -> None:
+        await self._opened.pop(name).network.stop()
+        self._connections.close_listener(name)
+
+    def _sasl_server(self, settings: SaslSettings | None, config: BrokerConfig) -> SaslServer | None:
+        """What clients log in against on a listener; None where nobody does."""
+        if settings is None:
+            return None
+        delay_ms = config.integer("connection.failed.authentication.delay.ms")
+        try:
+            return SaslServer(
+                settings, self._credential_of, self._clock, self._dice, failure_delay_ms=delay_ms
+            )
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            message = f"Users file {settings.users_file} cannot be read: {why}."
+            raise StartError(message) from error
+
+    def _credential_of(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
+        return self._metadata.image.scram_credentials.get(user, {}).get(mechanism)
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """Where clients are told to connect."""
+        networks = [opened.network for opened in self._opened.values()]
+        return tuple(Endpoint(each.name, *each.advertised) for each in networks if each.advertised)
+
+    @property
+    def addresses(self) -> list[tuple[str, str, int]]:
+        """(listener name, host, port) of every open listener, ports as bound."""
+        return [(name, *opened.network.address) for name, opened in self._opened.items()]
+
+
+def _sasl_settings(listener: Listener, config: BrokerConfig) -> SaslSettings | None:
+    if listener.security_protocol is not SecurityProtocol.SASL_PLAINTEXT:
+        return None
+    return sasl_settings(config, listener.name)
+
+
+async def _logged(name: str, work: Awaitable[None]) -> None:
+    try:
+        await work
+    except (StartError, ConfigError) as error:
+        _log.error("a listener cannot be as it is configured", listener=name, why=str(error))

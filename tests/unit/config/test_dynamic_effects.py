@@ -1,0 +1,55 @@
+"""A key that may be set while the broker runs either acts at once, with a test to show it, or says that it does not."""
+
+import ast
+from pathlib import Path
+
+from barnabas.config.broker_keys import BROKER_KEYS
+from barnabas.config.definition import ConfigKey, Effect, UpdateMode
+from barnabas.config.quota_keys import BROKER_QUOTA_KEYS
+
+TESTS = Path(__file__).resolve().parents[2]
+
+#: Where a test sets a dynamic key and sees what it does. Who makes a key act adds the file of its test here.
+PROOFS = (
+    "node/test_dynamic_configs.py",
+    "node/test_dynamic_listeners.py",
+    "unit/server/test_housekeeping.py",
+)
+
+
+def honoured_keys() -> dict[str, ConfigKey]:
+    keys = {**BROKER_KEYS, **BROKER_QUOTA_KEYS}
+    return {
+        name: key
+        for name, key in keys.items()
+        if key.effect is Effect.HONOURED and key.mode is not UpdateMode.READ_ONLY
+    }
+
+
+def words_of(path: Path) -> str:
+    """Every text in a file, keyword names with dots for their underscores."""
+    words = []
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            words += [node.value, node.value.replace("_", ".")]
+        elif isinstance(node, ast.keyword) and node.arg:
+            words.append(node.arg.replace("_", "."))
+    return "\n".join(words)
+
+
+def test_every_dynamic_key_that_is_said_to_act_is_set_in_a_test() -> None:
+    texts = "\n".join(words_of(path) for path in map(TESTS.joinpath, PROOFS) if path.exists())
+    unproved = [name for name in honoured_keys() if name not in texts]
+    assert unproved == [], (
+        "set the key while a broker runs, in a test among PROOFS, or mark it without effect"
+    )
+
+
+def test_a_key_without_effect_says_so_where_people_look() -> None:
+    page = (TESTS.parent / "docs" / "configs.md").read_text(encoding="utf-8")
+    rows: dict[str, str] = {}
+    for line in page.splitlines():
+        if line.startswith("| `"):
+            rows.setdefault(line.split("`")[1], line)  # brokers' keys come first
+    for name, key in BROKER_KEYS.items():
+        assert ("accepted without effect" in rows[name]) == (key.effect is Effect.NONE), name
