@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.client.admin_model import Resource, ResourceType
 from barnabas.client.blocking import Client
+from barnabas.config.resources import Resource, ResourceKind
 from barnabas.wire.errors import ErrorCode
 from support.admin import create, new_topic
 from support.batches import batch, values_of
@@ -19,7 +19,7 @@ def setting(bootstrap: str, key: str) -> str | None:
     """A setting as the broker itself describes it."""
     with Client(bootstrap) as client:
         [node] = client.cluster.metadata.nodes
-        resource = Resource(ResourceType.BROKER, str(node))
+        resource = Resource(ResourceKind.BROKER, str(node))
         [[entry]] = client.admin.describe_configs([resource], [key]).values()
         return entry.value
 
