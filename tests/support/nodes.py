@@ -24,6 +24,7 @@ from barnabas.metadata.writer import MetadataWriter
 from barnabas.replication.fetch_sessions import FetchSessionCache
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.log_configs import cordons, log_config
+from barnabas.replication.log_dir_moves import LogDirMoves
 from barnabas.replication.partition import Partition
 from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
@@ -130,6 +131,15 @@ def config_of(directory: Path, **overrides: str) -> BrokerConfig:
     return BrokerConfig({**defaults, **settings})
 
 
+def _open_directories(
+    dynamic: DynamicConfig, cluster_id: str, clock: ManualClock, dice: random.Random
+) -> LogDirectories:
+    paths = [Path(path) for path in dynamic.static.log_dirs]
+    directories = LogDirectories.open(paths, cluster_id=cluster_id, node_id=1, clock=clock, random=dice)
+    directories.cordons = lambda path: cordons(dynamic.current, path)
+    return directories
+
+
 @asynccontextmanager
 async def running_node(
     directory: Path, store: MemoryStore | None = None, *, seed: int = 0, **overrides: str
@@ -147,9 +157,7 @@ async def running_node(
     supported = supported_features(APIS)
     await metadata.write(lambda image: decide_finalize(image.finalized_features, supported))
     await metadata.write(lambda image: decide_register(image.brokers, broker(1)))
-    paths = [Path(path) for path in config.log_dirs]
-    directories = LogDirectories.open(paths, cluster_id=cluster_id, node_id=1, clock=clock, random=dice)
-    directories.cordons = lambda path: cordons(dynamic.current, path)
+    directories = _open_directories(dynamic, cluster_id, clock, dice)
     overrides_of = metadata.image.topic_configs
     directories.load(lambda topic: log_config(config, overrides_of.get(topic, {})))
     replicas = ReplicaManager(1, directories, lambda topic, own: log_config(dynamic.current, own))
@@ -161,6 +169,9 @@ async def running_node(
 
     dynamic.follow(reconfigure)
     flusher = Flusher()
+    throttled = "replica.alter.log.dirs.io.max.bytes.per.second"
+    moves = LogDirMoves(replicas, flusher, clock, lambda: dynamic.current.integer(throttled), 2)
+    moves.resume()
     node = Node(
         broker_id=1,
         dynamic_config=dynamic,
@@ -173,6 +184,7 @@ async def running_node(
         ),
         flusher=flusher,
         producer_ids=ProducerIds(metadata),
+        log_dir_moves=moves,
         tracer=Tracer.disabled(),
         apis=APIS,
         authorizer=configured_authorizer(config, metadata),
@@ -184,6 +196,7 @@ async def running_node(
             node, dispatcher, clock, store, directories, connection, dispatcher.produce_at_once(connection)
         )
     finally:
+        await moves.stop()
         await flusher.close()
         await metadata.stop()
         directories.close()

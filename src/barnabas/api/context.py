@@ -13,6 +13,7 @@ from barnabas.metadata.writer import MetadataWriter
 from barnabas.policy.policies import Policies
 from barnabas.replication.fetch_sessions import FetchSessionCache
 from barnabas.replication.flusher import Flusher
+from barnabas.replication.log_dir_moves import LogDirMoves
 from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.security.authorizer import Authorizer
@@ -40,6 +41,7 @@ class Node:
     fetch_sessions: FetchSessionCache
     flusher: Flusher
     producer_ids: ProducerIds
+    log_dir_moves: LogDirMoves
     tracer: Tracer
     apis: Mapping[int, ApiSpec]
     policies: Policies = field(default_factory=Policies)  #: none of them, unless configured

@@ -5,6 +5,7 @@ from barnabas.config.validators import AT_LEAST_0
 from barnabas.config.vocabulary import (
     CLUSTER_WIDE,
     DOUBLE,
+    HONOURED,
     INT,
     INT_MAX,
     LONG,
@@ -43,7 +44,7 @@ _BROKER_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("leader.replication.throttled.rate", LONG, LONG_MAX, AT_LEAST_0, CLUSTER_WIDE, NO_EFFECT,
               "Bytes per second that the broker's throttled leaders may serve to followers."),
     ConfigKey("replica.alter.log.dirs.io.max.bytes.per.second", LONG, LONG_MAX, AT_LEAST_0, CLUSTER_WIDE,
-              NO_EFFECT, "Bytes per second that moves between the broker's log directories may copy."),
+              HONOURED, "Bytes per second that moves between the broker's log directories may copy."),
 )
 # fmt: on
 

@@ -40,7 +40,7 @@ REPLICATION_KEYS: tuple[ConfigKey, ...] = (
               "How the replica is chosen that a consumer in another rack reads from."),
     ConfigKey("num.replica.fetchers", INT, 1, AT_LEAST_1, CLUSTER_WIDE, NO_EFFECT,
               "Fetchers with which a follower reads from each leader."),
-    ConfigKey("num.replica.alter.log.dirs.threads", INT, None, None, READ_ONLY, NO_EFFECT,
+    ConfigKey("num.replica.alter.log.dirs.threads", INT, None, None, READ_ONLY, HONOURED,
               "Threads that move replicas between log directories; as many as there are directories when "
               "not set."),
     ConfigKey("fetch.purgatory.purge.interval.requests", INT, 1_000, None, READ_ONLY, NO_EFFECT,

@@ -9,29 +9,32 @@ from types import MappingProxyType
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
-from barnabas.log.checkpoints import (
-    HIGH_WATERMARK_FILE,
-    LOG_START_OFFSET_FILE,
-    RECOVERY_POINT_FILE,
-    MalformedFile,
-)
 from barnabas.log.files import REMOVAL_RETRY_MS
+from barnabas.log.found_replicas import Role
+from barnabas.log.loading import ConfigFor, Opened, open_logs, settle
 from barnabas.log.log_config import LogConfig
 from barnabas.log.log_directory import (
     DELETE_SUFFIX,
     STRAY_SUFFIX,
     LogDirectory,
     LogDirectoryError,
+    future_directory,
+    remove_move_mark,
     renamed_directory,
+    write_move_mark,
 )
 from barnabas.log.open_files import OPEN_SEGMENTS_MAX, OpenFiles
 from barnabas.log.partition_log import PartitionLog
+from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 #: Flushing waits for the disk, which serves several at once.
 _SYNC_THREADS_COUNT = 8
 
-ConfigFor = Callable[[str], LogConfig]
+#: A future replica is written at its end alone.
+_FUTURE_OPEN_SEGMENTS_MAX = 4
+
+_log = get_logger("barnabas.log")
 
 
 class LogDirectories:
@@ -46,6 +49,12 @@ class LogDirectories:
         self._open_files = OpenFiles(open_segments_max)
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._homes: dict[TopicPartition, LogDirectory] = {}
+        #: Being moved: where to, and what is there of it.
+        self._futures: dict[TopicPartition, tuple[LogDirectory, PartitionLog]] = {}
+        #: Replaced by their futures, and where they lie until those are on the disk.
+        self._retired: dict[TopicPartition, tuple[LogDirectory, PartitionLog]] = {}
+        #: Where somebody wants logs that there are not yet.
+        self._preferred: dict[TopicPartition, LogDirectory] = {}
         #: (monotonic milliseconds from which it may go, path)
         self._deletions: list[tuple[int, Path]] = []
         #: Told when a directory goes offline.
@@ -105,6 +114,10 @@ class LogDirectories:
         """The log of a partition, or None when this node has none."""
         return self._logs.get(topic_partition)
 
+    def at(self, path: str) -> LogDirectory | None:
+        """The directory of that absolute path, as `log.dirs` has it."""
+        return next((each for each in self._directories if str(each.path) == path), None)
+
     def directory_of(self, topic_partition: TopicPartition) -> LogDirectory | None:
         """Where the log of a partition lies."""
         return self._homes.get(topic_partition)
@@ -118,40 +131,42 @@ class LogDirectories:
 
         :raises LogDirectoryError: When two directories hold the same partition.
         """
+        opened: list[Opened] = []
         with ThreadPoolExecutor(threads_count) as pool:
             for directory in self._directories:
                 try:
-                    self._load_directory(directory, config_for, pool)
+                    for leftover in directory.leftovers():
+                        shutil.rmtree(leftover, ignore_errors=True)
+                    opened += open_logs(
+                        directory,
+                        config_for,
+                        pool,
+                        clock=self._clock,
+                        random=self._random,
+                        open_files=self._open_files,
+                    )
                 except OSError as error:
                     self._fail(directory, error)
+        for each, role in settle(self._directories, opened, any_offline=self.any_offline):
+            try:
+                self._assume(role, each)
+            except OSError as error:
+                self._fail(each.directory, error)
 
-    def _load_directory(
-        self, directory: LogDirectory, config_for: ConfigFor, pool: ThreadPoolExecutor
-    ) -> None:
-        for leftover in directory.leftovers():
-            shutil.rmtree(leftover, ignore_errors=True)
-        clean_shutdown = directory.has_clean_shutdown_marker
-        recovery_points = directory.read_checkpoint(RECOVERY_POINT_FILE)
-        start_offsets = directory.read_checkpoint(LOG_START_OFFSET_FILE)
-        high_watermarks = directory.read_checkpoint(HIGH_WATERMARK_FILE)
-
-        def open_log(name: TopicPartition) -> PartitionLog:
-            return PartitionLog.open(
-                directory.path / str(name),
-                name,
-                config=config_for(name.topic),
-                clock=self._clock,
-                recovery_point=recovery_points.get(name, 0),
-                log_start_offset=start_offsets.get(name, 0),
-                high_watermark=high_watermarks.get(name, 0),
-                clean_shutdown=clean_shutdown,
-                random=self._random,
-                open_files=self._open_files,
-            )
-
-        names = directory.partitions_on_disk()
-        for name, log in zip(names, pool.map(_as_os_error(open_log), names), strict=True):
-            self._adopt(directory, name, log)
+    def _assume(self, role: Role, opened: Opened) -> None:
+        directory, log, is_marked = opened
+        if role is Role.CURRENT:
+            if log.directory.name != str(log.topic_partition):
+                _log.warning("only the future replica of a partition is left", path=str(log.directory))
+                log.rename_directory(directory.path / str(log.topic_partition))
+            if is_marked and not self.any_offline:
+                remove_move_mark(log.directory)
+            self._adopt(directory, log.topic_partition, log)
+        elif role is Role.FUTURE:
+            write_move_mark(log.directory)
+            self._hold_future(directory, log)
+        elif role is not Role.LEFT:
+            self._give_up(directory, log, DELETE_SUFFIX if role is Role.COPY else STRAY_SUFFIX)
 
     def begin_service(self) -> None:
         """Say that records will be appended: to be called after `load` and before the first of them. Blocks.
@@ -166,9 +181,6 @@ class LogDirectories:
                 self._fail(directory, error)
 
     def _adopt(self, directory: LogDirectory, name: TopicPartition, log: PartitionLog) -> None:
-        if name in self._homes:
-            message = f"{name} lies in {self._homes[name].path} and in {directory.path}: remove one of them"
-            raise LogDirectoryError(message)
         self._logs[name] = directory.logs[name] = log
         self._homes[name] = directory
         log.on_failure = lambda error: self._fail(directory, error)
@@ -178,7 +190,7 @@ class LogDirectories:
         if directory.failure is not None:
             return
         directory.failure = str(error)
-        for log in directory.logs.values():
+        for log in (*directory.logs.values(), *directory.futures.values()):
             log.failure = log.failure or f"the disk of {directory.path} failed: {error}"
         if self.on_directory_failure is not None:
             self.on_directory_failure(directory)
@@ -196,8 +208,7 @@ class LogDirectories:
         if not online:
             message = f"{name} cannot be created: every log directory is offline"
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
-        open_ones = [directory for directory in online if not self.is_cordoned(directory)]
-        directory = min(open_ones or online, key=lambda directory: len(directory.logs))
+        directory = self._place(name, online)
         try:
             directory.forget_checkpoints(name)
             log = PartitionLog.create(
@@ -216,27 +227,158 @@ class LogDirectories:
         self._adopt(directory, name, log)
         return log
 
-    def delete_async(self, topic_partition: TopicPartition) -> None:
-        """Rename the log's directory at once; `delete_due` removes it after `file.delete.delay.ms`."""
-        renamed = self._rename(topic_partition, DELETE_SUFFIX)
-        if renamed is not None:
-            self._deletions.append(renamed)
+    def _place(self, name: TopicPartition, online: Sequence[LogDirectory]) -> LogDirectory:
+        """Where a new log goes: as somebody wished, else where there are fewest."""
+        preferred = self._preferred.pop(name, None)
+        if preferred is not None and preferred in online:
+            return preferred
+        open_ones = [directory for directory in online if not self.is_cordoned(directory)]
+        return min(open_ones or online, key=lambda directory: len(directory.logs))
 
-    def rename_stray(self, topic_partition: TopicPartition) -> None:
+    def prefer(self, name: TopicPartition, directory: LogDirectory) -> None:
+        """Create the log of a partition in `directory`, should it be created while this process lives."""
+        self._preferred[name] = directory
+
+    def delete_async(self, name: TopicPartition) -> None:
+        """Rename the log's directory at once; `delete_due` removes it after `file.delete.delay.ms`.
+
+        What a move has of it goes, too.
+        """
+        self._give_up_log(name, DELETE_SUFFIX)
+        if name in self._retired:
+            self.finish_promotion(name)
+        if name in self._futures:
+            self.drop_future(name)
+
+    def rename_stray(self, name: TopicPartition) -> None:
         """Set aside the log of a partition that the cluster does not know; nobody deletes it."""
-        self._rename(topic_partition, STRAY_SUFFIX)
+        self._give_up_log(name, STRAY_SUFFIX)
+        if name in self._futures:
+            self.drop_future(name)
 
-    def _rename(self, name: TopicPartition, suffix: str) -> tuple[int, Path] | None:
+    def _give_up_log(self, name: TopicPartition, suffix: str) -> None:
         log, directory = self._logs.pop(name), self._homes.pop(name)
         del directory.logs[name]
-        log.failure = log.failure or f"{name} is deleted"
+        log.abandon()
+        self._give_up(directory, log, suffix)
+
+    def _give_up(self, directory: LogDirectory, log: PartitionLog, suffix: str) -> None:
+        """Let nobody use the log any more and rename its directory."""
+        log.failure = log.failure or f"{log.topic_partition} is deleted"
+        name = renamed_directory(log.topic_partition, self._random, suffix)
         try:
-            log.abandon()
-            path = log.directory.rename(directory.path / renamed_directory(name, self._random, suffix))
+            path = log.directory.rename(directory.path / name)
         except OSError as error:
             self._fail(directory, error)
-            return None
-        return self._clock.monotonic_ms() + log.config.file_delete_delay_ms, path
+            return
+        if suffix == DELETE_SUFFIX:
+            due_ms = self._clock.monotonic_ms() + log.config.file_delete_delay_ms
+            self._deletions.append((due_ms, path))
+
+    # Moving to another directory
+
+    @property
+    def futures(self) -> Mapping[TopicPartition, PartitionLog]:
+        """The replicas that are being moved, as far as they are in their new directories."""
+        return MappingProxyType({name: log for name, (_, log) in self._futures.items()})
+
+    def future_directory_of(self, name: TopicPartition) -> LogDirectory | None:
+        """Where a partition is being moved to."""
+        found = self._futures.get(name)
+        return None if found is None else found[0]
+
+    def create_future(self, name: TopicPartition, directory: LogDirectory) -> PartitionLog:
+        """An empty log in `directory` that can take the place of a partition's log once it has everything.
+
+        :raises KafkaError: KAFKA_STORAGE_ERROR when the disk fails.
+        """
+        source = self._logs[name]
+        assert directory is not self._homes[name], directory.path
+        assert name not in self._futures, name
+        try:
+            directory.forget_checkpoints(name)
+            log = PartitionLog.open(
+                directory.path / future_directory(name, self._random),
+                name,
+                config=source.config,
+                clock=self._clock,
+                log_start_offset=source.first_segment_offset,
+                topic_id=source.topic_id,
+                random=self._random,
+                open_files=OpenFiles(_FUTURE_OPEN_SEGMENTS_MAX),
+            )
+            write_move_mark(log.directory)
+        except OSError as error:
+            self._fail(directory, error)
+            message = f"{name} cannot be moved to {directory.path}: {error}"
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
+        self._hold_future(directory, log)
+        return log
+
+    def _hold_future(self, directory: LogDirectory, log: PartitionLog) -> None:
+        """Keep a future replica; it belongs to the thread that copies, so it must not call us when it fails."""
+        log.count_files_in(OpenFiles(_FUTURE_OPEN_SEGMENTS_MAX))
+        directory.futures[log.topic_partition] = log
+        self._futures[log.topic_partition] = directory, log
+
+    def drop_future(self, name: TopicPartition) -> PartitionLog:
+        """Give up a move: rename the new directory, to be removed like a deleted log's.
+
+        Gives back the log, for whoever copies into it to `abandon` once the thread is done with it.
+        """
+        directory = self._futures[name][0]
+        log = self.leave_future(name)
+        self._give_up(directory, log, DELETE_SUFFIX)
+        return log
+
+    def leave_future(self, name: TopicPartition) -> PartitionLog:
+        """Stop a move whose source is offline: what has been copied stays, for the next start to look at."""
+        directory, log = self._futures.pop(name)
+        del directory.futures[name]
+        return log
+
+    def promote_future(self, name: TopicPartition) -> PartitionLog:
+        """Let the future replica, which has everything, be the partition's log; gives it back.
+
+        The old one stays where it is until `finish_promotion`: the new one may not be on the disk yet.
+
+        :raises KafkaError: KAFKA_STORAGE_ERROR when the disk fails; the old one stays in use then.
+        """
+        directory, log = self._futures[name]
+        assert name not in self._retired, name
+        try:
+            log.rename_directory(directory.path / str(name))
+        except OSError as error:
+            self.fail_future(name, error)
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name} cannot be moved: {error}") from error
+        log.count_files_in(self._open_files)
+        del self._futures[name], directory.futures[name]
+        old, home = self._logs[name], self._homes[name]
+        self._retired[name] = home, old
+        del home.logs[name]
+        self._adopt(directory, name, log)
+        return log
+
+    def is_retired(self, log: PartitionLog) -> bool:
+        """Whether the log has been replaced, and `finish_promotion` is still to come."""
+        found = self._retired.get(log.topic_partition)
+        return found is not None and found[1] is log
+
+    def finish_promotion(self, name: TopicPartition) -> None:
+        """Give up the log that was replaced; what replaces it must be flushed, its offsets checkpointed."""
+        home, old = self._retired.pop(name)
+        old.abandon()
+        self._give_up(home, old, DELETE_SUFFIX)
+        directory = self._homes.get(name)
+        if directory is not None and directory.failure is None:
+            try:
+                remove_move_mark(self._logs[name].directory)
+            except OSError as error:
+                self._fail(directory, error)
+
+    def fail_future(self, name: TopicPartition, error: OSError) -> None:
+        """Take the directory that a partition is being moved to offline: its disk fails."""
+        self._fail(self._futures[name][0], error)
 
     def delete_due(self, now_ms: int) -> int:
         """Remove what `delete_async` renamed long enough ago, on the monotonic clock; gives back how many.
@@ -256,9 +398,9 @@ class LogDirectories:
 
     # Stopping
 
-    def checkpoint(self) -> None:
-        """Write every directory's checkpoints. Blocks; may run in a thread."""
-        for directory in self._directories:
+    def checkpoint(self, only: LogDirectory | None = None) -> None:
+        """Write the checkpoints of every directory, or of one. Blocks; may run in a thread."""
+        for directory in self._directories if only is None else (only,):
             if directory.failure is None:
                 try:
                     directory.checkpoint()
@@ -277,7 +419,7 @@ class LogDirectories:
                 directory.unlock()
 
     def _close_directory(self, directory: LogDirectory) -> None:
-        logs = directory.logs.values()
+        logs = [*directory.logs.values(), *directory.futures.values()]
         for log in logs:
             log.close_files()
         with ThreadPoolExecutor(_SYNC_THREADS_COUNT) as pool:
@@ -285,17 +427,3 @@ class LogDirectories:
                 pass
         directory.checkpoint()
         directory.write_clean_shutdown_marker()
-
-
-def _as_os_error(
-    open_log: Callable[[TopicPartition], PartitionLog],
-) -> Callable[[TopicPartition], PartitionLog]:
-    """Damage that no recovery mends counts as a failing disk: its directory goes offline."""
-
-    def opened(name: TopicPartition) -> PartitionLog:
-        try:
-            return open_log(name)
-        except (MalformedFile, KafkaError) as error:
-            raise OSError(f"{name}: {error}") from error
-
-    return opened

@@ -1,6 +1,7 @@
 """Which leader wrote which offsets (KIP-101): the cache behind truncation and OffsetForLeaderEpoch."""
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from pathlib import Path
 
 from barnabas.log.checkpoints import read_checkpoint, write_checkpoint
@@ -83,6 +84,15 @@ class LeaderEpochs:
         if self._entries[0] != first:
             self._entries[:covered] = [first]
             self._write()
+
+    def replace(self, entries: Iterable[tuple[int, int]]) -> None:
+        """Know what another replica's log knows, and nothing else."""
+        self._entries = list(entries)
+        self._write()
+
+    def relocate(self, directory: Path) -> None:
+        """Follow the log's directory, which has been renamed."""
+        self._path = directory / LEADER_EPOCH_FILE
 
     def clear(self) -> None:
         """Forget everything."""

@@ -21,6 +21,7 @@ from barnabas.log.log_config import LogConfig
 from barnabas.log.open_files import OpenFiles
 from barnabas.log.producer_recovery import RestoredProducers, restore_producers
 from barnabas.log.producer_snapshot import write_snapshot
+from barnabas.log.producer_state import ProducerStates
 from barnabas.log.retention import deletable_count
 from barnabas.log.segment import Segment
 from barnabas.log.segments import Segments
@@ -317,6 +318,46 @@ class LocalLog:
         self._producers, self._snapshot_offset = restore_producers(
             self.directory, self.topic_partition, self._segments, self.log_start_offset, self.log_end_offset
         )
+
+    # Moving to another directory
+
+    @property
+    def producer_states(self) -> ProducerStates:
+        """What the log remembers of producers."""
+        return self._producers
+
+    def take_over(self, source: "LocalLog") -> None:
+        """Go on where `source` ends, whose every batch is here: its bounds, epochs and producers are ours now.
+
+        :raises KafkaError: KAFKA_STORAGE_ERROR when the disk fails; `source` is as it was then.
+        """
+        assert self.log_end_offset == source.log_end_offset, (self.log_end_offset, source.log_end_offset)
+        try:
+            self.epochs.replace(source.epochs.entries)
+            write_snapshot(self.directory, self.log_end_offset, source.producer_states.entries)
+        except OSError as error:
+            raise self.take_offline(error) from error
+        self._producers, self._snapshot_offset = source.producer_states, self.log_end_offset
+        self.config = source.config
+        self.log_start_offset = source.log_start_offset
+        self.update_high_watermark(source.high_watermark)
+
+    def rename_directory(self, path: Path) -> None:
+        """Give the directory another name on the same disk; open files stay open.
+
+        :raises OSError: When the disk fails.
+        """
+        self.directory = self.directory.rename(path)
+        self._unsynced_directory = True
+        self.epochs.relocate(path)
+        for segment in self._segments:
+            segment.relocate(path)
+
+    def count_files_in(self, open_files: OpenFiles) -> None:
+        """Let `open_files` decide from now on which segments are kept open."""
+        self._open_files = open_files
+        for segment in self._segments:
+            segment.hand_over(open_files)
 
     # Closing
 

@@ -28,6 +28,9 @@ STRAY_SUFFIX = "-stray"
 FUTURE_SUFFIX = "-future"
 _NAME_LENGTH_MAX = 255
 _PARTITION_DIRECTORY = re.compile(r"([a-zA-Z0-9._-]+)-([0-9]+)")
+_FUTURE_DIRECTORY = re.compile(r"([a-zA-Z0-9._-]+)-([0-9]+)\.[^.]+" + FUTURE_SUFFIX)
+#: In a directory that a move made, until what it replaces is given up; Kafka passes over it.
+_MOVE_MARK = "replica-move"
 #: Apache Kafka's own metadata log; it is not a topic's.
 _METADATA_TOPIC = "__cluster_metadata"
 
@@ -53,6 +56,37 @@ def renamed_directory(topic_partition: TopicPartition, random: Random, suffix: s
     return topic_partition.topic[: _NAME_LENGTH_MAX - len(end)] + end
 
 
+def future_directory(topic_partition: TopicPartition, random: Random) -> str:
+    """`<topic>-<partition>.<32 hex digits>-future`, whole: the name must tell the partition again."""
+    return f"{topic_partition}.{random.getrandbits(128):032x}{FUTURE_SUFFIX}"
+
+
+def fits_future_directory(topic_partition: TopicPartition) -> bool:
+    """Whether a file system takes the name of the partition's future directory."""
+    return len(f"{topic_partition}.{'0' * 32}{FUTURE_SUFFIX}") <= _NAME_LENGTH_MAX
+
+
+def parse_future(name: str) -> TopicPartition | None:
+    """The partition whose future directory has this name, or None."""
+    match = _FUTURE_DIRECTORY.fullmatch(name)
+    return None if match is None else TopicPartition(match[1], int(match[2]))
+
+
+def write_move_mark(directory: Path) -> None:
+    """Say that a move made the directory; on the disk with the next flush of its log."""
+    (directory / _MOVE_MARK).touch()
+
+
+def has_move_mark(directory: Path) -> bool:
+    """Whether a move made the directory, and may not have given up what it replaces."""
+    return (directory / _MOVE_MARK).exists()
+
+
+def remove_move_mark(directory: Path) -> None:
+    """Say that the directory is a log like any other."""
+    (directory / _MOVE_MARK).unlink(missing_ok=True)
+
+
 def random_directory_id(random: Random) -> bytes:
     """A new id, whose printed form does not begin with a dash, as Kafka's never do."""
     while True:
@@ -75,6 +109,8 @@ class LogDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
         self.logs: dict[TopicPartition, PartitionLog] = {}
+        #: Replicas that are being moved here from another directory.
+        self.futures: dict[TopicPartition, PartitionLog] = {}
         #: Why the directory is offline, or None.
         self.failure: str | None = None
         self.directory_id = b""
@@ -184,7 +220,7 @@ class LogDirectory:
                 self._write_checkpoints()
 
     def _write_checkpoints(self) -> None:
-        logs = list(self.logs.items())
+        logs = [*self.logs.items(), *self.futures.items()]
         self._checkpointed.update(name for name, _ in logs)
         write_offsets(self.path / RECOVERY_POINT_FILE, {name: log.recovery_point for name, log in logs})
         starts = {
@@ -196,10 +232,14 @@ class LogDirectory:
         write_offsets(self.path / HIGH_WATERMARK_FILE, {name: log.high_watermark for name, log in logs})
         self._checkpointed = {name for name, _ in logs}
 
-    def partitions_on_disk(self) -> list[TopicPartition]:
-        """The partitions that have a directory here."""
-        names = (parse_partition(entry.name) for entry in os.scandir(self.path) if entry.is_dir())
-        return sorted(name for name in names if name is not None)
+    def partitions_on_disk(self) -> list[tuple[TopicPartition, Path]]:
+        """The partitions that have a directory here, and which one; of futures, too."""
+        found = []
+        for entry in os.scandir(self.path):
+            name = parse_partition(entry.name) or parse_future(entry.name)
+            if name is not None and entry.is_dir():
+                found.append((name, self.path / entry.name))
+        return sorted(found)
 
     def leftovers(self) -> list[Path]:
         """Directories whose deletion a crash interrupted."""

@@ -18,7 +18,7 @@ from barnabas.log.producer_snapshot import remove_stray_snapshots
 from barnabas.log.producer_state import ActiveProducer, ProducedBatch, ProducerStates
 from barnabas.log.recovery import load_segments
 from barnabas.log.segment import BatchFacts, Segment
-from barnabas.log.segments import Segments
+from barnabas.log.segments import FilePart, Segments
 from barnabas.log.timestamps import TimestampOffset
 from barnabas.log.validation import AppendOrigin, check_batch, needs_rewrite, plain_header, rewrite
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -370,6 +370,22 @@ class PartitionLog(LocalLog):
             return LogSlice(data, segment.base_offset, position)
         except OSError as error:
             raise self.take_offline(error) from error
+
+    def locate(self, start_offset: int, max_bytes: int) -> FilePart:
+        """Where the batches from `start_offset` on lie, so that a thread can read them: of one segment, at least one.
+
+        Cut at `max_bytes` even inside a batch, but never inside the first. Empty at the end of the log.
+
+        :raises KafkaError: KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE for damaged files.
+        """
+        if self.failure is not None:
+            raise self._offline()
+        try:
+            segment, position, size_bytes = self._find(start_offset, max_bytes, self.log_end_offset, True)
+        except OSError as error:
+            raise self.take_offline(error) from error
+        is_last = segment is self._segments.active and position + size_bytes == segment.size_bytes
+        return FilePart(segment.path, position, size_bytes, is_last)
 
     def _find(
         self, start_offset: int, max_bytes: int, upper_bound_offset: int, whole: bool

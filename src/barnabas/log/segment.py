@@ -314,6 +314,13 @@ class Segment:
         self.close_files()
         self._open_files = open_files
 
+    def relocate(self, directory: Path) -> None:
+        """Follow the log's directory, which has been renamed; open files stay open."""
+        self.directory = directory
+        self.path = offset_file(directory, self.base_offset, LOG_SUFFIX)
+        self.offset_index.path = offset_file(directory, self.base_offset, INDEX_SUFFIX)
+        self.time_index.path = offset_file(directory, self.base_offset, TIME_INDEX_SUFFIX)
+
     def forget_indexes(self) -> None:
         """Start over with empty indexes, to be filled by `index`."""
         self.offset_index.clear()

@@ -2,8 +2,20 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 from barnabas.log.segment import Segment
+
+
+class FilePart(NamedTuple):
+    """Bytes of a file that is written at its end alone."""
+
+    path: Path
+    position: int
+    size_bytes: int
+    #: Nothing comes after it.
+    is_last: bool
 
 
 class Segments:

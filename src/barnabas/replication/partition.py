@@ -48,6 +48,11 @@ class Partition:
         self.log.config = config
         self.acks_at_once = self._acks_at_once()
 
+    def replace_log(self, log: PartitionLog) -> None:
+        """Go on with another log that holds the same: the replica has moved to another directory."""
+        assert log.log_end_offset == self.log.log_end_offset, (log.log_end_offset, self.log.log_end_offset)
+        self.log = log
+
     def _acks_at_once(self) -> frozenset[int]:
         config = self.log.config
         if not self.is_leader or config.flush_messages != FOREVER or self.topic in INTERNAL_TOPICS:

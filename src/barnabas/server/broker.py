@@ -30,6 +30,7 @@ from barnabas.policy.policies import Policies
 from barnabas.replication.fetch_sessions import FetchSessionCache
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.log_configs import cordons, log_config
+from barnabas.replication.log_dir_moves import LogDirMoves
 from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.security.authorizer import configured_authorizer
@@ -117,6 +118,7 @@ class BrokerServer:
         self._assemble()
         self._undo.callback(self._tracer.close)
         self._undo.push_async_callback(self._flusher.close)
+        self._undo.push_async_callback(self._stop_moves)
         self._undo.push_async_callback(self._housekeeping.stop)
         self._undo.callback(self._connections.abort_all)
         await self._listen()
@@ -169,6 +171,20 @@ class BrokerServer:
         """The logs are renamed, which a crash cannot undo: the cluster need not remember the topics."""
         self._housekeeping.spawn(self._metadata.write(lambda image: decide_forget(image, topic_ids)))
 
+    def _make_moves(self) -> LogDirMoves:
+        config = self._config
+        return LogDirMoves(
+            self._replicas,
+            self._flusher,
+            self._clock,
+            bytes_per_second=lambda: self._config.integer("replica.alter.log.dirs.io.max.bytes.per.second"),
+            threads_count=config.integer_or_none("num.replica.alter.log.dirs.threads")
+            or len(config.log_dirs),
+        )
+
+    async def _stop_moves(self) -> None:
+        await self._moves.stop(abruptly=self._abruptly)
+
     def _assemble(self) -> None:
         config = self._config
         self._connections = Connections(
@@ -180,6 +196,7 @@ class BrokerServer:
             receive_buffer_bytes=config.integer("socket.receive.buffer.bytes"),
         )
         self._flusher = Flusher()
+        self._moves = self._make_moves()
         self._tracer = (
             Tracer.opentelemetry() if config.boolean("barnabas.tracing.enable") else Tracer.disabled()
         )
@@ -194,6 +211,7 @@ class BrokerServer:
             fetch_sessions=FetchSessionCache(slots_count, self._clock, self._dice),
             flusher=self._flusher,
             producer_ids=ProducerIds(self._metadata),
+            log_dir_moves=self._moves,
             tracer=self._tracer,
             policies=self.policies,
             apis=registry.build(barnabas.api),
@@ -232,6 +250,7 @@ class BrokerServer:
         await self._register()
         await self._serve_metrics()
         await asyncio.to_thread(self._directories.begin_service)  # all that can refuse to start has not
+        self._moves.resume()
         await self._listeners.accept()
         self._listeners.on_changed = lambda: self._housekeeping.spawn(self._register())
         self._dynamic_config.follow(self._listeners.follow)
@@ -283,7 +302,7 @@ class BrokerServer:
             await asyncio.to_thread(self._directories.close)
             return
         for directory in self._directories.directories:
-            for log in directory.logs.values():
+            for log in (*directory.logs.values(), *directory.futures.values()):
                 log.abandon()
             directory.unlock()
 

@@ -17,6 +17,11 @@ from barnabas.wire.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from barnabas.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
 from barnabas.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
@@ -70,6 +75,7 @@ from barnabas.wire.messages.update_raft_voter import UpdateRaftVoterRequest
 from barnabas.wire.schema import Message, Struct
 from support.nodes import APIS
 
+MOVED = [AlterReplicaLogDir("/a", [AlterReplicaLogDirTopic("a", [3, 4]), AlterReplicaLogDirTopic("b", [5])])]
 ID = b"i" * 16
 ERROR = KafkaError(ErrorCode.INVALID_REQUEST, "why not")
 WHOLE = ("",)
@@ -156,6 +162,7 @@ ASKED: list[tuple[Message, tuple[object, ...]]] = [
         ("a", "1"),
     ),
     (ListConfigResourcesRequest(), WHOLE),
+    (AlterReplicaLogDirsRequest(MOVED), (3, 4, 5)),
     (DescribeLogDirsRequest(topics=None), WHOLE),
     (DescribeClusterRequest(), WHOLE),
     (DescribeAclsRequest(), WHOLE),

@@ -142,10 +142,12 @@ def test_a_damaged_checkpoint_counts_as_none(tmp_path: Path) -> None:
 
 
 def test_only_directories_of_partitions_are_found(tmp_path: Path) -> None:
-    for name in ("b-1", "a-10", "a-9", "x-0.00-delete", "notes"):
+    future = "a-b-2.0123456789abcdef0123456789abcdef-future"
+    for name in ("b-1", "a-10", "a-9", "x-0.00-delete", "x-0.00-stray", "notes", future):
         (tmp_path / name).mkdir()
     (tmp_path / "c-1").touch()
     directory = LogDirectory(tmp_path)
-    assert [str(name) for name in directory.partitions_on_disk()] == ["a-9", "a-10", "b-1"]
+    found = [(str(name), path.name) for name, path in directory.partitions_on_disk()]
+    assert found == [("a-9", "a-9"), ("a-10", "a-10"), ("a-b-2", future), ("b-1", "b-1")]
     assert directory.leftovers() == [tmp_path / "x-0.00-delete"]
     assert os.path.isabs(directory.path)

@@ -6,7 +6,7 @@ tells which directories are cordoned (KIP-1066).
 Errors: CLUSTER_AUTHORIZATION_FAILED at the top; KAFKA_STORAGE_ERROR for a directory that is offline.
 """
 
-from collections.abc import Container, Iterable
+from collections.abc import Container
 
 from barnabas.api.authorization import require_cluster
 from barnabas.api.context import Node, RequestContext
@@ -71,22 +71,26 @@ def _topics(
     node: Node, directory: LogDirectory, wanted: Container[TopicPartition] | None
 ) -> list[DescribeLogDirsTopic]:
     topics: dict[str, DescribeLogDirsTopic] = {}
-    logs: Iterable[tuple[TopicPartition, PartitionLog]] = directory.logs.items()
-    for name, log in logs:
-        if wanted is None or name in wanted:
-            topic = topics.setdefault(name.topic, DescribeLogDirsTopic(name=name.topic))
-            topic.partitions.append(
-                DescribeLogDirsPartition(
-                    partition_index=name.partition,
-                    partition_size=log.size_bytes,
-                    offset_lag=_lag(node, name, log),
+    for logs, is_future in ((directory.logs, False), (directory.futures, True)):
+        for name, log in logs.items():
+            if wanted is None or name in wanted:
+                topic = topics.setdefault(name.topic, DescribeLogDirsTopic(name=name.topic))
+                topic.partitions.append(
+                    DescribeLogDirsPartition(
+                        partition_index=name.partition,
+                        partition_size=log.size_bytes,
+                        offset_lag=_lag(node, name, log, is_future=is_future),
+                        is_future_key=is_future,
+                    )
                 )
-            )
     return list(topics.values())
 
 
-def _lag(node: Node, name: TopicPartition, log: PartitionLog) -> int:
-    """How far the log's end is behind what is committed."""
-    if node.replicas.find(*name) is None:
+def _lag(node: Node, name: TopicPartition, log: PartitionLog, *, is_future: bool) -> int:
+    """How far the log's end is behind what is committed, or a future replica's behind the log in use."""
+    partition = node.replicas.find(*name)
+    if partition is None:
         return UNKNOWN_LAG
-    return max(log.high_watermark - log.log_end_offset, 0)
+    if is_future:
+        return partition.log.log_end_offset - log.log_end_offset
+    return max(partition.log.high_watermark - log.log_end_offset, 0)

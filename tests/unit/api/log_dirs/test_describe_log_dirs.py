@@ -10,14 +10,12 @@ from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.describe_log_dirs import (
     DescribableLogDirTopic,
     DescribeLogDirsRequest,
-    DescribeLogDirsResult,
 )
 from support.batches import batch
 from support.images import new_topic
+from support.log_dirs import Replicas, replicas
 from support.loop import on_loop
 from support.nodes import RunningNode, running_node
-
-Found = dict[str, dict[tuple[str, int], tuple[int, int, bool]]]
 
 
 class Forbids:
@@ -31,22 +29,12 @@ def both(directory: Path) -> str:
     return f"{directory / 'a'},{directory / 'b'}"
 
 
-def plain(results: list[DescribeLogDirsResult]) -> Found:
-    """Directory -> (topic, partition) -> size in bytes, lag, whether it is a future replica."""
-    return {
-        Path(result.log_dir).name: {
-            (topic.name, each.partition_index): (each.partition_size, each.offset_lag, each.is_future_key)
-            for topic in result.topics
-            for each in topic.partitions
-        }
-        for result in results
-    }
-
-
-async def described(node: RunningNode, *topics: DescribableLogDirTopic, everything: bool = False) -> Found:
+async def described(
+    node: RunningNode, *topics: DescribableLogDirTopic, everything: bool = False
+) -> dict[str, Replicas]:
     response = await node.ask(DescribeLogDirsRequest(topics=None if everything else list(topics)))
     assert response.error_code == ErrorCode.NONE
-    return plain(response.results)
+    return replicas(response)
 
 
 @on_loop

@@ -1,0 +1,87 @@
+"""AlterReplicaLogDirs (34), v1-v2: move replicas to other log directories of this broker (KIP-113).
+
+The answer says that a move has begun; DescribeLogDirs tells how far it is. A replica that is not here yet will be made
+in the directory that was named. v1 throttles after answering, v2 is flexible.
+
+Errors, per partition: CLUSTER_AUTHORIZATION_FAILED, INVALID_TOPIC_EXCEPTION for a name that leaves no room for a
+future replica's directory, LOG_DIR_NOT_FOUND, INVALID_REPLICA_ASSIGNMENT for a cordoned directory, KAFKA_STORAGE_ERROR,
+UNKNOWN_TOPIC_OR_PARTITION, REPLICA_NOT_AVAILABLE where other APIs say NOT_LEADER_OR_FOLLOWER.
+"""
+
+from barnabas.api.authorization import require_cluster
+from barnabas.api.context import Node, RequestContext
+from barnabas.api.registry import serves
+from barnabas.base.ids import TopicPartition
+from barnabas.log.log_directory import LogDirectory, fits_future_directory
+from barnabas.wire.acls import AclOperation
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+
+
+def refuse(request: AlterReplicaLogDirsRequest, error: KafkaError) -> AlterReplicaLogDirsResponse:
+    """Every partition, in error."""
+    return _response(dict.fromkeys(_wishes(request), error.code))
+
+
+@serves(AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse, 1, 2, refuse=refuse)
+async def handle(context: RequestContext, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
+    """Begin each move, one after the other."""
+    require_cluster(context, AclOperation.ALTER)
+    return _response({name: _alter(context.node, name, path) for name, path in _wishes(request).items()})
+
+
+def _wishes(request: AlterReplicaLogDirsRequest) -> dict[TopicPartition, str]:
+    """Where each partition is to go; of one that is named twice the last counts."""
+    return {
+        TopicPartition(topic.name, index): wanted.path
+        for wanted in request.dirs
+        for topic in wanted.topics
+        for index in topic.partitions
+    }
+
+
+def _alter(node: Node, name: TopicPartition, path: str) -> ErrorCode:
+    try:
+        destination = _destination(node, name, path)
+        if node.replicas.find(*name) is None:
+            node.replicas.directories.prefer(name, destination)
+        partition = node.replicas.partition(*name)
+        node.log_dir_moves.alter(partition, destination)
+    except KafkaError as error:
+        elsewhere = error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return ErrorCode.REPLICA_NOT_AVAILABLE if elsewhere else error.code
+    return ErrorCode.NONE
+
+
+def _destination(node: Node, name: TopicPartition, path: str) -> LogDirectory:
+    """The directory of that path, if a replica may come to it.
+
+    :raises KafkaError: When not.
+    """
+    if not fits_future_directory(name):
+        message = f"The name of topic '{name.topic}' is too long for the directory of a future replica."
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
+    directories = node.replicas.directories
+    directory = directories.at(path)
+    if directory is None:
+        raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"'{path}' is none of this broker's log.dirs.")
+    if directory.failure is not None:
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"Log directory {path} is offline.")
+    if directories.is_cordoned(directory):
+        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"Log directory {path} is cordoned.")
+    return directory
+
+
+def _response(codes: dict[TopicPartition, ErrorCode]) -> AlterReplicaLogDirsResponse:
+    topics: dict[str, AlterReplicaLogDirTopicResult] = {}
+    for name, code in codes.items():
+        topic = topics.setdefault(name.topic, AlterReplicaLogDirTopicResult(topic_name=name.topic))
+        topic.partitions.append(
+            AlterReplicaLogDirPartitionResult(partition_index=name.partition, error_code=code)
+        )
+    return AlterReplicaLogDirsResponse(results=list(topics.values()))

@@ -1,0 +1,105 @@
+"""Opening what lies in the log directories at a start, and settling which of it is in use."""
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+from barnabas.base.clock import Clock
+from barnabas.base.ids import TopicPartition
+from barnabas.log.checkpoints import (
+    HIGH_WATERMARK_FILE,
+    LOG_START_OFFSET_FILE,
+    RECOVERY_POINT_FILE,
+    MalformedFile,
+)
+from barnabas.log.found_replicas import Ambiguous, FoundReplica, Role, decide_roles
+from barnabas.log.log_config import LogConfig
+from barnabas.log.log_directory import LogDirectory, LogDirectoryError, has_move_mark
+from barnabas.log.open_files import OpenFiles
+from barnabas.log.partition_log import PartitionLog
+from barnabas.wire.errors import KafkaError
+
+#: Topic name -> what its logs obey.
+ConfigFor = Callable[[str], LogConfig]
+
+
+class Opened(NamedTuple):
+    """One directory of a partition."""
+
+    directory: LogDirectory
+    log: PartitionLog
+    is_marked: bool  #: whether a move made it
+
+    def found(self, log_dir: int) -> FoundReplica:
+        """What decides its role."""
+        return FoundReplica(
+            log_dir=log_dir,
+            topic_id=self.log.topic_id,
+            is_future=self.log.directory.name != str(self.log.topic_partition),
+            is_marked=self.is_marked,
+            latest_epoch=-1 if self.log.latest_epoch is None else self.log.latest_epoch,
+            log_end_offset=self.log.log_end_offset,
+        )
+
+
+def open_logs(
+    directory: LogDirectory,
+    config_for: ConfigFor,
+    pool: ThreadPoolExecutor,
+    *,
+    clock: Clock,
+    random: Random,
+    open_files: OpenFiles,
+) -> list[Opened]:
+    """Open every log of a directory, and recover them unless it was stopped cleanly. Blocks.
+
+    :raises OSError: When the disk fails, or holds damage that no recovery mends.
+    """
+    clean_shutdown = directory.has_clean_shutdown_marker
+    recovery_points = directory.read_checkpoint(RECOVERY_POINT_FILE)
+    start_offsets = directory.read_checkpoint(LOG_START_OFFSET_FILE)
+    high_watermarks = directory.read_checkpoint(HIGH_WATERMARK_FILE)
+
+    def open_log(place: tuple[TopicPartition, Path]) -> Opened:
+        name, path = place
+        try:
+            log = PartitionLog.open(
+                path,
+                name,
+                config=config_for(name.topic),
+                clock=clock,
+                recovery_point=recovery_points.get(name, 0),
+                log_start_offset=start_offsets.get(name, 0),
+                high_watermark=high_watermarks.get(name, 0),
+                clean_shutdown=clean_shutdown,
+                random=random,
+                open_files=open_files,
+            )
+        except (MalformedFile, KafkaError) as error:
+            raise OSError(f"{name}: {error}") from error
+        return Opened(directory, log, has_move_mark(path))
+
+    return list(pool.map(open_log, directory.partitions_on_disk()))
+
+
+def settle(
+    directories: Sequence[LogDirectory], opened: Sequence[Opened], *, any_offline: bool
+) -> Iterator[tuple[Opened, Role]]:
+    """What becomes of each, in the order of their partitions; see `found_replicas`.
+
+    :raises LogDirectoryError: When two directories hold the same partition.
+    """
+    by_name: dict[TopicPartition, list[Opened]] = {}
+    for each in opened:
+        by_name.setdefault(each.log.topic_partition, []).append(each)
+    for name, replicas in sorted(by_name.items()):
+        found = [each.found(directories.index(each.directory)) for each in replicas]
+        try:
+            roles = decide_roles(found, any_offline=any_offline)
+        except Ambiguous as error:
+            first, second, *_ = (each.directory.path for each in replicas)
+            message = f"{name} lies in {first} and in {second}: remove one of them"
+            raise LogDirectoryError(message) from error
+        yield from zip(replicas, roles, strict=True)

@@ -1,0 +1,268 @@
+"""All moves between the log directories of this broker: begun, throttled, finished, cancelled."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TypeVar
+
+from barnabas.base.clock import Clock
+from barnabas.base.ids import TopicPartition
+from barnabas.log.directories import LogDirectories
+from barnabas.log.files import unlink_files
+from barnabas.log.log_directory import LogDirectory
+from barnabas.log.segments import FilePart
+from barnabas.replication.flusher import Flusher
+from barnabas.replication.log_dir_move import MoveAction, MoveState, ReplicaMove, decide_move
+from barnabas.replication.partition import Partition
+from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.replication.throttle import Throttle
+from barnabas.telemetry.logs import get_logger
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+ResultT = TypeVar("ResultT")
+
+#: What one step copies at most, but for a batch that is larger.
+STEP_BYTES_MAX = 1 << 20
+
+#: What may be missing when the future replica takes over, copied on the event loop; doubled each time that more was
+#: appended than this while the future replica was being flushed.
+LAST_STEP_BYTES, LAST_STEP_BYTES_MAX = 64 << 10, 4 << 20
+
+#: Steps in a row that bring nothing, after which a log counts as damaged.
+VAIN_STEPS_COUNT_MAX = 5
+
+_log = get_logger("barnabas.log_dirs")
+
+
+class LogDirMoves:
+    """Moves replicas, some at a time. The loop calls it."""
+
+    def __init__(
+        self,
+        replicas: ReplicaManager,
+        flusher: Flusher,
+        clock: Clock,
+        bytes_per_second: Callable[[], int],
+        threads_count: int,
+    ) -> None:
+        self._replicas = replicas
+        self._directories: LogDirectories = replicas.directories
+        self._flusher = flusher
+        self._clock = clock
+        self._bytes_per_second = bytes_per_second
+        self._threads = ThreadPoolExecutor(threads_count, thread_name_prefix="log-dir-move")
+        self._turns = asyncio.Semaphore(threads_count)
+        self._throttle = Throttle()
+        self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
+        self._moves: dict[TopicPartition, ReplicaMove] = {}
+        self._stopping = asyncio.Event()
+        self._abruptly = False
+        self.moved_count = 0
+
+    # Wishes
+
+    def alter(self, partition: Partition, destination: LogDirectory) -> None:
+        """Bring a replica to `destination`, wherever it is or is going now.
+
+        :raises KafkaError: KAFKA_STORAGE_ERROR when a directory is offline: the replica might be there already.
+        """
+        name = TopicPartition(partition.topic, partition.index)
+        directories = self._directories
+        current, future = directories.directory_of(name), directories.future_directory_of(name)
+        if current is None or partition.log.failure is not None:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name} is offline: {partition.log.failure}")
+        action = decide_move(current, future, destination)
+        if action in (MoveAction.CANCEL, MoveAction.RESTART):
+            self._cancel(name, f"to be in {destination.path}")
+        if action in (MoveAction.START, MoveAction.RESTART):
+            if directories.any_offline:
+                message = f"{name} cannot be moved while a log directory is offline"
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
+            log = directories.create_future(name, destination)
+            self._start(ReplicaMove(partition, partition.log, log))
+
+    def resume(self) -> None:
+        """Go on with the moves that the last stop interrupted, before anything is appended."""
+        for name, future in list(self._directories.futures.items()):
+            partition = self._replicas.find(*name)
+            if partition is None:
+                self._directories.drop_future(name)
+                continue
+            move = ReplicaMove(partition, partition.log, future)
+            try:
+                unlink_files(move.follow())
+            except KafkaError as error:
+                self._fail(move, error)
+            else:
+                self._start(move)
+
+    def _start(self, move: ReplicaMove) -> None:
+        name = move.name
+        before = self._tasks.get(name)
+        task = asyncio.get_running_loop().create_task(self._run(move, before), name=f"log-dir-move {name}")
+        self._moves[name], self._tasks[name] = move, task
+        task.add_done_callback(lambda done: self._ended(name, done))
+        _log.info("moving a replica", partition=str(name), to=str(move.future.directory.parent))
+
+    def _ended(self, name: TopicPartition, task: "asyncio.Task[None]") -> None:
+        if self._tasks.get(name) is task:
+            del self._tasks[name], self._moves[name]
+        if (error := task.exception()) is not None:
+            _log.error("a move met an error that was not expected", partition=str(name), error=repr(error))
+
+    def _cancel(self, name: TopicPartition, why: str) -> None:
+        self._directories.drop_future(name)
+        self._moves[name].transition(MoveState.CANCELLED, why)
+
+    async def stop(self, *, abruptly: bool = False) -> None:
+        """Stop copying where it is. What is promoted is finished, unless the broker is to look as if it was killed."""
+        self._abruptly = abruptly
+        self._stopping.set()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        self._threads.shutdown()
+
+    def statistics(self) -> dict[str, object]:
+        """What is under way, and how many replicas have been moved."""
+        return {
+            "moved_count": self.moved_count,
+            "moves": [move.statistics() for move in self._moves.values()],
+        }
+
+    # Work
+
+    async def _run(self, move: ReplicaMove, before: "asyncio.Task[None] | None") -> None:
+        if before is not None:
+            await asyncio.wait([before])
+        async with self._turns:
+            try:
+                await self._copy_all(move)
+            except KafkaError as error:
+                self._fail(move, error)
+        if move.state is MoveState.PROMOTED:
+            await self._finish(move)
+        elif move.state is not MoveState.STOPPED:
+            move.future.abandon()
+
+    async def _copy_all(self, move: ReplicaMove) -> None:
+        """Copy until the future replica is promoted, or the move has ended otherwise.
+
+        :raises KafkaError: When a disk fails or the log is damaged.
+        """
+        last_step_bytes, is_flushed, vain_steps_count = LAST_STEP_BYTES, False, 0
+        while await self._goes_on(move):
+            removed = move.follow()
+            if removed:
+                await self._in_thread(unlink_files, removed)
+                continue
+            part = move.next_part(last_step_bytes)
+            if not part.is_last:
+                if is_flushed:
+                    last_step_bytes = min(2 * last_step_bytes, LAST_STEP_BYTES_MAX)
+                copied_bytes = await self._step(move, move.next_part(self._step_bytes()))
+                vain_steps_count = 0 if copied_bytes else vain_steps_count + 1
+                if vain_steps_count == VAIN_STEPS_COUNT_MAX:
+                    message = f"{move.name} has no readable batch at offset {move.future.log_end_offset}"
+                    raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
+            elif is_flushed:
+                self._promote(move, part)
+            else:
+                await self._flush(move)
+                is_flushed = True
+
+    async def _goes_on(self, move: ReplicaMove) -> bool:
+        """Wait until the move may copy more; False when it has ended."""
+        while move.state is MoveState.COPYING:
+            if self._stopping.is_set():
+                move.transition(MoveState.STOPPED, "the broker stops")
+            elif self._directories.futures.get(move.name) is not move.future:
+                move.transition(MoveState.CANCELLED, "the topic was deleted")
+            else:
+                wait_ms = self._throttle.wait_ms(self._bytes_per_second(), self._clock.monotonic_ms())
+                if not wait_ms:
+                    return True
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._stopping.wait(), wait_ms / 1000)
+        return False
+
+    def _step_bytes(self) -> int:
+        """Under a low bound small steps, so that what is used is spread over the second."""
+        return max(1, min(STEP_BYTES_MAX, self._bytes_per_second()))
+
+    async def _step(self, move: ReplicaMove, part: FilePart) -> int:
+        """Copy a part; 0 when it was cut off, or given up, while it was read.
+
+        :raises KafkaError: When a disk fails.
+        """
+        try:
+            copied_bytes = await self._in_thread(move.copy, part)
+        except OSError as error:
+            raise move.source.take_offline(error) from error
+        except KafkaError as error:
+            if error.code is ErrorCode.KAFKA_STORAGE_ERROR:
+                raise
+            return 0
+        self._throttle.used(copied_bytes, self._bytes_per_second(), self._clock.monotonic_ms())
+        return copied_bytes
+
+    async def _flush(self, move: ReplicaMove) -> None:
+        try:
+            await self._in_thread(move.future.flush)
+        except OSError as error:
+            raise move.future.take_offline(error) from error
+
+    def _promote(self, move: ReplicaMove, last: FilePart) -> None:
+        """Copy what is missing and change the logs, in one go.
+
+        :raises KafkaError: When a disk fails or the log is damaged.
+        """
+        try:
+            move.copy(last)
+        except OSError as error:
+            raise move.source.take_offline(error) from error
+        if move.future.log_end_offset == move.source.log_end_offset:
+            move.replace(lambda: self._directories.promote_future(move.name))
+            self.moved_count += 1
+
+    async def _finish(self, move: ReplicaMove) -> None:
+        """Put the new log on the disk, then give up the old one."""
+        old, new = move.source, move.future
+        waits = (
+            self._flusher.flushed(new),
+            self._flusher.flushed(old),
+        )  # the second for who waits for it already
+        failure, _ = await asyncio.gather(*waits, return_exceptions=True)
+        home = self._directories.directory_of(move.name)
+        if failure is None and home is not None:
+            await self._in_thread(self._directories.checkpoint, home)
+        if failure is not None:
+            move.transition(MoveState.FAILED, f"the new log cannot be flushed: {failure}")
+            old.abandon()
+        elif self._abruptly:
+            move.transition(MoveState.STOPPED, "killed")
+            old.abandon()
+        else:
+            if self._directories.is_retired(old):
+                self._directories.finish_promotion(move.name)
+            move.transition(MoveState.DONE, f"in {new.directory.parent}")
+            _log.info("moved a replica", partition=str(move.name), to=str(new.directory.parent))
+
+    def _fail(self, move: ReplicaMove, error: KafkaError) -> None:
+        """Leave the log where it is, in use if its disk is sound."""
+        if move.state is not MoveState.COPYING:
+            return
+        directories = self._directories
+        if directories.futures.get(move.name) is not move.future:
+            move.transition(MoveState.CANCELLED, "the topic was deleted")
+            return
+        if move.future.failure is not None:
+            directories.fail_future(move.name, OSError(move.future.failure))
+        if move.source.failure is not None or move.future.failure is not None:
+            directories.leave_future(move.name)
+        else:
+            directories.drop_future(move.name)
+        move.transition(MoveState.FAILED, error.message)
+        _log.error("a replica cannot be moved", partition=str(move.name), why=error.message)
+
+    def _in_thread(self, work: Callable[..., ResultT], *arguments: object) -> "asyncio.Future[ResultT]":
+        return asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)

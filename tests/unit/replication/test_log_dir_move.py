@@ -1,0 +1,100 @@
+"""One move: what is decided, what follows what, and where two logs agree."""
+
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.log.log_directory import LogDirectory
+from barnabas.replication.log_dir_move import (
+    TRANSITIONS,
+    MoveAction,
+    MoveState,
+    ReplicaMove,
+    agreed_end,
+    decide_move,
+)
+
+A, B, C = (LogDirectory(Path(f"/{name}")) for name in "abc")
+NOTHING, START, CANCEL, RESTART = MoveAction.NOTHING, MoveAction.START, MoveAction.CANCEL, MoveAction.RESTART
+
+
+@pytest.mark.parametrize(
+    ("future", "destination", "action"),
+    [
+        (None, A, NOTHING),
+        (None, B, START),
+        (B, A, CANCEL),
+        (B, B, NOTHING),
+        (B, C, RESTART),
+    ],
+)
+def test_what_a_wish_asks_for_depends_on_where_the_replica_is_and_goes(
+    future: LogDirectory | None, destination: LogDirectory, action: MoveAction
+) -> None:
+    assert decide_move(A, future, destination) is action
+
+
+STATES = {
+    MoveState.COPYING: {"promoted", "cancelled", "failed", "stopped"},
+    MoveState.PROMOTED: {"done", "failed", "stopped"},
+}
+
+
+@pytest.mark.parametrize(("before", "after"), list(product(MoveState, MoveState)))
+def test_only_what_may_follow_follows(before: MoveState, after: MoveState) -> None:
+    assert (after in TRANSITIONS[before]) == (after.value in STATES.get(before, set()))
+
+
+def test_every_state_is_reached_and_an_illegal_step_tells_the_story() -> None:
+    assert set(MoveState) == {MoveState.COPYING}.union(*TRANSITIONS.values())
+    log: Any = Epochs([], 0)
+    move = ReplicaMove(log, log, log)
+    move.transition(MoveState.PROMOTED, "at offset 3")
+    move.transition(MoveState.DONE, "in /b")
+    with pytest.raises(AssertionError, match="promoted: at offset 3"):
+        move.transition(MoveState.COPYING, "again")
+
+
+class Epochs:
+    """What a log knows of its leaders: (epoch, first offset) in ascending order."""
+
+    topic_partition = "t-0"
+
+    def __init__(self, entries: list[tuple[int, int]], end: int) -> None:
+        self.entries, self.log_end_offset = entries, end
+
+    @property
+    def latest_epoch(self) -> int | None:
+        return self.entries[-1][0] if self.entries else None
+
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        later = [start for known, start in self.entries if known > epoch]
+        earlier = [known for known, _ in self.entries if known <= epoch]
+        if self.latest_epoch is None or epoch > self.latest_epoch:
+            return -1, -1
+        return (earlier[-1] if earlier else epoch), (later[0] if later else self.log_end_offset)
+
+
+@pytest.mark.parametrize(
+    ("copy", "source", "end"),
+    [
+        (Epochs([], 0), Epochs([], 0), 0),
+        (Epochs([], 0), Epochs([(0, 0)], 9), 0),
+        (Epochs([], 9), Epochs([], 5), 5),
+        (Epochs([(0, 0)], 5), Epochs([(0, 0)], 9), 5),
+        (Epochs([(0, 0)], 9), Epochs([(0, 0)], 5), 5),  # the end of the log was lost with the power
+        (Epochs([(0, 0)], 9), Epochs([(0, 0), (1, 6)], 12), 6),  # cut at 6, and appended to by another leader
+        (Epochs([(0, 0), (1, 4)], 9), Epochs([(0, 0), (2, 4)], 12), 4),
+        (Epochs([(0, 0), (1, 4)], 9), Epochs([(0, 0), (2, 7)], 12), 4),
+        (Epochs([(3, 0), (5, 50)], 100), Epochs([(3, 0), (6, 80)], 120), 50),
+        (Epochs([(2, 0)], 9), Epochs([(1, 0)], 9), None),
+        (Epochs([(2, 0)], 9), Epochs([], 9), None),
+        (Epochs([(0, 0)], 4), Epochs([(1, 6)], 9), 4),  # the log's start has moved on
+    ],
+)
+def test_a_copy_agrees_up_to_where_its_last_leader_ended_in_the_log(
+    copy: Epochs, source: Epochs, end: int | None
+) -> None:
+    assert agreed_end(copy, source) == end

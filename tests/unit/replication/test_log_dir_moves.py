@@ -1,0 +1,500 @@
+"""Moves between the directories of a node, seen from inside: what becomes of the log on its way."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from barnabas.base.ids import TopicPartition
+from barnabas.log.log_directory import LogDirectory, has_move_mark
+from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
+from barnabas.replication import log_dir_moves, throttle
+from barnabas.replication.log_dir_move import MoveState, ReplicaMove
+from barnabas.replication.partition import Partition
+from barnabas.replication.waiting import WaitingFetch
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records.batch import BATCH_HEADER_BYTES, iterate_headers
+from support.batches import batch
+from support.images import new_topic
+from support.loop import on_loop, turns
+from support.memory_store import MemoryStore
+from support.nodes import RunningNode, running_node
+
+T0 = TopicPartition("t", 0)
+
+
+@pytest.fixture(autouse=True)
+def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that short logs take many steps, and those who wait look again soon."""
+    monkeypatch.setattr(log_dir_moves, "STEP_BYTES_MAX", 300)
+    monkeypatch.setattr(log_dir_moves, "LAST_STEP_BYTES", 150)
+    monkeypatch.setattr(log_dir_moves, "LAST_STEP_BYTES_MAX", 600)
+    monkeypatch.setattr(throttle, "WAIT_MS_MAX", 2)
+
+
+@asynccontextmanager
+async def node_with(
+    root: Path, store: MemoryStore | None = None, *, held: bool = False, **configs: str
+) -> AsyncIterator[RunningNode]:
+    """A node with t-0 in directory a, 20 records in it; `held` lets a move make one step and no more."""
+    dirs = ",".join(str(root / name) for name in "abc")
+    rate = {"replica_alter_log_dirs_io_max_bytes_per_second": "1"} if held else {}
+    async with running_node(root / "a", store, log_dirs=dirs, **rate) as node:
+        if "t" not in node.node.image.topics:
+            given = {key.replace("_", "."): value for key, value in configs.items()}
+            await node.create(new_topic("t", configs=given))
+            append(node, *range(20))
+        yield node
+
+
+def append(node: RunningNode, *values: int) -> None:
+    for value in values:
+        node.partition("t").append_as_leader(batch(b"%d" % value), -1)
+
+
+def bytes_of(partition: Partition, offset: int | None = None) -> bytes:
+    """Every byte that a consumer can read."""
+    log, data = partition.log, b""
+    offset = log.log_start_offset if offset is None else offset
+    while offset < log.log_end_offset:
+        found = bytes(log.read(offset, 1 << 20, log.log_end_offset, min_one_batch=True).data)
+        *_, (_, last) = iterate_headers(found)
+        data, offset = data + found, last.next_offset
+    return data
+
+
+def directory(node: RunningNode, name: str) -> LogDirectory:
+    return next(each for each in node.directories.directories if each.path.name == name)
+
+
+def start(node: RunningNode, to: str) -> ReplicaMove:
+    """Wish t-0 to be in another directory."""
+    node.node.log_dir_moves.alter(node.partition("t"), directory(node, to))
+    return node.node.log_dir_moves._moves[T0]
+
+
+async def one_step(node: RunningNode, move: ReplicaMove) -> None:
+    """Wait for the next step of a move that is held."""
+    copied_bytes = move.copied_bytes
+    node.clock.advance(10_000_000)
+    while move.copied_bytes == copied_bytes:
+        await asyncio.sleep(0.001)
+    await turns(20)
+
+
+async def ended(node: RunningNode) -> None:
+    """Wait until no move is under way, letting those that are held go on."""
+    while tasks := list(node.node.log_dir_moves._tasks.values()):
+        node.clock.advance(10_000_000)
+        await asyncio.wait(tasks, timeout=0.002)
+
+
+def found_in(root: Path) -> dict[str, list[str]]:
+    """Log directory -> what lies there of t-0."""
+    kinds = {"delete": "deleted", "future": "future", "stray": "stray"}
+    found: dict[str, list[str]] = {}
+    for path in sorted(root.glob("*/t-0*")):
+        kind = kinds.get(path.name.rpartition("-")[2], "log")
+        found.setdefault(path.parent.name, []).append(kind)
+    return found
+
+
+def kill(node: RunningNode) -> None:
+    """Let the end of the node be that of a process: nothing is flushed or marked."""
+    for each in node.directories.directories:
+        each.failure = "killed"
+
+
+# The log comes along
+
+
+@on_loop
+async def test_what_is_appended_meanwhile_comes_along(tmp_path: Path) -> None:
+    async with node_with(tmp_path, file_delete_delay_ms="0") as node:
+        move = start(node, "b")
+        number = 20
+        while move.state is MoveState.COPYING:
+            append(node, number)
+            number += 1
+            await asyncio.sleep(0.002)
+        before = bytes_of(node.partition("t"))
+        append(node, number)
+        await ended(node)
+        log = node.partition("t").log
+        assert log.directory == tmp_path / "b" / "t-0"
+        assert log.high_watermark == log.log_end_offset == number + 1
+        assert bytes_of(node.partition("t")).startswith(before)
+        assert move.state is MoveState.DONE
+        node.directories.delete_due(node.clock.monotonic_ms())
+        assert found_in(tmp_path) == {"b": ["log"]}
+        assert not has_move_mark(log.directory)
+
+
+@pytest.mark.parametrize("killed", [True, False])
+@on_loop
+async def test_the_moved_log_is_the_same_after_a_restart(tmp_path: Path, killed: bool) -> None:
+    store = MemoryStore()
+    async with node_with(tmp_path, store, internal_segment_bytes="400") as node:
+        append(node, *range(20, 30))
+        node.partition("t").delete_records(7)
+        start(node, "b")
+        await ended(node)
+        before = bytes_of(node.partition("t"))
+        if killed:
+            kill(node)
+    async with node_with(tmp_path, store) as node:
+        assert node.partition("t").log.directory.parent.name == "b"
+        assert node.partition("t").log.log_start_offset == 7
+        assert bytes_of(node.partition("t")) == before
+        append(node, 30)
+
+
+@on_loop
+async def test_producers_and_epochs_are_known_as_before(tmp_path: Path) -> None:
+    async with node_with(tmp_path, internal_segment_bytes="400") as node:
+        partition = node.partition("t")
+        sent = [batch(b"x", producer_id=5, producer_epoch=1, base_sequence=number) for number in range(7)]
+        offsets = [partition.append_as_leader(each, -1).first_offset for each in sent]
+        partition.leader_epoch = 3
+        append(node, 100)
+        source = partition.log
+        producers, epochs = source.active_producers, source.epochs.entries
+        start(node, "b")
+        await ended(node)
+        assert partition.log is not source
+        assert partition.log.active_producers == producers
+        assert partition.log.epochs.entries == epochs
+        again = partition.append_as_leader(batch(b"x", producer_id=5, producer_epoch=1, base_sequence=6), -1)
+        assert (again.duplicate, again.first_offset) == (True, offsets[-1])
+        with pytest.raises(KafkaError) as error:
+            partition.append_as_leader(batch(b"x", producer_id=5, producer_epoch=1, base_sequence=9), -1)
+        assert error.value.code is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+@pytest.mark.parametrize("killed", [True, False])
+@on_loop
+async def test_a_producer_whose_batches_are_gone_is_known_after_a_move_and_a_restart(
+    tmp_path: Path, killed: bool
+) -> None:
+    store = MemoryStore()
+    async with node_with(tmp_path, store, internal_segment_bytes="400", retention_ms="-1") as node:
+        partition = node.partition("t")
+        partition.append_as_leader(batch(b"x", producer_id=5, producer_epoch=1, base_sequence=0), -1)
+        append(node, *range(100, 110))
+        partition.delete_records(-1)
+        partition.log.delete_old_segments(node.clock.wall_ms())
+        append(node, 110)
+        start(node, "b")
+        await ended(node)
+        if killed:
+            kill(node)
+    async with node_with(tmp_path, store) as node:
+        again = batch(b"x", producer_id=5, producer_epoch=1, base_sequence=0)
+        assert node.partition("t").append_as_leader(again, -1).duplicate
+
+
+@on_loop
+async def test_what_was_read_stays_valid_and_who_waits_is_woken(tmp_path: Path) -> None:
+    async with node_with(tmp_path) as node:
+        partition = node.partition("t")
+        view = partition.log.read(0, 1 << 20, 20, may_copy=False).data
+        before = bytes(view)
+        waiting = WaitingFetch(1)
+        waited = asyncio.create_task(waiting.wait([partition], 60_000))
+        await turns()
+        start(node, "b")
+        await ended(node)
+        assert not waited.done()
+        append(node, 20)
+        await waited
+        assert bytes(view) == before
+
+
+@on_loop
+async def test_who_waits_for_the_disk_gets_no_error(tmp_path: Path) -> None:
+    async with node_with(tmp_path, flush_messages="1") as node:
+        move = start(node, "b")
+        number, flusher = 20, node.node.flusher
+        waits: list[asyncio.Future[None]] = []
+        while node.node.log_dir_moves._tasks:
+            append(node, number)
+            waits.append(flusher.flushed(node.partition("t").log))
+            number += 1
+            await asyncio.sleep(0.002)
+        await asyncio.gather(*waits)
+        assert move.state is MoveState.DONE
+        log = node.partition("t").log
+        assert log.recovery_point == log.log_end_offset == number
+
+
+# What happens to the log on its way
+
+
+@on_loop
+async def test_deleted_records_do_not_come_back(tmp_path: Path) -> None:
+    async with node_with(tmp_path, held=True, internal_segment_bytes="400") as node:
+        move = start(node, "b")
+        await one_step(node, move)
+        partition = node.partition("t")
+        partition.delete_records(13)
+        partition.log.delete_old_segments(node.clock.wall_ms())
+        assert partition.log.first_segment_offset > move.future.log_end_offset
+        before = bytes_of(partition)
+        await ended(node)
+        assert partition.log is move.future
+        assert partition.log.log_start_offset == 13
+        assert bytes_of(partition) == before
+        assert not list(partition.log.directory.glob("*.deleted"))
+
+
+@on_loop
+async def test_a_log_that_is_emptied_meanwhile_moves_empty(tmp_path: Path) -> None:
+    async with node_with(tmp_path, held=True, internal_segment_bytes="400") as node:
+        move = start(node, "b")
+        await one_step(node, move)
+        partition = node.partition("t")
+        partition.delete_records(-1)
+        partition.log.roll()
+        partition.log.delete_old_segments(node.clock.wall_ms())
+        await ended(node)
+        assert partition.log is move.future
+        assert (partition.log.log_start_offset, partition.log.log_end_offset) == (20, 20)
+        append(node, 20)
+
+
+@on_loop
+async def test_what_is_cut_off_and_written_anew_is_what_comes_along(tmp_path: Path) -> None:
+    async with node_with(tmp_path, internal_segment_bytes="400") as node:
+        move = start(node, "b")
+        partition = node.partition("t")
+        while move.future.log_end_offset < 12:
+            await asyncio.sleep(0)
+        partition.log.truncate_to(9)
+        partition.leader_epoch = 2
+        append(node, *range(100, 108))
+        before = bytes_of(partition)
+        await ended(node)
+        assert partition.log is move.future
+        assert bytes_of(partition) == before
+        assert partition.log.epochs.entries == ((0, 0), (2, 9))
+
+
+@on_loop
+async def test_a_change_of_the_topics_configuration_holds_for_the_new_log(tmp_path: Path) -> None:
+    async with node_with(tmp_path, held=True) as node:
+        move = start(node, "b")
+        await one_step(node, move)
+        config = node.partition("t").log.config
+        node.partition("t").reconfigure(config.__class__(retention_ms=77))
+        await ended(node)
+        assert node.partition("t").log is move.future
+        assert node.partition("t").log.config.retention_ms == 77
+
+
+@on_loop
+async def test_a_deleted_topic_leaves_nothing_behind(tmp_path: Path) -> None:
+    async with node_with(tmp_path, held=True, file_delete_delay_ms="0") as node:
+        move = start(node, "b")
+        await one_step(node, move)
+        await node.node.metadata.write(lambda image: decide_delete(image, [TopicToDelete("t")]))
+        await ended(node)
+        assert move.state is MoveState.CANCELLED
+        assert found_in(tmp_path) == {"a": ["deleted"], "b": ["deleted"]}
+        node.directories.delete_due(node.clock.monotonic_ms())
+        assert found_in(tmp_path) == {}
+        await node.create(new_topic("t"))
+        assert node.partition("t").log.log_end_offset == 0
+
+
+# Other wishes
+
+
+@on_loop
+async def test_a_wish_for_the_directory_where_it_is_ends_the_move(tmp_path: Path) -> None:
+    async with node_with(tmp_path, held=True) as node:
+        move = start(node, "b")
+        await one_step(node, move)
+        start(node, "a")
+        await ended(node)
+        append(node, 20)
+        assert move.state is MoveState.CANCELLED
+        assert node.partition("t").log.directory.parent.name == "a"
+        assert found_in(tmp_path) == {"a": ["log"], "b": ["deleted"]}
+
+
+@on_loop
+async def test_a_wish_for_a_third_directory_begins_anew(tmp_path: Path) -> None:
+    async with node_with(tmp_path, held=True) as node:
+        first = start(node, "b")
+        await one_step(node, first)
+        assert start(node, "b") is first
+        second = start(node, "c")
+        before = bytes_of(node.partition("t"))
+        await ended(node)
+        assert (first.state, second.state) == (MoveState.CANCELLED, MoveState.DONE)
+        assert node.partition("t").log.directory.parent.name == "c"
+        assert bytes_of(node.partition("t")) == before
+
+
+@on_loop
+async def test_there_and_back_again_at_once(tmp_path: Path) -> None:
+    async with node_with(tmp_path) as node:
+        before = bytes_of(node.partition("t"))
+        for to in ("b", "a", "c", "a"):
+            move = start(node, to)
+            while move.state is MoveState.COPYING:
+                await asyncio.sleep(0)
+            assert move.state is MoveState.PROMOTED
+        await ended(node)
+        assert node.partition("t").log.directory == tmp_path / "a" / "t-0"
+        assert bytes_of(node.partition("t")) == before
+        assert node.node.log_dir_moves.statistics() == {"moved_count": 4, "moves": []}
+
+
+@on_loop
+async def test_what_is_under_way_can_be_seen(tmp_path: Path) -> None:
+    async with node_with(tmp_path, held=True) as node:
+        move = start(node, "b")
+        await one_step(node, move)
+        [seen] = node.node.log_dir_moves.statistics()["moves"]  # type: ignore[misc]
+        assert (seen["partition"], seen["state"], seen["to"]) == ("t-0", "copying", str(tmp_path / "b"))
+        assert seen["copied_bytes"] == move.future.size_bytes > 0
+        assert seen["missing_offsets"] == 20 - move.future.log_end_offset
+
+
+# Disks that fail
+
+
+@on_loop
+async def test_the_failing_disk_of_the_destination_leaves_the_log_in_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with node_with(tmp_path) as node:
+        move = start(node, "b")
+
+        def broken(*arguments: object) -> int:
+            raise OSError(5, "Input/output error")
+
+        with monkeypatch.context() as patch:
+            patch.setattr("os.pwritev", broken)
+            await ended(node)
+        append(node, 20)
+        assert move.state is MoveState.FAILED
+        assert "Input/output error" in move.story[-1]
+        assert [each.failure is None for each in node.directories.directories] == [True, False, True]
+        assert node.partition("t").log.directory.parent.name == "a"
+
+
+@on_loop
+async def test_the_failing_disk_of_the_log_ends_the_move_and_keeps_what_was_copied(tmp_path: Path) -> None:
+    async with node_with(tmp_path, held=True) as node:
+        move = start(node, "b")
+        await one_step(node, move)
+        node.partition("t").log.take_offline(OSError(5, "Input/output error"))
+        await ended(node)
+        assert move.state is MoveState.FAILED
+        assert found_in(tmp_path) == {"a": ["log"], "b": ["future"]}
+
+
+@on_loop
+async def test_a_log_that_cannot_be_read_goes_offline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with node_with(tmp_path) as node:
+        move = start(node, "b")
+
+        def broken(*arguments: object) -> bytes:
+            raise OSError(5, "Input/output error")
+
+        with monkeypatch.context() as patch:
+            patch.setattr("os.pread", broken)
+            await ended(node)
+        assert move.state is MoveState.FAILED
+        assert node.partition("t").log.failure is not None
+
+
+@pytest.mark.parametrize("offset", [10, 19])
+@on_loop
+async def test_damage_in_the_log_ends_the_move_and_the_log_stays_in_use(tmp_path: Path, offset: int) -> None:
+    async with node_with(tmp_path) as node:
+        path = tmp_path / "a" / "t-0" / f"{0:020d}.log"
+        data = bytearray(path.read_bytes())
+        position = next(at for at, header in iterate_headers(data) if header.base_offset == offset)
+        data[position + BATCH_HEADER_BYTES] ^= 0xFF
+        path.write_bytes(data)
+        move = start(node, "b")
+        await ended(node)
+        append(node, 20)
+        assert move.state is MoveState.FAILED
+        assert found_in(tmp_path) == {"a": ["log"], "b": ["deleted"]}
+
+
+# Stops and starts
+
+
+@pytest.mark.parametrize("killed", [True, False])
+@on_loop
+async def test_a_move_goes_on_after_a_restart(tmp_path: Path, killed: bool) -> None:
+    store = MemoryStore()
+    async with node_with(tmp_path, store, held=True, internal_segment_bytes="400") as node:
+        move = start(node, "b")
+        await one_step(node, move)
+        append(node, 20)
+        before = bytes_of(node.partition("t"))
+        if killed:
+            kill(node)
+    assert found_in(tmp_path) == {"a": ["log"], "b": ["future"]}
+    async with node_with(tmp_path, store, held=True) as node:
+        assert node.directories.futures[T0].log_end_offset == move.future.log_end_offset > 0
+        await ended(node)
+        assert node.partition("t").log.directory.parent.name == "b"
+        assert bytes_of(node.partition("t")) == before
+
+
+@on_loop
+async def test_a_move_whose_log_lost_its_end_with_the_power_goes_on_with_what_is_left(tmp_path: Path) -> None:
+    store = MemoryStore()
+    async with node_with(tmp_path, store, held=True) as node:
+        await one_step(node, move := start(node, "b"))
+        while move.future.log_end_offset < 12:
+            await one_step(node, move)
+        kill(node)
+    path = tmp_path / "a" / "t-0" / f"{0:020d}.log"
+    path.write_bytes(path.read_bytes()[:-1000])
+    async with node_with(tmp_path, store, held=True) as node:
+        assert node.partition("t").log.log_end_offset < 12
+        append(node, 100)
+        before = bytes_of(node.partition("t"))
+        await ended(node)
+        assert bytes_of(node.partition("t")) == before
+
+
+@pytest.mark.parametrize("appended_count", [0, 1])
+@on_loop
+async def test_a_kill_before_the_old_log_is_given_up_leaves_the_new_one(
+    tmp_path: Path, appended_count: int
+) -> None:
+    store = MemoryStore()
+    async with node_with(tmp_path, store) as node:
+        node.partition("t").delete_records(3)
+        move = start(node, "b")
+        while move.state is MoveState.COPYING:
+            await asyncio.sleep(0)
+        assert found_in(tmp_path) == {"a": ["log"], "b": ["log"]}
+        append(node, *range(appended_count))
+        before = bytes_of(node.partition("t"), 3)
+        node.node.log_dir_moves._abruptly = True
+        node.node.log_dir_moves.stop = no_stop  # type: ignore[method-assign]
+        await ended(node)
+        kill(node)
+    assert found_in(tmp_path) == {"a": ["log"], "b": ["log"]}
+    async with node_with(tmp_path, store) as node:
+        assert node.partition("t").log.directory == tmp_path / "b" / "t-0"
+        assert found_in(tmp_path) == {"a": ["deleted"], "b": ["log"]}
+        assert bytes_of(node.partition("t"), 3) == before
+
+
+async def no_stop() -> None:
+    """The node ends with nothing under way."""
