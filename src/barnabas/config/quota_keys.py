@@ -16,13 +16,13 @@ from barnabas.config.vocabulary import (
 
 # fmt: off
 _CLIENT_KEYS: tuple[ConfigKey, ...] = (
-    ConfigKey("consumer_byte_rate", LONG, LONG_MAX, None, CLUSTER_WIDE, NO_EFFECT,
+    ConfigKey("consumer_byte_rate", LONG, LONG_MAX, None, CLUSTER_WIDE, HONOURED,
               "Bytes per second that clients of this user or client id may fetch from a broker."),
-    ConfigKey("controller_mutation_rate", DOUBLE, float(INT_MAX), None, CLUSTER_WIDE, NO_EFFECT,
+    ConfigKey("controller_mutation_rate", DOUBLE, float(INT_MAX), None, CLUSTER_WIDE, HONOURED,
               "Changes to partitions per second that clients of this user or client id may ask for."),
-    ConfigKey("producer_byte_rate", LONG, LONG_MAX, None, CLUSTER_WIDE, NO_EFFECT,
+    ConfigKey("producer_byte_rate", LONG, LONG_MAX, None, CLUSTER_WIDE, HONOURED,
               "Bytes per second that clients of this user or client id may produce to a broker."),
-    ConfigKey("request_percentage", DOUBLE, float(INT_MAX), None, CLUSTER_WIDE, NO_EFFECT,
+    ConfigKey("request_percentage", DOUBLE, float(INT_MAX), None, CLUSTER_WIDE, HONOURED,
               "Share of a broker's time, in percent, that requests of this user or client id may take."),
 )
 
@@ -34,7 +34,7 @@ _SCRAM_KEYS: tuple[ConfigKey, ...] = (
 )
 
 _ADDRESS_KEYS: tuple[ConfigKey, ...] = (
-    ConfigKey("connection_creation_rate", INT, INT_MAX, AT_LEAST_0, CLUSTER_WIDE, NO_EFFECT,
+    ConfigKey("connection_creation_rate", INT, INT_MAX, AT_LEAST_0, CLUSTER_WIDE, HONOURED,
               "Connections per second that a broker accepts from this address."),
 )
 

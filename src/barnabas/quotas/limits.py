@@ -1,0 +1,97 @@
+"""Which quota is a client's: the most particular that is set (KIP-55), looked up in what the image has."""
+
+import ipaddress
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from barnabas.metadata.quotas import CLIENT_ID, IP, USER, ClientQuota
+
+#: Stands for the default in a pair of user and client id; no client can be named so.
+DEFAULT: Final = object()
+
+Pair = tuple[
+    object, object
+]  #: user and client id: a name, DEFAULT, or None where the entity has no such part
+
+
+class Limit(NamedTuple):
+    """What a client may take, and with whom it shares that: all of this user, of this client id, or of both."""
+
+    value: float
+    user: str | None
+    client_id: str | None
+
+
+class Limits:
+    """All quotas at one revision of the image."""
+
+    def __init__(self, quotas: Iterable[ClientQuota] = ()) -> None:
+        self._by_key: dict[str, dict[Pair, float]] = {}
+        self._by_address: dict[object, float] = {}
+        for quota in quotas:
+            self._add(quota)
+
+    def _add(self, quota: ClientQuota) -> None:
+        parts = dict(quota.entity)
+        for key, value in quota.values.items():
+            if IP in parts:
+                address = _name(parts, IP)
+                self._by_address[canonical(address) if isinstance(address, str) else address] = value
+            else:
+                self._by_key.setdefault(key, {})[_name(parts, USER), _name(parts, CLIENT_ID)] = value
+
+    @property
+    def has_clients(self) -> bool:
+        """Whether any user or client id has a quota."""
+        return bool(self._by_key)
+
+    @property
+    def has_addresses(self) -> bool:
+        """Whether any address has a quota."""
+        return bool(self._by_address)
+
+    def of_client(self, key: str, user: str, client_id: str) -> Limit | None:
+        """The quota of this kind that the client has; None where it has none. An empty client id is none."""
+        found = self._by_key.get(key)
+        if not found:
+            return None
+        for pair, with_user, with_client in _precedence(user, client_id):
+            if pair in found:
+                return Limit(found[pair], user if with_user else None, client_id if with_client else None)
+        return None
+
+    def of_address(self, address: str) -> float | None:
+        """Connections per second that may come from an address; None: as many as will."""
+        return self._by_address.get(canonical(address), self._by_address.get(DEFAULT))
+
+
+def canonical(address: str) -> str:
+    """The one way to write an address; an IPv4 address that came by IPv6 is itself."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    mapped = getattr(parsed, "ipv4_mapped", None)
+    return str(mapped or parsed)
+
+
+def _precedence(user: str, client_id: str) -> Iterable[tuple[Pair, bool, bool]]:
+    """(whose quota, whether each user has its own, whether each client id has), the most particular first."""
+    if client_id:
+        yield (user, client_id), True, True
+        yield (user, DEFAULT), True, True
+    yield (user, None), True, False
+    if client_id:
+        yield (DEFAULT, client_id), True, True
+        yield (DEFAULT, DEFAULT), True, True
+    yield (DEFAULT, None), True, False
+    if client_id:
+        yield (None, client_id), False, True
+        yield (None, DEFAULT), False, True
+
+
+def _name(parts: Mapping[str, str | None], kind: str) -> object:
+    if kind not in parts:
+        return None
+    name = parts[kind]
+    return DEFAULT if name is None else name

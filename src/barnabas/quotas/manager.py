@@ -1,0 +1,182 @@
+"""The quotas of one broker: what each client has taken, and how long it must wait (KIP-13, KIP-124, KIP-599)."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from barnabas.base.clock import Clock
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.metadata.image import Image
+from barnabas.metadata.store import Change
+from barnabas.quotas.limits import Limit, Limits, canonical
+from barnabas.quotas.rate import Rate, Windows
+from barnabas.quotas.token_bucket import TokenBucket
+
+PRODUCE, FETCH = "producer_byte_rate", "consumer_byte_rate"
+REQUEST, MUTATION = "request_percentage", "controller_mutation_rate"
+
+#: What has been silent for so long is forgotten, as in Kafka (`INACTIVE_SENSOR_EXPIRATION_TIME_SECONDS`).
+INACTIVE_MS_MAX = 3_600_000
+
+#: Clients whose quotas are remembered; beyond, all are looked up anew. Client ids are the clients' own to make up.
+CLIENTS_COUNT_MAX = 10_000
+
+_PERCENT_SECONDS_PER_NS = 100 / 1_000_000_000
+
+KeyT = TypeVar("KeyT")
+ValueT = TypeVar("ValueT")
+
+#: Whose: the key of the quota, and the user, the client id or both who share it.
+Owner = tuple[str, str | None, str | None]
+
+
+class ClientQuotas:
+    """What holds for one user with one client id; None stands for no quota."""
+
+    __slots__ = ("fetch", "mutation", "produce", "request")
+
+    def __init__(
+        self,
+        produce: Rate | None = None,
+        fetch: Rate | None = None,
+        request: Rate | None = None,
+        mutation: TokenBucket | None = None,
+    ) -> None:
+        self.produce = produce
+        self.fetch = fetch
+        self.request = request
+        self.mutation = mutation
+
+
+class QuotaManager:
+    """Follows the image; asked on each request when `enabled`, on each connection when `has_addresses`."""
+
+    def __init__(self, config: BrokerConfig, clock: Clock) -> None:
+        self._clock = clock
+        self.now_ms = clock.monotonic_ms
+        self._windows = _windows(config, "quota.window")
+        self._mutation_windows = _windows(config, "controller.quota.window")
+        self._limits = Limits()
+        self._clients: dict[tuple[str, str], ClientQuotas] = {}
+        self._rates: dict[Owner, Rate] = {}
+        self._buckets: dict[Owner, TokenBucket] = {}
+        self._addresses: dict[str, Rate] = {}
+        self.enabled = False  #: whether any client has a quota
+        self.has_addresses = False  #: whether any address has one
+        self.throttled_count = 0  #: answers that told a client to wait
+        self.refused_connections_count = 0
+
+    def load(self, image: Image) -> None:
+        """Take over the quotas of an image."""
+        self._limits = Limits(image.quotas.values())
+        self._clients.clear()
+        self.enabled = self._limits.has_clients
+        self.has_addresses = self._limits.has_addresses
+
+    async def apply(self, before: Image, after: Image, changes: tuple[Change, ...]) -> None:
+        """Follow one commit: a listener of the metadata writer."""
+        if after.quotas is not before.quotas:
+            self.load(after)
+
+    def of(self, principal: str, client_id: str | None) -> ClientQuotas:
+        """What holds for a client; the principal as `Type:name`."""
+        user = principal.partition(":")[2]
+        found = self._clients.get((user, client_id or ""))
+        if found is None:
+            if len(self._clients) >= CLIENTS_COUNT_MAX:
+                self._clients.clear()
+            found = self._clients[user, client_id or ""] = self._look_up(user, client_id or "")
+        return found
+
+    def _look_up(self, user: str, client_id: str) -> ClientQuotas:
+        def rate(key: str) -> Rate | None:
+            limit = self._limits.of_client(key, user, client_id)
+            return None if limit is None else self._rate((key, limit.user, limit.client_id), limit)
+
+        bucket = None
+        limit = self._limits.of_client(MUTATION, user, client_id)
+        if limit is not None:
+            bucket = self._bucket((MUTATION, limit.user, limit.client_id), limit)
+        return ClientQuotas(rate(PRODUCE), rate(FETCH), rate(REQUEST), bucket)
+
+    def _rate(self, owner: Owner, limit: Limit) -> Rate:
+        """The owner's rate with its past, against the limit that holds now."""
+        rate = self._rates.get(owner)
+        if rate is None:
+            rate = self._rates[owner] = Rate(self._windows, limit.value, self.now_ms())
+        rate.limit = limit.value
+        return rate
+
+    def _bucket(self, owner: Owner, limit: Limit) -> TokenBucket:
+        bucket = self._buckets.get(owner)
+        if bucket is None:
+            bucket = self._buckets[owner] = TokenBucket(self._mutation_windows, limit.value, self.now_ms())
+        bucket.limit = limit.value
+        return bucket
+
+    def produced(self, quotas: ClientQuotas, size_bytes: int) -> int:
+        """Count the bytes of a Produce request; how long its client must wait, in ms."""
+        return 0 if quotas.produce is None else quotas.produce.record(size_bytes, self.now_ms())
+
+    def fetched(self, quotas: ClientQuotas, size_bytes: int) -> int:
+        """Count the bytes of a Fetch answer; above 0 they must not go out, and have not been counted."""
+        if quotas.fetch is None:
+            return 0
+        now_ms = self.now_ms()
+        throttle_ms = quotas.fetch.record(size_bytes, now_ms)
+        if throttle_ms:
+            quotas.fetch.record(-size_bytes, now_ms)
+        return throttle_ms
+
+    def fetch_bytes_max(self, quotas: ClientQuotas) -> int | None:
+        """The most that one answer may hold without being throttled whatever came before; None: no bound."""
+        return None if quotas.fetch is None else int(quotas.fetch.burst)
+
+    def worked(self, quotas: ClientQuotas, elapsed_ns: int) -> int:
+        """Count the time that a request took of the broker's thread; how long its client must wait, in ms."""
+        if quotas.request is None:
+            return 0
+        percent_seconds = elapsed_ns * _PERCENT_SECONDS_PER_NS
+        return min(quotas.request.record(percent_seconds, self.now_ms()), self._windows.size_ms)
+
+    def connected(self, address: str) -> int:
+        """Count a connection; above 0 it must be refused, after so many ms, and has not been counted."""
+        limit = self._limits.of_address(address)
+        if limit is None:
+            return 0
+        now_ms, address = self.now_ms(), canonical(address)
+        rate = self._addresses.get(address)
+        if rate is None:
+            rate = self._addresses[address] = Rate(self._windows, limit, now_ms)
+        rate.limit = limit
+        throttle_ms = min(rate.record(1, now_ms), self._windows.size_ms)
+        if throttle_ms:
+            rate.record(-1, now_ms)
+            self.refused_connections_count += 1
+        return throttle_ms
+
+    def expire(self) -> None:
+        """Forget who has taken nothing for an hour."""
+        silent_ms = self.now_ms() - INACTIVE_MS_MAX
+        _drop(self._rates, lambda rate: rate.last_ms <= silent_ms)
+        _drop(self._buckets, lambda bucket: bucket.last_ms <= silent_ms)
+        _drop(self._addresses, lambda rate: rate.last_ms <= silent_ms)
+        self._clients.clear()  # they hold what was just forgotten; who comes again is looked up
+
+    def statistics(self) -> dict[str, int]:
+        """How much is remembered, and how often somebody had to wait."""
+        return {
+            "clients_count": len(self._clients),
+            "rates_count": len(self._rates) + len(self._buckets),
+            "addresses_count": len(self._addresses),
+            "throttled_count": self.throttled_count,
+            "refused_connections_count": self.refused_connections_count,
+        }
+
+
+def _windows(config: BrokerConfig, prefix: str) -> Windows:
+    return Windows(config.integer(f"{prefix}.num"), config.integer(f"{prefix}.size.seconds") * 1000)
+
+
+def _drop(table: dict[KeyT, ValueT], is_gone: Callable[[ValueT], bool]) -> None:
+    for key in [key for key, value in table.items() if is_gone(value)]:
+        del table[key]

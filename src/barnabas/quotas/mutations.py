@@ -1,0 +1,48 @@
+"""The quota of changes to partitions, over one request (KIP-599).
+
+Decisions are made again when something has moved, so they count on an `Allowance` of their own; what the one that
+was committed has counted is taken from the bucket.
+"""
+
+from collections.abc import Callable
+
+from barnabas.quotas.token_bucket import TokenBucket
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+#: Asked with a count of partitions before they change. Raises THROTTLING_QUOTA_EXCEEDED.
+Admit = Callable[[int], None]
+
+
+class MutationQuota:
+    """One request's changes. `is_strict`: its version knows THROTTLING_QUOTA_EXCEEDED; others only wait."""
+
+    def __init__(self, bucket: TokenBucket | None, now_ms: int, *, is_strict: bool) -> None:
+        self._bucket = bucket
+        self._now_ms = now_ms
+        self._is_strict = is_strict
+        self._taken = 0
+        self._was_refused = False
+
+    def admit(self) -> Admit:
+        """Begin to count anew, for a decision that is made once more."""
+        self._taken, self._was_refused = 0, False
+        return self._admit
+
+    def _admit(self, count: int) -> None:
+        if self._bucket is None:
+            return
+        wait_ms = self._bucket.wait_ms(self._now_ms, self._taken) if self._is_strict else 0
+        if wait_ms:
+            self._was_refused = True
+            message = f"More changes to partitions than the quota allows: try again in {wait_ms} ms."
+            raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, message)
+        self._taken += count
+
+    def settle(self) -> int:
+        """Take what was counted; how long the client must wait, in ms."""
+        if self._bucket is None:
+            return 0
+        self._bucket.take(self._taken, self._now_ms)
+        if self._is_strict and not self._was_refused:
+            return 0
+        return self._bucket.wait_ms(self._now_ms)

@@ -1,0 +1,103 @@
+"""A rate over the last few windows, and how long to wait for it to come down (Kafka's `Rate`, `QuotaUtils`)."""
+
+from collections import deque
+from typing import NamedTuple
+
+
+class Windows(NamedTuple):
+    """How rates are measured: over this many windows, each so long (`quota.window.*`)."""
+
+    count: int
+    size_ms: int
+
+    @property
+    def shortest_ms(self) -> int:
+        """The shortest time over which a rate is measured: windows that have not been yet count as empty."""
+        return max((self.count - 1) * self.size_ms, 1)
+
+
+class Sample(NamedTuple):
+    """What was recorded in a window that is over."""
+
+    started_ms: int
+    last_ms: int  #: when something was recorded last
+    value: float
+
+
+class Rate:
+    """What one entity has taken of one thing lately, against its limit per second.
+
+    Times are of a clock that never goes back, in milliseconds.
+    """
+
+    __slots__ = ("_free", "_last_ms", "_limit", "_older", "_older_value", "_started_ms", "_value", "_windows")
+
+    def __init__(self, windows: Windows, limit: float, now_ms: int) -> None:
+        self._windows = windows
+        self._older: deque[Sample] = deque(maxlen=windows.count)
+        self._older_value = 0.0  #: of all in `_older`
+        self._value = 0.0  #: in the window that is running
+        self._started_ms = self._last_ms = now_ms
+        self.limit = limit
+
+    @property
+    def limit(self) -> float:
+        """What may be taken per second."""
+        return self._limit
+
+    @limit.setter
+    def limit(self, limit: float) -> None:
+        self._limit = limit
+        self._free = limit * self._windows.shortest_ms / 1000  #: as much cannot be too much, whenever it came
+
+    @property
+    def last_ms(self) -> int:
+        """When something was recorded last."""
+        return self._last_ms
+
+    @property
+    def burst(self) -> float:
+        """What may be taken at once by who has taken nothing lately."""
+        return self._free
+
+    def record(self, value: float, now_ms: int) -> int:
+        """Take `value`; how long to wait, in ms, until the rate is at its limit again, 0 while it is not above."""
+        if now_ms - self._started_ms >= self._windows.size_ms:
+            self._advance(now_ms)
+        self._value += value
+        self._last_ms = now_ms
+        if self._older_value + self._value <= self._free:
+            return 0
+        return self._throttle_ms(now_ms)
+
+    def measure(self, now_ms: int) -> float:
+        """The rate per second."""
+        return self._total(now_ms) / self._span_ms(now_ms) * 1000
+
+    def _advance(self, now_ms: int) -> None:
+        """Begin a new window; of as many as are kept the oldest goes."""
+        self._older.append(Sample(self._started_ms, self._last_ms, self._value))
+        self._older_value = sum(sample.value for sample in self._older)
+        self._started_ms, self._value = now_ms, 0.0
+
+    def _total(self, now_ms: int) -> float:
+        """What the windows that still count hold; the others are let go."""
+        expired_ms = now_ms - self._windows.count * self._windows.size_ms
+        while self._older and self._older[0].last_ms <= expired_ms:
+            self._older.popleft()
+        self._older_value = sum(sample.value for sample in self._older)
+        return self._older_value + (self._value if self._last_ms > expired_ms else 0.0)
+
+    def _span_ms(self, now_ms: int) -> int:
+        """The time that the total is spread over; to be asked for after it."""
+        elapsed_ms = now_ms - (self._older[0].started_ms if self._older else self._started_ms)
+        missing_count = self._windows.count - 1 - elapsed_ms // self._windows.size_ms
+        return max(elapsed_ms + max(missing_count, 0) * self._windows.size_ms, 1)
+
+    def _throttle_ms(self, now_ms: int) -> int:
+        total = self._total(now_ms)
+        span_ms = self._span_ms(now_ms)
+        rate = total / span_ms * 1000
+        if rate <= self._limit:
+            return 0
+        return int((rate - self._limit) / self._limit * span_ms + 0.5)  # as Java rounds

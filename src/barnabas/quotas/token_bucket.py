@@ -1,0 +1,44 @@
+"""A bucket that fills by a rate and is emptied by what is done (Kafka's `TokenBucket`, KIP-599)."""
+
+from barnabas.quotas.rate import Windows
+
+
+class TokenBucket:
+    """Changes that one entity may still ask for. It may sink below empty, by what was let in last.
+
+    Times are of a clock that never goes back, in milliseconds.
+    """
+
+    __slots__ = ("_tokens", "_updated_ms", "_windows", "limit")
+
+    def __init__(self, windows: Windows, limit: float, now_ms: int) -> None:
+        self._windows = windows
+        self.limit = limit  #: tokens per second
+        self._tokens = self.burst
+        self._updated_ms = now_ms
+
+    @property
+    def burst(self) -> float:
+        """How many tokens fit in."""
+        return self.limit * self._windows.count * self._windows.size_ms / 1000
+
+    @property
+    def last_ms(self) -> int:
+        """When it was last looked at."""
+        return self._updated_ms
+
+    def tokens(self, now_ms: int) -> float:
+        """How many tokens there are now; below 0 when more have been taken than there were."""
+        filled = self._tokens + self.limit * (now_ms - self._updated_ms) / 1000
+        self._tokens = min(self.burst, filled)
+        self._updated_ms = now_ms
+        return self._tokens
+
+    def take(self, count: float, now_ms: int) -> None:
+        """Take tokens, there or not."""
+        self._tokens = min(self.burst, self.tokens(now_ms) - count)
+
+    def wait_ms(self, now_ms: int, taken: float = 0) -> int:
+        """How long until the bucket is no longer below empty, had `taken` tokens been taken from it as well."""
+        lacking = taken - self.tokens(now_ms)
+        return int(lacking / self.limit * 1000 + 0.5) if lacking > 0 else 0

@@ -1,0 +1,119 @@
+from pathlib import Path
+
+import pytest
+
+from barnabas.base.clock import ManualClock
+from barnabas.metadata.image import Image
+from barnabas.metadata.quotas import Alteration, decide_alter, entity_of
+from barnabas.quotas import manager as manager_module
+from barnabas.quotas.manager import INACTIVE_MS_MAX, QuotaManager
+from support.images import replayed
+from support.nodes import config_of
+
+Operations = dict[str, float | None]
+
+
+class Quotas:
+    """A manager on a clock that stands still, and the image that it follows."""
+
+    def __init__(self, directory: Path) -> None:
+        self.clock = ManualClock(0)
+        self.manager = QuotaManager(config_of(directory), self.clock)
+        self.image = Image()
+
+    def set(self, parts: dict[str, str | None], operations: Operations) -> None:
+        alteration = Alteration(entity_of(parts), list(operations.items()))
+        self.image = replayed(self.image, decide_alter(self.image.quotas, [alteration]))
+        self.manager.load(self.image)
+
+    def produce(self, size_bytes: int, user: str = "User:u", client_id: str | None = "c") -> int:
+        return self.manager.produced(self.manager.of(user, client_id), size_bytes)
+
+
+@pytest.fixture
+def quotas(tmp_path: Path) -> Quotas:
+    return Quotas(tmp_path)
+
+
+def test_without_quotas_nobody_needs_to_ask(quotas: Quotas) -> None:
+    assert not quotas.manager.enabled
+    assert not quotas.manager.has_addresses
+    assert quotas.produce(10**12) == 0
+
+
+def test_a_quota_holds_at_once_and_its_removal_too(quotas: Quotas) -> None:
+    quotas.produce(1500)
+    quotas.set({"user": "u"}, {"producer_byte_rate": 100.0})
+    assert quotas.manager.enabled
+    assert quotas.produce(1500) == 5000
+    quotas.set({"user": "u"}, {"producer_byte_rate": 1000.0})
+    assert quotas.produce(0) == 0
+    quotas.set({"user": "u"}, {"producer_byte_rate": None})
+    assert not quotas.manager.enabled
+    assert quotas.produce(10**9) == 0
+
+
+def test_a_users_clients_share_its_quota_unless_each_has_its_own(quotas: Quotas) -> None:
+    quotas.set({"user": "u"}, {"producer_byte_rate": 100.0})
+    assert quotas.produce(1000, client_id="a") == 0
+    assert quotas.produce(1000, client_id="b") > 0
+    quotas.set({"user": "u", "client-id": None}, {"producer_byte_rate": 100.0})
+    assert quotas.produce(1000, client_id="a") == 0
+    assert quotas.produce(1000, client_id="b") == 0
+    assert quotas.produce(1000, client_id="a") > 0
+
+
+def test_what_is_too_much_to_be_fetched_was_not_fetched(quotas: Quotas) -> None:
+    quotas.set({"client-id": "c"}, {"consumer_byte_rate": 100.0})
+    client = quotas.manager.of("User:u", "c")
+    assert quotas.manager.fetch_bytes_max(client) == 1000
+    assert quotas.manager.fetched(client, 1001) > 0
+    assert quotas.manager.fetched(client, 1000) == 0
+    assert quotas.manager.fetch_bytes_max(quotas.manager.of("User:u", "d")) is None
+
+
+def test_time_is_counted_in_percent_and_waited_for_by_a_window_at_most(quotas: Quotas) -> None:
+    quotas.set({"user": None}, {"request_percentage": 1.0})
+    client = quotas.manager.of("User:u", "c")
+    assert quotas.manager.worked(client, 100_000_000) == 0  # 1 % of ten seconds
+    assert quotas.manager.worked(client, 1_000_000) == 100
+    assert quotas.manager.worked(client, 10**9) == 1000
+
+
+def test_connections_beyond_the_rate_of_their_address_are_refused(quotas: Quotas) -> None:
+    quotas.set({"ip": "10.0.0.1"}, {"connection_creation_rate": 1.0})
+    assert quotas.manager.has_addresses
+    waits = [quotas.manager.connected("10.0.0.1") for _ in range(12)]
+    assert waits == [0] * 10 + [1000] * 2
+    assert quotas.manager.connected("10.0.0.2") == 0
+    quotas.clock.advance(11_000)
+    assert quotas.manager.connected("10.0.0.1") == 0
+    assert quotas.manager.statistics()["refused_connections_count"] == 2
+
+
+def test_who_is_silent_for_an_hour_is_forgotten(quotas: Quotas) -> None:
+    quotas.set({"user": None}, {"producer_byte_rate": 100.0, "controller_mutation_rate": 1.0})
+    quotas.set({"ip": None}, {"connection_creation_rate": 1.0})
+    quotas.produce(1)
+    quotas.manager.connected("10.0.0.1")
+    assert quotas.manager.statistics()["rates_count"] == 2
+    quotas.clock.advance(INACTIVE_MS_MAX - 1)
+    quotas.manager.expire()
+    assert quotas.manager.statistics()["rates_count"] == 2
+    quotas.clock.advance(1)
+    quotas.manager.expire()
+    statistics = quotas.manager.statistics()
+    assert (statistics["rates_count"], statistics["addresses_count"], statistics["clients_count"]) == (
+        0,
+        0,
+        0,
+    )
+
+
+def test_clients_that_make_up_ids_fill_no_memory(quotas: Quotas, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(manager_module, "CLIENTS_COUNT_MAX", 10)
+    quotas.set({"user": "u"}, {"producer_byte_rate": 100.0})
+    for number in range(100):
+        quotas.produce(1, client_id=f"c{number}")
+    assert quotas.manager.statistics()["clients_count"] <= 10
+    assert quotas.manager.statistics()["rates_count"] == 1

@@ -1,0 +1,51 @@
+import pytest
+
+from barnabas.quotas.mutations import MutationQuota
+from barnabas.quotas.rate import Windows
+from barnabas.quotas.token_bucket import TokenBucket
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+
+def bucket() -> TokenBucket:
+    """A bucket of ten tokens, one a second."""
+    return TokenBucket(Windows(10, 1000), 1.0, 0)
+
+
+def test_the_change_that_empties_the_bucket_is_let_in_and_the_next_is_refused() -> None:
+    quota = MutationQuota(bucket(), 0, is_strict=True)
+    admit = quota.admit()
+    admit(15)
+    with pytest.raises(KafkaError) as caught:
+        admit(1)
+    assert caught.value.code is ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    assert "5000 ms" in caught.value.message
+    assert quota.settle() == 5000
+
+
+def test_who_was_not_refused_need_not_wait() -> None:
+    quota = MutationQuota(bucket(), 0, is_strict=True)
+    quota.admit()(15)
+    assert quota.settle() == 0
+
+
+def test_versions_that_do_not_know_the_error_only_wait() -> None:
+    quota = MutationQuota(bucket(), 0, is_strict=False)
+    admit = quota.admit()
+    admit(15)
+    admit(5)
+    assert quota.settle() == 10_000
+
+
+def test_a_decision_that_is_made_again_counts_once() -> None:
+    tokens = bucket()
+    quota = MutationQuota(tokens, 0, is_strict=True)
+    quota.admit()(6)
+    quota.admit()(6)
+    quota.settle()
+    assert tokens.tokens(0) == 4
+
+
+def test_without_a_quota_nothing_is_counted() -> None:
+    quota = MutationQuota(None, 0, is_strict=True)
+    quota.admit()(10**9)
+    assert quota.settle() == 0

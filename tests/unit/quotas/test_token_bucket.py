@@ -1,0 +1,27 @@
+from barnabas.quotas.rate import Windows
+from barnabas.quotas.token_bucket import TokenBucket
+
+WINDOWS = Windows(11, 1000)
+
+
+def test_a_bucket_begins_full_and_fills_by_its_rate_up_to_its_size() -> None:
+    bucket = TokenBucket(WINDOWS, 2.0, 0)
+    assert bucket.tokens(0) == 22
+    bucket.take(10, 0)
+    assert bucket.tokens(1000) == 14
+    assert bucket.tokens(60_000) == 22
+
+
+def test_more_can_be_taken_than_there_is_and_must_then_be_waited_for() -> None:
+    bucket = TokenBucket(WINDOWS, 2.0, 0)
+    bucket.take(32, 0)
+    assert bucket.wait_ms(0) == 5000
+    assert bucket.wait_ms(4999) == 1
+    assert bucket.wait_ms(5000) == 0
+
+
+def test_a_new_rate_holds_from_then_on() -> None:
+    bucket = TokenBucket(WINDOWS, 2.0, 0)
+    bucket.take(32, 0)
+    bucket.limit = 10.0
+    assert bucket.wait_ms(0) == 1000
