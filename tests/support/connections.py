@@ -15,6 +15,9 @@ from support.loop import turns
 
 FRAME_BYTES_MAX = 5_000_000
 
+#: How long a client of `throttle:text` is not heard.
+THROTTLE_MS = 20
+
 
 class Transport(asyncio.Transport):
     """Remembers what is written and what it was told."""
@@ -59,14 +62,16 @@ class Transport(asyncio.Transport):
 class Context:
     """What the connection needs of a request's context."""
 
-    def __init__(self, closes: bool) -> None:
-        self.close_after = closes
+    def __init__(self, request: str) -> None:
+        self.close_after = request.startswith("close:")
+        self.throttle_ms = THROTTLE_MS if request.startswith("throttle:") else 0
 
 
 class Dispatcher:
     """Understands frames that say how they want to be treated: `how:text`, answered with `text;`."""
 
-    def __init__(self) -> None:
+    def __init__(self, delay_ms: int = 0) -> None:
+        self.delay_ms = delay_ms  #: after which every new connection is closed; 0: none is
         self.statistics = RequestStatistics()
         self.waiting: dict[str, asyncio.Future[None]] = {}
         self.started: list[str] = []
@@ -88,7 +93,10 @@ class Dispatcher:
         text = bytes(frame).decode()
         if text.startswith("bad:"):
             raise Refused("bad request", text[4:].encode() or None)
-        return Context(text.startswith("close:")), text
+        return Context(text), text
+
+    def connection_delay_ms(self, host: str) -> int:
+        return self.delay_ms
 
     async def answer(self, context: Context, request: str) -> list[bytes] | None:
         how, _, text = request.partition(":")
@@ -113,11 +121,11 @@ class Dispatcher:
 class Client:
     """One connection with its fake transport, dispatcher and owner."""
 
-    def __init__(self, **limits: int) -> None:
+    def __init__(self, *, delay_ms: int = 0, **limits: int) -> None:
         self.clock = ManualClock(0)
         limits = {"frame_bytes_max": FRAME_BYTES_MAX, "count_max": 10, "idle_ms_max": 1000, **limits}
         self.connections = Connections(self.clock, **limits)
-        self.dispatcher = Dispatcher()
+        self.dispatcher = Dispatcher(delay_ms)
         duck: Any = self.dispatcher
         self.connection = Connection(duck, "PLAINTEXT", self.connections)
         self.transport = Transport()

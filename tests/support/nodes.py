@@ -21,6 +21,7 @@ from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.metadata.features import decide_finalize, supported_features
 from barnabas.metadata.topic_creation import NewTopic, decide_create
 from barnabas.metadata.writer import MetadataWriter
+from barnabas.quotas.manager import QuotaManager
 from barnabas.replication.fetch_sessions import FetchSessionCache
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.log_configs import cordons, log_config
@@ -168,6 +169,9 @@ async def running_node(
         replicas.reconfigure_all()
 
     dynamic.follow(reconfigure)
+    dynamic.follow(lambda before, after: replicas.reconfigure_all())
+    quotas = QuotaManager(config, clock)
+    metadata.listen(quotas.apply)
     flusher = Flusher()
     throttled = "replica.alter.log.dirs.io.max.bytes.per.second"
     moves = LogDirMoves(replicas, flusher, clock, lambda: dynamic.current.integer(throttled), 2)
@@ -187,6 +191,7 @@ async def running_node(
         log_dir_moves=moves,
         tracer=Tracer.disabled(),
         apis=APIS,
+        quotas=quotas,
         authorizer=configured_authorizer(config, metadata),
     )
     dispatcher = Dispatcher(node, RequestStatistics())

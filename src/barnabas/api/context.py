@@ -11,6 +11,7 @@ from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.metadata.image import Image
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.policy.policies import Policies
+from barnabas.quotas.manager import QuotaManager
 from barnabas.replication.fetch_sessions import FetchSessionCache
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.log_dir_moves import LogDirMoves
@@ -44,6 +45,7 @@ class Node:
     log_dir_moves: LogDirMoves
     tracer: Tracer
     apis: Mapping[int, ApiSpec]
+    quotas: QuotaManager
     policies: Policies = field(default_factory=Policies)  #: none of them, unless configured
     authorizer: Authorizer | None = None  #: None lets everybody do everything
     #: (version, listener, what is asked for) -> (revision, encoded answer on all topics)
@@ -93,5 +95,9 @@ class RequestContext:
     version_unsupported: bool = False
     #: set by a handler after whose answer the connection must close
     close_after: bool = False
+    #: of the request, header included
+    size_bytes: int = 0
+    #: how long the client must wait after the answer; 0: not at all
+    throttle_ms: int = 0
     #: the span of this request while tracing is on, parent of those of what is done for it
     span: Span | None = None

@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 from barnabas.api.context import ConnectionInfo, EncodedResponse, Node, RequestContext
 from barnabas.api.data.produce_at_once import ProduceAtOnce
-from barnabas.api.registry import ApiSpec
+from barnabas.api.registry import ApiSpec, Handler
+from barnabas.api.throttling import charge
 from barnabas.base.buffers import Buffer
+from barnabas.base.stopwatch import Stopwatch
 from barnabas.telemetry.requests import RequestStatistics
 from barnabas.wire import primitives
 from barnabas.wire.codec import Malformed, decode, encode_parts
@@ -87,6 +89,8 @@ class Dispatcher:
         answers, count = produce.take(frames)
         if count:
             self.statistics.finished(PRODUCE, started_ns, count)
+            if self.node.quotas.enabled:
+                produce.charge(self.statistics.started() - started_ns)
         return answers, count
 
     def parse(self, frame: Buffer, connection: ConnectionInfo) -> tuple[RequestContext, Message]:
@@ -113,7 +117,9 @@ class Dispatcher:
             request: Message = read(spec.request, header.api_version, body, position, REQUEST_ELEMENTS_MAX)
         except Malformed as error:
             raise Refused(str(error)) from error
-        return self._context(header, spec, connection), request
+        context = self._context(header, spec, connection)
+        context.size_bytes = len(frame)
+        return context, request
 
     def _context(self, header: RequestHeader, spec: ApiSpec, connection: ConnectionInfo) -> RequestContext:
         connection.requests_count += 1
@@ -153,7 +159,11 @@ class Dispatcher:
         try:
             if context.connection.authenticator is not None:
                 context.connection.authenticator.admit(context.api.api_key)
-            response: Response = await (self.interceptor or context.api.handle)(context, request)
+            handle = self.interceptor or context.api.handle
+            if self.node.quotas.enabled:
+                response: Response = await self._metered(handle, context, request)
+            else:
+                response = await handle(context, request)
             parts = None if response is None else encode_response(context, response)
         except KafkaError as error:
             self.statistics.failed(context.api.api_key)
@@ -163,6 +173,19 @@ class Dispatcher:
             parts = _refuse(context, request, UNEXPECTED)
         self.statistics.finished(context.api.api_key, started_ns)
         return parts
+
+    async def _metered(self, handle: Handler, context: RequestContext, request: Message) -> Response:
+        """Handle a request on its client's account, however it ends."""
+        watch: Stopwatch[Response] = Stopwatch(handle(context, request), self.statistics.started)
+        try:
+            return await watch
+        finally:
+            charge(context, request, watch.elapsed_ns)
+
+    def connection_delay_ms(self, host: str) -> int:
+        """How long a new connection from an address must be held before it is closed; 0: it is welcome (KIP-612)."""
+        quotas = self.node.quotas
+        return quotas.connected(host) if quotas.has_addresses else 0
 
 
 def _decode_large(
@@ -207,6 +230,8 @@ def encode_response(context: RequestContext, response: Message | EncodedResponse
     out = bytearray(_FRAME_START.size)
     if context.api.is_flexible(context.api_version) and context.api.api_key != API_VERSIONS:
         out.append(0)  # response header v1: no tagged fields (KIP-482); ApiVersions stays at v0 (KIP-511)
+    if context.throttle_ms:
+        response = _throttled(context, response)
     if isinstance(response, EncodedResponse):
         parts: list[Buffer] = [out, response.body]
     else:
@@ -214,3 +239,13 @@ def encode_response(context: RequestContext, response: Message | EncodedResponse
     size_bytes = sum(map(len, parts)) - 4
     _FRAME_START.pack_into(out, 0, size_bytes, context.correlation_id)
     return parts
+
+
+def _throttled(context: RequestContext, response: Message | EncodedResponse) -> Message | EncodedResponse:
+    """The answer with the time that its client must wait, where the version has room for it."""
+    if isinstance(response, EncodedResponse):  # of Metadata, which has it in front from version 3 on
+        throttle = context.throttle_ms.to_bytes(4, "big") if context.api_version >= 3 else b""
+        return EncodedResponse(throttle + response.body[len(throttle) :])
+    if hasattr(response, "throttle_time_ms"):
+        response.throttle_time_ms = context.throttle_ms
+    return response

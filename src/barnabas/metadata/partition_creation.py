@@ -38,10 +38,12 @@ def decide_create_partitions(
     *,
     validate_only: bool,
     check: Callable[[str, int], None] = lambda name, count: None,
+    admit: Callable[[int], None] = lambda count: None,
 ) -> Decision[list[Grown]]:
     """One answer for each name; a name asked for twice is refused.
 
     :param check: Raises KafkaError for a topic that must not grow to that partition count.
+    :param admit: Raises KafkaError where no more partitions may be made now.
     """
     occurrences = Counter(more.name for more in requested)
     outcomes: dict[str, Grown] = {}
@@ -55,6 +57,7 @@ def decide_create_partitions(
                 )
             topic = _grown(image, more, dice)
             check(more.name, more.count)
+            admit(more.count - image.topics[more.name].partition_count)
         except KafkaError as error:
             outcomes[more.name] = Grown(more.name, error)
             continue

@@ -59,9 +59,11 @@ def decide_create(
     dice: random.Random,
     *,
     validate_only: bool,
+    admit: Callable[[int], None] = lambda count: None,
 ) -> Decision[list[Created]]:
     """One answer for each name; a name asked for twice is refused, and no more than that.
 
+    :param admit: Raises KafkaError where no more partitions may be made now; asked for each topic that could be.
     :raises KafkaError: POLICY_VIOLATION for a request of too many partitions, whatever else is wrong with it.
     """
     occurrences = Counter(topic.name for topic in requested)
@@ -78,6 +80,7 @@ def decide_create(
                     ErrorCode.INVALID_REQUEST, f"Topic '{new.name}' is asked for more than once."
                 )
             topic = _new_topic(image, new, rules, dice, taken)
+            admit(topic.partition_count)
         except KafkaError as error:
             outcomes[new.name] = Created(new.name, error=error)
             continue

@@ -41,11 +41,15 @@ class Deleted:
 
 
 def decide_delete(
-    image: Image, requested: Sequence[TopicToDelete], check: Callable[[str], None] = lambda name: None
+    image: Image,
+    requested: Sequence[TopicToDelete],
+    check: Callable[[str], None] = lambda name: None,
+    admit: Callable[[int], None] = lambda count: None,
 ) -> Decision[list[Deleted]]:
     """One answer for each topic; one asked for twice, by name, by id or by both, is refused and stays.
 
     :param check: Raises KafkaError for a topic that must not be deleted.
+    :param admit: Raises KafkaError where no more partitions may be deleted now.
     """
     groups: dict[object, list[TopicToDelete]] = {}
     for asked in requested:
@@ -58,6 +62,7 @@ def decide_delete(
         try:
             topic = _find(image, group)
             check(topic.name)
+            admit(topic.partition_count)
         except KafkaError as error:
             outcomes.append(Deleted(name, topic_id, error))
             continue

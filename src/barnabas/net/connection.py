@@ -58,6 +58,9 @@ class Connection(asyncio.BufferedProtocol):
         self._held_bytes = 0  #: of `_out`, as far as it can be large
         self._write_paused = False
         self._read_paused = False
+        self._muted: asyncio.TimerHandle | None = (
+            None  #: ends the time in which a throttled client is not heard
+        )
         self._closing = False
         self.active_ms = 0  #: when bytes last came in, on the monotonic clock
 
@@ -76,6 +79,8 @@ class Connection(asyncio.BufferedProtocol):
         self._connections.size_buffers(self._transport.get_extra_info("socket"))
         if not self._connections.add(self):
             self.close(f"more than {self._connections.count_max} connections")
+        elif delay_ms := self._dispatcher.connection_delay_ms(host):
+            self._refuse_connection(delay_ms)
 
     def connection_lost(self, error: Exception | None) -> None:
         """Forget everything that was under way."""
@@ -83,6 +88,8 @@ class Connection(asyncio.BufferedProtocol):
         self._queue.clear()
         if self._task is not None:
             self._task.cancel()
+        if self._muted is not None:
+            self._muted.cancel()
         self._connections.remove(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -130,8 +137,13 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def _is_free(self) -> bool:
-        """Whether a request can be handled now: none waits, and the client reads its answers."""
-        return self._task is None and not self._queue and not self._write_paused
+        """Whether a request that comes can be handled now: none is in front of it, and nothing is held up."""
+        return self._can_go_on and not self._queue
+
+    @property
+    def _can_go_on(self) -> bool:
+        """Whether no request waits, the client reads its answers and is not throttled."""
+        return self._task is None and self._muted is None and not self._write_paused and not self._closing
 
     def _receive(self, frame: memoryview) -> None:
         if self._closing:
@@ -190,14 +202,16 @@ class Connection(asyncio.BufferedProtocol):
             self._held_bytes += sum(map(len, parts))
         if context.close_after:
             self.close("a request without an answer failed")
+        elif context.throttle_ms:
+            self._mute(context.throttle_ms)
 
     def _drain_queue(self) -> None:
-        while self._queue and self._task is None and not self._write_paused and not self._closing:
+        while self._queue and self._can_go_on:
             frame = self._queue.popleft()
             self._queued_bytes -= len(frame)
             self._start(memoryview(frame))
             self._send()
-        if self._read_paused and not self._queue and not self._closing:
+        if self._read_paused and not self._queue and self._muted is None and not self._closing:
             self._read_paused = False
             self._transport.resume_reading()
 
@@ -205,6 +219,24 @@ class Connection(asyncio.BufferedProtocol):
         if not self._read_paused:
             self._read_paused = True
             self._transport.pause_reading()
+
+    # Quotas
+
+    def _mute(self, throttle_ms: int) -> None:
+        """Do not hear the client for a while; its answer goes out first (KIP-219)."""
+        self._pause_reading()
+        self._muted = asyncio.get_running_loop().call_later(throttle_ms / 1000, self._unmute)
+
+    def _unmute(self) -> None:
+        self._muted = None
+        self.active_ms = self._connections.now_ms()
+        self._drain_queue()
+
+    def _refuse_connection(self, delay_ms: int) -> None:
+        """Hold a connection that came too soon, unheard, then close it (KIP-612)."""
+        self._closing = True
+        self._pause_reading()
+        self._muted = asyncio.get_running_loop().call_later(delay_ms / 1000, self.abort)
 
     # Login
 
@@ -280,8 +312,8 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request is under way: such a connection is not idle."""
-        return self._task is not None
+        """Whether a request is under way, or was throttled: such a connection is not idle."""
+        return self._task is not None or self._muted is not None
 
     def statistics(self) -> dict[str, object]:
         """Who is there and what is under way."""
@@ -290,6 +322,7 @@ class Connection(asyncio.BufferedProtocol):
             "software": f"{self.info.client_software_name} {self.info.client_software_version}",
             "requests_count": self.info.requests_count,
             "queued_count": len(self._queue),
+            "is_muted": self._muted is not None,
             "write_buffer_bytes": self._transport.get_write_buffer_size(),
         }
 

@@ -60,6 +60,7 @@ class QuotaManager:
         self._rates: dict[Owner, Rate] = {}
         self._buckets: dict[Owner, TokenBucket] = {}
         self._addresses: dict[str, Rate] = {}
+        self.version = 0  #: rises whenever what `of` has given may hold no more
         self.enabled = False  #: whether any client has a quota
         self.has_addresses = False  #: whether any address has one
         self.throttled_count = 0  #: answers that told a client to wait
@@ -68,7 +69,7 @@ class QuotaManager:
     def load(self, image: Image) -> None:
         """Take over the quotas of an image."""
         self._limits = Limits(image.quotas.values())
-        self._clients.clear()
+        self._forget_clients()
         self.enabled = self._limits.has_clients
         self.has_addresses = self._limits.has_addresses
 
@@ -83,7 +84,7 @@ class QuotaManager:
         found = self._clients.get((user, client_id or ""))
         if found is None:
             if len(self._clients) >= CLIENTS_COUNT_MAX:
-                self._clients.clear()
+                self._forget_clients()
             found = self._clients[user, client_id or ""] = self._look_up(user, client_id or "")
         return found
 
@@ -117,19 +118,21 @@ class QuotaManager:
         """Count the bytes of a Produce request; how long its client must wait, in ms."""
         return 0 if quotas.produce is None else quotas.produce.record(size_bytes, self.now_ms())
 
-    def fetched(self, quotas: ClientQuotas, size_bytes: int) -> int:
-        """Count the bytes of a Fetch answer; above 0 they must not go out, and have not been counted."""
-        if quotas.fetch is None:
-            return 0
+    def admits(self, quotas: ClientQuotas, size_bytes: int) -> bool:
+        """Whether Produce requests of that size would be answered without a wait."""
         now_ms = self.now_ms()
-        throttle_ms = quotas.fetch.record(size_bytes, now_ms)
-        if throttle_ms:
-            quotas.fetch.record(-size_bytes, now_ms)
-        return throttle_ms
+        produce, request = quotas.produce, quotas.request
+        return (produce is None or produce.fits(size_bytes, now_ms)) and (
+            request is None or request.fits(0, now_ms)
+        )
 
-    def fetch_bytes_max(self, quotas: ClientQuotas) -> int | None:
-        """The most that one answer may hold without being throttled whatever came before; None: no bound."""
-        return None if quotas.fetch is None else int(quotas.fetch.burst)
+    def fetched(self, rate: Rate, size_bytes: int) -> int:
+        """Count the bytes of a Fetch answer; above 0 they must not go out, and have not been counted."""
+        now_ms = self.now_ms()
+        throttle_ms = rate.record(size_bytes, now_ms)
+        if throttle_ms:
+            rate.record(-size_bytes, now_ms)
+        return throttle_ms
 
     def worked(self, quotas: ClientQuotas, elapsed_ns: int) -> int:
         """Count the time that a request took of the broker's thread; how long its client must wait, in ms."""
@@ -160,7 +163,12 @@ class QuotaManager:
         _drop(self._rates, lambda rate: rate.last_ms <= silent_ms)
         _drop(self._buckets, lambda bucket: bucket.last_ms <= silent_ms)
         _drop(self._addresses, lambda rate: rate.last_ms <= silent_ms)
-        self._clients.clear()  # they hold what was just forgotten; who comes again is looked up
+        self._forget_clients()
+
+    def _forget_clients(self) -> None:
+        """Have all clients looked up anew."""
+        self._clients.clear()
+        self.version += 1
 
     def statistics(self) -> dict[str, int]:
         """How much is remembered, and how often somebody had to wait."""

@@ -46,3 +46,7 @@ class MutationQuota:
         if self._is_strict and not self._was_refused:
             return 0
         return self._bucket.wait_ms(self._now_ms)
+
+
+#: Lets every change pass.
+UNLIMITED = MutationQuota(None, 0, is_strict=False)

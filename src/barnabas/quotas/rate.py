@@ -1,10 +1,12 @@
 """A rate over the last few windows, and how long to wait for it to come down (Kafka's `Rate`, `QuotaUtils`)."""
 
 from collections import deque
+from dataclasses import dataclass
 from typing import NamedTuple
 
 
-class Windows(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Windows:
     """How rates are measured: over this many windows, each so long (`quota.window.*`)."""
 
     count: int
@@ -70,6 +72,10 @@ class Rate:
             return 0
         return self._throttle_ms(now_ms)
 
+    def fits(self, value: float, now_ms: int) -> bool:
+        """Whether `value` could be taken without a wait."""
+        return self._older_value + self._value + value <= self._free or not self._throttle_ms(now_ms, value)
+
     def measure(self, now_ms: int) -> float:
         """The rate per second."""
         return self._total(now_ms) / self._span_ms(now_ms) * 1000
@@ -94,8 +100,8 @@ class Rate:
         missing_count = self._windows.count - 1 - elapsed_ms // self._windows.size_ms
         return max(elapsed_ms + max(missing_count, 0) * self._windows.size_ms, 1)
 
-    def _throttle_ms(self, now_ms: int) -> int:
-        total = self._total(now_ms)
+    def _throttle_ms(self, now_ms: int, more: float = 0.0) -> int:
+        total = self._total(now_ms) + more
         span_ms = self._span_ms(now_ms)
         rate = total / span_ms * 1000
         if rate <= self._limit:

@@ -27,6 +27,7 @@ from barnabas.metadata.writer import MetadataWriter
 from barnabas.net.connections import Connections
 from barnabas.net.listener import StartError
 from barnabas.policy.policies import Policies
+from barnabas.quotas.manager import QuotaManager
 from barnabas.replication.fetch_sessions import FetchSessionCache
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.log_configs import cordons, log_config
@@ -200,6 +201,9 @@ class BrokerServer:
         self._tracer = (
             Tracer.opentelemetry() if config.boolean("barnabas.tracing.enable") else Tracer.disabled()
         )
+        self._quotas = QuotaManager(config, self._clock)
+        self._quotas.load(self._metadata.image)
+        self._metadata.listen(self._quotas.apply)
         slots_count = config.integer("max.incremental.fetch.session.cache.slots")
         self.node = Node(
             broker_id=config.node_id,
@@ -215,6 +219,7 @@ class BrokerServer:
             tracer=self._tracer,
             policies=self.policies,
             apis=registry.build(barnabas.api),
+            quotas=self._quotas,
             authorizer=configured_authorizer(config, self._metadata),
         )
         self.statistics = RequestStatistics()
@@ -229,6 +234,7 @@ class BrokerServer:
             self._replicas,
             self._connections,
             self._flusher,
+            self._quotas,
         )
         self._dynamic_config.follow(self._reconfigure)
 

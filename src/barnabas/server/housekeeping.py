@@ -10,6 +10,7 @@ from barnabas.log.directories import LogDirectories
 from barnabas.log.files import REMOVAL_RETRY_MS, unlink_what_can_be
 from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.net.connections import Connections
+from barnabas.quotas.manager import QuotaManager
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.telemetry.logs import get_logger
@@ -17,6 +18,9 @@ from barnabas.wire.errors import KafkaError
 
 #: How often what is due by a time of its own is looked for.
 TICK_MS = 1000
+
+#: How often quotas are gone through for clients that have gone.
+QUOTAS_EXPIRE_MS = 60_000
 
 _log = get_logger("barnabas.housekeeping")
 
@@ -34,6 +38,7 @@ class Housekeeping:
         replicas: ReplicaManager,
         connections: Connections,
         flusher: Flusher,
+        quotas: QuotaManager,
     ) -> None:
         self._config = config
         self._clock = clock
@@ -41,6 +46,7 @@ class Housekeeping:
         self._replicas = replicas
         self._connections = connections
         self._flusher = flusher
+        self._quotas = quotas
         self._tasks: set[asyncio.Task[None]] = set()
         self._under_way: set[asyncio.Task[None]] = set()  #: chores that are at work now
         #: (monotonic milliseconds from which they may go, files of deleted segments)
@@ -58,6 +64,7 @@ class Housekeeping:
         self._repeat(self.retain, retention_ms, integer("log.initial.task.delay.ms"))
         self._repeat(self.checkpoint, max(offset_checkpoint_ms, 1))
         self._repeat(self.tick, TICK_MS)
+        self._repeat(self.expire_quotas, QUOTAS_EXPIRE_MS)
         self._repeat(self.expire_producers, integer("producer.id.expiration.check.interval.ms"))
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
@@ -140,6 +147,10 @@ class Housekeeping:
                 reason=error.strerror,
             )
             self._doomed.append((now_ms + REMOVAL_RETRY_MS, list(failed)))
+
+    async def expire_quotas(self) -> None:
+        """Forget what clients have taken that are long gone."""
+        self._quotas.expire()
 
     async def expire_producers(self) -> None:
         """Forget producers that have been silent for `producer.id.expiration.ms`."""

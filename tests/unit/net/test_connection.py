@@ -12,8 +12,8 @@ from barnabas.net.connection import (
     QUEUED_COUNT_MAX,
     Connection,
 )
-from support.connections import FRAME_BYTES_MAX, Client, Transport
-from support.loop import on_loop, turns
+from support.connections import FRAME_BYTES_MAX, THROTTLE_MS, Client, Transport
+from support.loop import in_virtual_time, on_loop, turns
 
 
 @pytest.fixture(autouse=True)
@@ -383,3 +383,50 @@ async def test_a_peer_without_a_name_is_served_all_the_same() -> None:
     client.send("now:a")
     assert client.received == ["a"]
     assert client.connection.info.client_host == "unknown"
+
+
+# Quotas
+
+
+@in_virtual_time
+async def test_a_throttled_client_gets_its_answer_at_once_and_is_not_heard_for_a_while() -> None:
+    client = Client()
+    client.send("throttle:a", "now:b", "once:c")
+    assert client.received == ["a"]
+    assert not client.transport.reading
+    assert client.connection.is_busy
+    await asyncio.sleep(THROTTLE_MS / 1000 + 0.001)
+    assert client.received == ["a", "b", "c"]
+    assert client.transport.reading
+    assert not client.connection.is_busy
+
+
+@in_virtual_time
+async def test_a_client_that_is_throttled_again_waits_again() -> None:
+    client = Client()
+    client.send("throttle:a", "throttle:b", "now:c")
+    await asyncio.sleep(THROTTLE_MS / 1000 + 0.001)
+    assert client.received == ["a", "b"]
+    assert not client.transport.reading
+    await asyncio.sleep(THROTTLE_MS / 1000 + 0.001)
+    assert client.received == ["a", "b", "c"]
+
+
+@in_virtual_time
+async def test_a_throttled_client_that_goes_leaves_nothing_behind() -> None:
+    client = Client()
+    client.send("throttle:a", "now:b")
+    client.connection.connection_lost(None)
+    await asyncio.sleep(THROTTLE_MS / 1000 + 0.001)
+    assert client.received == ["a"]
+
+
+@in_virtual_time
+async def test_a_connection_that_comes_too_soon_is_not_heard_and_closed_after_its_wait() -> None:
+    client = Client(delay_ms=50)
+    client.send("now:a")
+    assert client.received == []
+    assert not client.transport.reading
+    assert not client.transport.aborted
+    await asyncio.sleep(0.051)
+    assert client.transport.aborted

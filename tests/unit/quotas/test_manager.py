@@ -65,11 +65,12 @@ def test_a_users_clients_share_its_quota_unless_each_has_its_own(quotas: Quotas)
 
 def test_what_is_too_much_to_be_fetched_was_not_fetched(quotas: Quotas) -> None:
     quotas.set({"client-id": "c"}, {"consumer_byte_rate": 100.0})
-    client = quotas.manager.of("User:u", "c")
-    assert quotas.manager.fetch_bytes_max(client) == 1000
-    assert quotas.manager.fetched(client, 1001) > 0
-    assert quotas.manager.fetched(client, 1000) == 0
-    assert quotas.manager.fetch_bytes_max(quotas.manager.of("User:u", "d")) is None
+    rate = quotas.manager.of("User:u", "c").fetch
+    assert rate is not None
+    assert rate.burst == 1000
+    assert quotas.manager.fetched(rate, 1001) > 0
+    assert quotas.manager.fetched(rate, 1000) == 0
+    assert quotas.manager.of("User:u", "d").fetch is None
 
 
 def test_time_is_counted_in_percent_and_waited_for_by_a_window_at_most(quotas: Quotas) -> None:

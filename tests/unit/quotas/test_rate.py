@@ -67,7 +67,7 @@ class Model:
         self.current = 0
 
     def record(self, value: float, now_ms: int) -> int:
-        count, size_ms = self.windows
+        count, size_ms = self.windows.count, self.windows.size_ms
         if now_ms - self.ring[self.current][0] >= size_ms:
             self.current = (self.current + 1) % (count + 1)
             fresh = [now_ms, now_ms, 0.0]

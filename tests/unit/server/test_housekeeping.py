@@ -33,6 +33,7 @@ async def keeping(tmp_path: Path, **config: str) -> AsyncIterator[tuple[RunningN
             node.node.replicas,
             connections,
             node.node.flusher,
+            node.node.quotas,
         )
         yield node, keeper
         await keeper.stop()
@@ -225,7 +226,7 @@ class Quiet:
 def quiet_keeper(**intervals: int) -> Housekeeping:
     nothing: Any = None
     config: Any = Quiet(**intervals)
-    return Housekeeping(config, nothing, nothing, nothing, nothing, nothing)
+    return Housekeeping(config, nothing, nothing, nothing, nothing, nothing, nothing)
 
 
 def record(keeper: Housekeeping, name: str, fail: Callable[[], None] = lambda: None) -> list[float]:
@@ -309,3 +310,12 @@ async def test_work_that_is_spawned_runs_once_and_is_cut_short_by_stopping() -> 
     await keeper.stop()
     assert done == ["short"]
     assert keeper._tasks == set()
+
+
+@on_loop
+async def test_quotas_forget_who_is_long_gone(tmp_path: Path) -> None:
+    async with keeping(tmp_path) as (node, keeper):
+        quotas = node.node.quotas
+        quotas.of("User:a", "c")
+        await keeper.expire_quotas()
+        assert quotas.statistics()["clients_count"] == 0

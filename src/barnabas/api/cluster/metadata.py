@@ -20,6 +20,7 @@ from barnabas.api.cluster.brokers import reachable_brokers
 from barnabas.api.cluster.topic_descriptions import describe_topic
 from barnabas.api.context import EncodedResponse, RequestContext
 from barnabas.api.registry import serves
+from barnabas.api.throttling import mutations
 from barnabas.api.topics.creation import create_topics
 from barnabas.base.ids import ZERO_UUID
 from barnabas.metadata.topic_creation import NewTopic
@@ -131,7 +132,8 @@ async def _auto_create(
     if not allowed_cluster(context, AclOperation.CREATE):
         refused = refusals(context, AclOperation.CREATE, ResourceType.TOPIC, missing)
     wanted = [NewTopic(name) for name in missing if name not in refused]
-    outcomes = await create_topics(node, wanted, validate_only=False)
+    with mutations(context, strict_from=None) as quota:
+        outcomes = await create_topics(node, wanted, validate_only=False, quota=quota)
     return refused | {outcome.name: outcome.error for outcome in outcomes if outcome.error is not None}
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from barnabas.api.authorization import allowed, allowed_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
+from barnabas.quotas.rate import Rate
 from barnabas.replication.fetch_sessions import FetchContext, FetchTarget, Key
 from barnabas.replication.fetching import Reads, find, read_all, refusal
 from barnabas.replication.partition import Partition
@@ -61,9 +62,12 @@ async def handle(context: RequestContext, request: FetchRequest) -> FetchRespons
     started_ns = node.tracer.now_ns()
     max_bytes = min(request.max_bytes, node.config.integer("fetch.max.bytes"))
     committed = request.isolation_level == READ_COMMITTED
+    quotas = _quotas(context, request)
+    if quotas is not None:
+        max_bytes = min(max_bytes, int(quotas.burst))
     targets, refused = _authorized(context, request, fetch)
     reads = read_all(node.replicas, targets, max_bytes, committed=committed)
-    missing_bytes = request.min_bytes - reads.size_bytes
+    missing_bytes = min(request.min_bytes, max_bytes) - reads.size_bytes
     if missing_bytes > 0 and request.max_wait_ms > 0 and targets and not (refused or reads.must_answer):
         await WaitingFetch(missing_bytes).wait(_partitions(context, targets), request.max_wait_ms)
         reads = read_all(node.replicas, targets, max_bytes, committed=committed)
@@ -72,7 +76,19 @@ async def handle(context: RequestContext, request: FetchRequest) -> FetchRespons
         _refuse_zstd(context, reads)
     if node.tracer.enabled:
         _trace(context, started_ns, reads)
+    if quotas is not None and (throttle_ms := node.quotas.fetched(quotas, reads.size_bytes)):
+        context.throttle_ms = throttle_ms
+        return FetchResponse(session_id=fetch.session_id if fetch.is_incremental else 0)
     return _response(fetch, reads)
+
+
+def _quotas(context: RequestContext, request: FetchRequest) -> Rate | None:
+    """What the client may fetch; followers may all, and so may who has no quota."""
+    quotas = context.node.quotas
+    is_follower = max(request.replica_id, request.replica_state.replica_id) >= 0
+    if not quotas.enabled or is_follower:
+        return None
+    return quotas.of(context.connection.principal, context.client_id).fetch
 
 
 def _authorized(

@@ -10,6 +10,7 @@ import struct
 from dataclasses import dataclass
 
 from barnabas.api.context import ConnectionInfo, Node
+from barnabas.quotas.manager import ClientQuotas
 from barnabas.replication.partition import Partition
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import KafkaError
@@ -52,7 +53,8 @@ class _Form:
     common: bytes  #: from behind the correlation id up to the partition's index
     acks: int
     partition: Partition
-    permit: object  #: what the permission to write rests on: it holds while that is the same
+    permit: object  #: what the permission to write, and the quotas, rest on: they hold while that is the same
+    quotas: ClientQuotas | None  #: None: nothing is counted
     answer_start: bytes  #: of the answer, from behind the correlation id up to the error code
     answer: struct.Struct  #: size, correlation id, `answer_start`, base offset and `_ANSWER_END`
 
@@ -73,6 +75,7 @@ class ProduceAtOnce:
         self._node = node
         self._connection = connection
         self._form: _Form | None = None
+        self._taken_bytes = 0  #: of the requests that were taken last, without their sizes
 
     def take(self, frames: FrameReader) -> tuple[bytes, int]:
         """Append what stands next in `frames` as far as the short way leads, and move `frames` behind it.
@@ -86,10 +89,25 @@ class ProduceAtOnce:
             if form is None:
                 return b"", 0
             batches, ends = _collect(frames, form)
+            if form.quotas is not None and not self._is_admitted(form.quotas, frames, ends):
+                return b"", 0
             offsets = form.partition.append_at_once(batches)
         except (KafkaError, IndexError, ValueError, struct.error):
             return b"", 0  # the long way finds the same, and says so
-        return _answer(frames, form, offsets, ends), len(offsets)
+        position = frames.position
+        answers = _answer(frames, form, offsets, ends)
+        self._taken_bytes = frames.position - position - SIZE_BYTES * len(offsets)
+        return answers, len(offsets)
+
+    def charge(self, elapsed_ns: int) -> None:
+        """Count what was taken last, in `elapsed_ns`; nobody has to wait for that, as it was looked at before."""
+        if self._form is not None and self._form.quotas is not None:
+            self._node.quotas.produced(self._form.quotas, self._taken_bytes)
+            self._node.quotas.worked(self._form.quotas, elapsed_ns)
+
+    def _is_admitted(self, quotas: ClientQuotas, frames: FrameReader, ends: list[int]) -> bool:
+        size_bytes = ends[-1] - frames.position if ends else 0
+        return self._node.quotas.admits(quotas, size_bytes)
 
     def _recognise(self, frames: FrameReader) -> _Form | None:
         """The form of the next request; None when the short way does not lead there."""
@@ -98,7 +116,7 @@ class ProduceAtOnce:
         if api_key != ProduceRequest.API_KEY or version < FIRST_VERSION:
             return None
         client_id_bytes = _unpack_client_id_bytes(data, position + _COMMON_AT)[0]
-        at = position + _COMMON_AT + 2 + max(client_id_bytes, 0)
+        at = at_start = position + _COMMON_AT + 2 + max(client_id_bytes, 0)
         tags, transactional_id, acks, _, topics = _START.unpack_from(data, at)
         at += _START.size
         topic_bytes = 16 if version >= FIRST_VERSION_WITH_TOPIC_IDS else data[at]
@@ -112,6 +130,7 @@ class ProduceAtOnce:
         permit = self._permit()
         if partition is None or acks not in partition.acks_at_once or not self._may_write(partition.topic):
             return None
+        client_id = str(data[position + _COMMON_AT + 2 : at_start], "utf-8")
         answer_start = _ANSWER_START.pack(0, _ONE) + topic + _ANSWER_PARTITION.pack(_ONE, index, 0)
         return _Form(
             start=bytes(data[position + SIZE_BYTES : position + _CORRELATION_AT]),
@@ -119,13 +138,19 @@ class ProduceAtOnce:
             acks=acks,
             partition=partition,
             permit=permit,
+            quotas=self._quotas(client_id),
             answer_start=answer_start,
             answer=struct.Struct(f">i4s{len(answer_start)}sq{_ANSWER_END}"),
         )
 
     def _permit(self) -> object:
-        authorizer = self._node.authorizer
-        return None if authorizer is None else (authorizer.version, self._connection.principal)
+        authorizer, version = self._node.authorizer, self._node.quotas.version
+        return version if authorizer is None else (version, authorizer.version, self._connection.principal)
+
+    def _quotas(self, client_id: str) -> ClientQuotas | None:
+        quotas = self._node.quotas
+        found = quotas.of(self._connection.principal, client_id) if quotas.enabled else None
+        return found if found is not None and (found.produce or found.request) else None
 
     def _may_write(self, topic: str) -> bool:
         authorizer, connection = self._node.authorizer, self._connection

@@ -3,7 +3,7 @@
 v3: THROTTLING_QUOTA_EXCEEDED (KIP-599).
 Errors, per topic: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, INVALID_PARTITIONS,
 INVALID_REPLICA_ASSIGNMENT, INVALID_REPLICATION_FACTOR, INVALID_REQUEST, POLICY_VIOLATION,
-REQUEST_TIMED_OUT.
+REQUEST_TIMED_OUT, THROTTLING_QUOTA_EXCEEDED (before v3 the client only waits).
 """
 
 from collections import Counter
@@ -11,6 +11,7 @@ from collections import Counter
 from barnabas.api.authorization import refusals
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
+from barnabas.api.throttling import mutations
 from barnabas.metadata.partition_creation import Grown, MorePartitions, decide_create_partitions
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -36,16 +37,18 @@ async def handle(context: RequestContext, request: CreatePartitionsRequest) -> C
     once = [name for name, count in occurrences.items() if count == 1]
     refused = refusals(context, AclOperation.ALTER, ResourceType.TOPIC, once)
     requested = [_more(topic) for topic in request.topics if topic.name not in refused]
-    outcomes = await node.metadata.write(
-        lambda image: decide_create_partitions(
-            image,
-            requested,
-            node.dice,
-            validate_only=request.validate_only,
-            check=node.policies.check_create_partitions,
-        ),
-        request.timeout_ms,
-    )
+    with mutations(context, strict_from=3) as quota:
+        outcomes = await node.metadata.write(
+            lambda image: decide_create_partitions(
+                image,
+                requested,
+                node.dice,
+                validate_only=request.validate_only,
+                check=node.policies.check_create_partitions,
+                admit=quota.admit(),
+            ),
+            request.timeout_ms,
+        )
     outcomes += [Grown(name, error) for name, error in refused.items()]
     return CreatePartitionsResponse(results=[_result(outcome) for outcome in outcomes])
 

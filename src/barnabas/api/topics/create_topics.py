@@ -4,7 +4,7 @@ v2: throttle time.  v4: -1 stands for the broker's defaults (KIP-464).  v5: the 
 configs (KIP-525).  v6: THROTTLING_QUOTA_EXCEEDED (KIP-599).  v7: topic ids (KIP-516).
 Errors, per topic: TOPIC_AUTHORIZATION_FAILED, TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION, INVALID_PARTITIONS,
 INVALID_REPLICATION_FACTOR, INVALID_REPLICA_ASSIGNMENT, INVALID_CONFIG, INVALID_REQUEST, POLICY_VIOLATION,
-REQUEST_TIMED_OUT.
+REQUEST_TIMED_OUT, THROTTLING_QUOTA_EXCEEDED (before v6 the client only waits).
 """
 
 from collections import Counter
@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from barnabas.api.authorization import allowed, allowed_cluster, refusals
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
+from barnabas.api.throttling import mutations
 from barnabas.api.topics.creation import create_topics
 from barnabas.base.ids import uuid_to_text
 from barnabas.config.describe import describe_topic
@@ -41,9 +42,14 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
     started_ns = node.tracer.now_ns()
     refused = _unauthorized(context, request)
     requested = [_new_topic(topic) for topic in request.topics if topic.name not in refused]
-    outcomes = await create_topics(
-        node, requested, validate_only=request.validate_only, timeout_ms=request.timeout_ms
-    )
+    with mutations(context, strict_from=6) as quota:
+        outcomes = await create_topics(
+            node,
+            requested,
+            validate_only=request.validate_only,
+            quota=quota,
+            timeout_ms=request.timeout_ms,
+        )
     outcomes += [Created(name, error=error) for name, error in refused.items()]
     for outcome in outcomes:
         if node.tracer.enabled and outcome.topic is not None:

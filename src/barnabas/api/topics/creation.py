@@ -7,6 +7,7 @@ from barnabas.config.topics import validate_topic_overrides
 from barnabas.metadata.topic_creation import Created, CreationRules, NewTopic, decide_create
 from barnabas.metadata.topics import Topic
 from barnabas.policy import CreateTopicPolicy
+from barnabas.quotas.mutations import UNLIMITED, MutationQuota
 from barnabas.wire.errors import KafkaError
 
 
@@ -24,7 +25,12 @@ def creation_rules(node: Node) -> CreationRules:
 
 
 async def create_topics(
-    node: Node, requested: Sequence[NewTopic], *, validate_only: bool, timeout_ms: int | None = None
+    node: Node,
+    requested: Sequence[NewTopic],
+    *,
+    validate_only: bool,
+    quota: MutationQuota = UNLIMITED,
+    timeout_ms: int | None = None,
 ) -> list[Created]:
     """Create the topics that pass all checks; one answer for each name.
 
@@ -41,7 +47,9 @@ async def create_topics(
         refused = await _refused(node, requested, judged)
         requested = [new for new in requested if new.name not in refused]
     outcomes = await node.metadata.write(
-        lambda image: decide_create(image, requested, rules, node.dice, validate_only=validate_only),
+        lambda image: decide_create(
+            image, requested, rules, node.dice, validate_only=validate_only, admit=quota.admit()
+        ),
         timeout_ms,
     )
     answers = {outcome.name: outcome for outcome in outcomes} | refused

@@ -3,7 +3,7 @@
 v1: throttle time.  v3: TOPIC_DELETION_DISABLED.  v5: error messages (KIP-599).  v6: topics by id (KIP-516).
 Errors, per topic: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_REQUEST,
 TOPIC_DELETION_DISABLED, POLICY_VIOLATION,
-REQUEST_TIMED_OUT.
+REQUEST_TIMED_OUT, THROTTLING_QUOTA_EXCEEDED (before v5 the client only waits).
 """
 
 from collections import Counter
@@ -11,6 +11,7 @@ from collections import Counter
 from barnabas.api.authorization import allowed, refusal
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
+from barnabas.api.throttling import mutations
 from barnabas.base.ids import ZERO_UUID
 from barnabas.metadata.topic_deletion import Deleted, TopicToDelete, decide_delete
 from barnabas.wire.acls import AclOperation, ResourceType
@@ -57,9 +58,10 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
         once = (each for each in asked if occurrences[each] == 1 and _is_one_topic(each))
         refused = {each: found for each in once if (found := _unauthorized(context, each))}
     requested = [each for each in asked if each not in refused]
-    outcomes = await node.metadata.write(
-        lambda image: decide_delete(image, requested, check), request.timeout_ms
-    )
+    with mutations(context, strict_from=5) as quota:
+        outcomes = await node.metadata.write(
+            lambda image: decide_delete(image, requested, check, quota.admit()), request.timeout_ms
+        )
     outcomes += refused.values()
     for outcome in outcomes:
         if node.tracer.enabled and outcome.error is None:

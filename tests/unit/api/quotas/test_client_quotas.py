@@ -5,23 +5,13 @@ from pathlib import Path
 import pytest
 
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.alter_client_quotas import (
-    AlterClientQuotasRequest,
-    EntityData,
-    EntryData,
-    OpData,
-)
+from barnabas.wire.messages.alter_client_quotas import AlterClientQuotasRequest
 from barnabas.wire.messages.describe_client_quotas import ComponentData, DescribeClientQuotasRequest
 from support.loop import on_loop
 from support.nodes import running_node
+from support.quotas import quota_entry
 
 EXACT, DEFAULT, ANY = 0, 1, 2
-
-
-def entry(parts: dict[str, str | None], **values: float | None) -> EntryData:
-    """One entity's alteration; None removes."""
-    entity = [EntityData(kind, name) for kind, name in parts.items()]
-    return EntryData(entity, [OpData(key, value or 0.0, value is None) for key, value in values.items()])
 
 
 @pytest.mark.parametrize("version", [0, 1])
@@ -29,7 +19,7 @@ def test_what_was_set_is_described(tmp_path: Path, version: int) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
-            entries = [entry({"user": "alice", "client-id": None}, producer_byte_rate=7.0)]
+            entries = [quota_entry({"user": "alice", "client-id": None}, {"producer_byte_rate": 7.0})]
             answer = await node.ask(AlterClientQuotasRequest(entries), version)
             [result] = answer.entries
             assert (result.error_code, result.error_message) == (ErrorCode.NONE, None)
@@ -50,7 +40,9 @@ def test_validating_sets_nothing(tmp_path: Path) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
-            request = AlterClientQuotasRequest([entry({"user": "a"}, consumer_byte_rate=7.0)], True)
+            request = AlterClientQuotasRequest(
+                [quota_entry({"user": "a"}, {"consumer_byte_rate": 7.0})], True
+            )
             assert (await node.ask(request)).entries[0].error_code == ErrorCode.NONE
             assert (await node.ask(DescribeClientQuotasRequest())).entries == []
 
@@ -87,7 +79,10 @@ def test_one_bad_entity_does_not_fail_its_neighbour(tmp_path: Path) -> None:
     @on_loop
     async def scenario() -> None:
         async with running_node(tmp_path) as node:
-            entries = [entry({"user": "a"}, nonsense=1.0), entry({"user": "b"}, producer_byte_rate=1.0)]
+            entries = [
+                quota_entry({"user": "a"}, {"nonsense": 1.0}),
+                quota_entry({"user": "b"}, {"producer_byte_rate": 1.0}),
+            ]
             answer = await node.ask(AlterClientQuotasRequest(entries))
             assert [each.error_code for each in answer.entries] == [ErrorCode.INVALID_REQUEST, ErrorCode.NONE]
             assert "'nonsense'" in answer.entries[0].error_message

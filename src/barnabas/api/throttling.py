@@ -1,0 +1,57 @@
+"""What a request costs its client: bytes, time and changes, held against its quotas (KIP-13, 124, 219, 599).
+
+A throttled answer says so, and goes out at once; then its connection is not read for as long.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from barnabas.api.context import RequestContext
+from barnabas.quotas.mutations import MutationQuota
+from barnabas.wire.messages.produce import ProduceRequest
+from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest
+from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest
+from barnabas.wire.schema import Message
+
+#: Who has not logged in yet has no quota.
+EXEMPT = (SaslHandshakeRequest.API_KEY, SaslAuthenticateRequest.API_KEY)
+
+
+def charge(context: RequestContext, request: Message, elapsed_ns: int) -> None:
+    """Count a request that has been handled, in `elapsed_ns` of the broker's thread; the context learns the wait.
+
+    Only while quotas are enabled.
+    """
+    if context.api.api_key in EXEMPT:
+        return
+    quotas = context.node.quotas
+    client = quotas.of(context.connection.principal, context.client_id)
+    waits_ms = [context.throttle_ms]
+    if isinstance(request, ProduceRequest):
+        waits_ms.append(quotas.produced(client, context.size_bytes))
+        if request.acks != 0:
+            waits_ms.append(quotas.worked(client, elapsed_ns))
+    else:
+        waits_ms.append(quotas.worked(client, elapsed_ns))
+    context.throttle_ms = max(waits_ms)
+    if context.throttle_ms:
+        quotas.throttled_count += 1
+
+
+@contextmanager
+def mutations(context: RequestContext, strict_from: int | None) -> Iterator[MutationQuota]:
+    """The quota of changes to partitions for this request; what was counted is taken when the block ends.
+
+    :param strict_from: The version that knows THROTTLING_QUOTA_EXCEEDED; None: none does.
+    """
+    quotas = context.node.quotas
+    client = quotas.of(context.connection.principal, context.client_id) if quotas.enabled else None
+    quota = MutationQuota(
+        None if client is None else client.mutation,
+        quotas.now_ms(),
+        is_strict=strict_from is not None and context.api_version >= strict_from,
+    )
+    try:
+        yield quota
+    finally:
+        context.throttle_ms = max(context.throttle_ms, quota.settle())

@@ -1,0 +1,77 @@
+"""Throttled clients over real sockets: told to wait, and not heard until then."""
+
+import pytest
+
+from barnabas.testing import EmbeddedBroker
+from barnabas.wire.messages.metadata import MetadataRequest
+from barnabas.wire.messages.produce import ProduceRequest
+from support.batches import batch
+from support.quotas import quota
+from support.wire import Wire, produce_request
+
+ANONYMOUS = {"user": "ANONYMOUS"}
+
+
+@pytest.fixture
+def topic(kafka: EmbeddedBroker) -> str:
+    kafka.create_topic("t")
+    return "t"
+
+
+def muted_count(kafka: EmbeddedBroker) -> int:
+    return sum(bool(each.statistics()["is_muted"]) for each in kafka.server._connections._open)
+
+
+def test_a_throttled_producer_is_told_and_not_heard_until_its_time_is_over(
+    kafka: EmbeddedBroker, wire: Wire, topic: str
+) -> None:
+    wire.ask(quota(ANONYMOUS, producer_byte_rate=10_000.0))
+    request = produce_request(topic, wire.topic_id(topic), batch(b"x" * 110_000))
+    assert wire.ask(request).throttle_time_ms > 0
+    assert muted_count(kafka) == 1
+    wire.ask(MetadataRequest([]))
+    assert muted_count(kafka) == 0
+
+
+def test_requests_that_were_sent_before_the_wait_are_answered_after_it(wire: Wire, topic: str) -> None:
+    wire.ask(quota(ANONYMOUS, producer_byte_rate=10_000.0))
+    request = produce_request(topic, wire.topic_id(topic), batch(b"x" * 55_000))
+    sent = [wire.send(request) for _ in range(3)]
+    waits_ms = [wire.receive(ProduceRequest, each).throttle_time_ms for each in sent]
+    assert waits_ms[0] == 0
+    assert waits_ms[1] > 0
+
+
+def test_a_throttled_consumer_reads_everything_in_the_end(
+    kafka: EmbeddedBroker, wire: Wire, topic: str
+) -> None:
+    for number in range(3):
+        wire.produce(topic, batch(b"%d" % number * 40_000))
+    wire.ask(quota({"client-id": "test"}, consumer_byte_rate=10_000.0))
+    read, waits_ms = [], []
+    while len(read) < 3:
+        answer = wire.ask(wire.fetch_request(topic, len(read), partition_max_bytes=50_000))
+        waits_ms.append(answer.throttle_time_ms)
+        read += [data.records for each in answer.responses for data in each.partitions if data.records]
+    assert any(waits_ms)
+    assert kafka.server.node.quotas.statistics()["throttled_count"] > 0
+
+
+def test_connections_that_come_too_fast_are_closed_unheard(kafka: EmbeddedBroker, wire: Wire) -> None:
+    wire.ask(quota({"ip": "127.0.0.1"}, connection_creation_rate=1.0))
+    for _ in range(10):
+        with Wire(kafka.port) as other:
+            other.ask(MetadataRequest([]))
+    with Wire(kafka.port) as refused:
+        refused.send(MetadataRequest([]))
+        assert refused.is_closed()
+    wire.ask(quota({"ip": "127.0.0.1"}, connection_creation_rate=None))
+    with Wire(kafka.port) as welcome:
+        welcome.ask(MetadataRequest([]))
+
+
+def test_quotas_survive_a_restart(kafka: EmbeddedBroker, wire: Wire) -> None:
+    wire.ask(quota(ANONYMOUS, request_percentage=1e-6))
+    kafka.restart()
+    with Wire(kafka.port) as after:
+        assert after.ask(MetadataRequest([])).throttle_time_ms > 0

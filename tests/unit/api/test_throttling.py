@@ -1,0 +1,242 @@
+"""What a request costs its client, and what its answer says of that; on a clock that stands still."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.api_versions import ApiVersionsRequest
+from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from barnabas.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from barnabas.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from support.batches import batch
+from support.images import new_topic
+from support.loop import on_loop
+from support.nodes import RunningNode, frame_of, running_node
+from support.quotas import quota
+
+ANONYMOUS = {"user": "ANONYMOUS"}
+
+
+def produce(node: RunningNode, size_bytes: int = 1000, *, acks: int = -1) -> ProduceRequest:
+    data = [PartitionProduceData(index=0, records=bytes(batch(b"x" * size_bytes)))]
+    topic_data = [TopicProduceData(name="t", topic_id=node.topic_id("t"), partition_data=data)]
+    return ProduceRequest(acks=acks, timeout_ms=1000, topic_data=topic_data)
+
+
+def fetch(node: RunningNode, **fields: Any) -> FetchRequest:
+    partitions = [FetchPartition(partition=0, partition_max_bytes=1 << 20)]
+    topics = [FetchTopic(topic="t", topic_id=node.topic_id("t"), partitions=partitions)]
+    return FetchRequest(max_bytes=1 << 20, topics=topics, session_epoch=-1, **fields)
+
+
+@pytest.mark.parametrize("version", [3, 8, 9, 13])
+def test_a_producer_beyond_its_rate_is_told_to_wait_by_every_way(tmp_path: Path, version: int) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node:
+            await node.create(new_topic("t"))
+            await node.ask(quota(ANONYMOUS, producer_byte_rate=200.0))
+            waits_ms = [(await node.ask(produce(node), version)).throttle_time_ms for _ in range(3)]
+            assert waits_ms[0] == 0
+            assert 0 < waits_ms[1] < waits_ms[2]
+            assert node.partition("t").log.log_end_offset == 3
+            await node.ask(quota(ANONYMOUS, producer_byte_rate=None))
+            assert (await node.ask(produce(node), version)).throttle_time_ms == 0
+
+    scenario()
+
+
+def test_the_short_way_counts_what_it_takes_and_leaves_what_must_wait_to_the_long_one(tmp_path: Path) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node:
+            await node.create(new_topic("t"))
+            frame = frame_of(produce(node), 13)
+            await node.send(frame)  # the first to a log is never plain
+            await node.ask(
+                quota(ANONYMOUS, producer_byte_rate=float(len(frame) // 4), request_percentage=1e6)
+            )
+            assert node.send_at_once(frame, frame) is not None
+            rate = node.node.quotas.of(node.connection.principal, "test").produce
+            assert rate is not None
+            assert rate.measure(0) * 10 == pytest.approx(2 * len(frame))
+            assert node.send_at_once(frame) is None
+
+    scenario()
+
+
+def test_without_an_answer_the_connection_is_muted_all_the_same(tmp_path: Path) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node:
+            await node.create(new_topic("t"))
+            await node.ask(quota(ANONYMOUS, producer_byte_rate=1.0))
+            frame = memoryview(bytearray(frame_of(produce(node, acks=0), 13)))
+            context, request = node.dispatcher.parse(frame, node.connection)
+            assert await node.dispatcher.answer(context, request) is None
+            assert context.throttle_ms > 0
+
+    scenario()
+
+
+@pytest.mark.parametrize("version", [4, 12, 18])
+def test_a_consumer_beyond_its_rate_gets_nothing_but_the_time_to_wait(tmp_path: Path, version: int) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node:
+            await node.create(new_topic("t"))
+            await node.ask(produce(node, 3000))
+            await node.ask(quota({"client-id": "test"}, consumer_byte_rate=500.0))
+            first = await node.ask(fetch(node), version)
+            assert (first.throttle_time_ms, len(first.responses)) == (0, 1)
+            second = await node.ask(fetch(node), version)
+            assert second.throttle_time_ms > 0
+            assert (second.responses, second.error_code) == ([], ErrorCode.NONE)
+            node.clock.advance(20_000)
+            assert len((await node.ask(fetch(node), version)).responses) == 1
+
+    scenario()
+
+
+def test_an_answer_is_no_larger_than_what_the_quota_lets_pass(tmp_path: Path) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node:
+            await node.create(new_topic("t"))
+            for _ in range(10):
+                await node.ask(produce(node, 1000))
+            await node.ask(quota({"client-id": "test"}, consumer_byte_rate=300.0))
+            answer = await node.ask(fetch(node))
+            assert answer.throttle_time_ms == 0
+            assert 1000 < len(answer.responses[0].partitions[0].records) <= 3000
+
+    scenario()
+
+
+def test_followers_fetch_as_they_can(tmp_path: Path) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node:
+            await node.create(new_topic("t"))
+            await node.ask(produce(node, 3000))
+            await node.ask(quota({"user": None}, consumer_byte_rate=1.0))
+            for _ in range(2):
+                assert len((await node.ask(fetch(node, replica_id=2), 12)).responses) == 1
+
+    scenario()
+
+
+def test_time_beyond_the_share_is_waited_for_and_errors_cost_as_well(tmp_path: Path) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node:
+            await node.ask(quota(ANONYMOUS, request_percentage=1e-6))
+            for request in (MetadataRequest(None), ApiVersionsRequest("bad name!", "")):
+                answer = await node.ask(request)
+                assert 0 < answer.throttle_time_ms <= 1000
+            assert answer.error_code == ErrorCode.INVALID_REQUEST
+            assert node.node.quotas.statistics()["throttled_count"] >= 2
+
+    scenario()
+
+
+@pytest.mark.parametrize("version", range(14))
+def test_a_remembered_answer_tells_each_client_its_own_time(tmp_path: Path, version: int) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node:
+            everything = MetadataRequest([] if version == 0 else None)
+            free = await node.ask(everything, version)
+            await node.ask(quota(ANONYMOUS, request_percentage=1e-6))
+            throttled = await node.ask(everything, version)
+            assert (throttled.throttle_time_ms > 0) == (version >= 3)
+            assert (free.throttle_time_ms, free.brokers) == (0, throttled.brokers)
+
+    scenario()
+
+
+def creation(name: str, partitions: int = 20) -> CreateTopicsRequest:
+    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+    return CreateTopicsRequest(topics=[topic], timeout_ms=1000)
+
+
+def test_changes_beyond_the_rate_are_refused_where_the_version_knows_how(tmp_path: Path) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node:
+            await node.ask(quota(ANONYMOUS, controller_mutation_rate=1.0))  # a bucket of eleven
+            assert (await node.ask(creation("a"))).topics[0].error_code == ErrorCode.NONE
+            grown = CreatePartitionsRequest([CreatePartitionsTopic("a", 21, None)], 1000)
+            deleted = DeleteTopicsRequest(topics=[DeleteTopicState("a")], timeout_ms=1000)
+            for answer in (
+                (created := await node.ask(creation("b"))),
+                await node.ask(grown),
+                await node.ask(deleted),
+            ):
+                [result] = (
+                    getattr(answer, "topics", None) or getattr(answer, "results", None) or answer.responses
+                )
+                assert result.error_code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+                assert answer.throttle_time_ms == 9000
+            assert "9000 ms" in created.topics[0].error_message
+            node.clock.advance(9000)
+            assert (await node.ask(deleted)).responses[0].error_code == ErrorCode.NONE
+
+    scenario()
+
+
+def test_older_versions_change_and_wait(tmp_path: Path) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node:
+            await node.ask(quota(ANONYMOUS, controller_mutation_rate=1.0))
+            assert (await node.ask(creation("a"), 5)).throttle_time_ms == 9000
+            grown = await node.ask(CreatePartitionsRequest([CreatePartitionsTopic("a", 21, None)], 1000), 2)
+            assert (grown.results[0].error_code, grown.throttle_time_ms) == (ErrorCode.NONE, 10_000)
+            deleted = await node.ask(DeleteTopicsRequest(topic_names=["a"], timeout_ms=1000), 4)
+            assert (deleted.responses[0].error_code, deleted.throttle_time_ms) == (ErrorCode.NONE, 31_000)
+
+    scenario()
+
+
+def test_a_topic_that_is_created_by_asking_for_it_counts(tmp_path: Path) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path, num_partitions="20") as node:
+            await node.ask(quota(ANONYMOUS, controller_mutation_rate=1.0))
+            answer = await node.ask(MetadataRequest([MetadataRequestTopic(name="new")]))
+            assert (answer.topics[0].error_code, answer.throttle_time_ms) == (ErrorCode.NONE, 9000)
+
+    scenario()
+
+
+def test_the_quotas_of_others_cost_nothing(tmp_path: Path) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node:
+            await node.create(new_topic("t"))
+            await node.ask(quota({"user": "somebody"}, producer_byte_rate=1.0, request_percentage=1e-6))
+            frame = frame_of(produce(node), 13)
+            await node.send(frame)
+            assert node.send_at_once(frame, frame, frame) is not None
+            assert (await node.ask(MetadataRequest(None))).throttle_time_ms == 0
+
+    scenario()
+
+
+def test_connections_are_only_asked_about_while_addresses_have_quotas(tmp_path: Path) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node:
+            assert node.dispatcher.connection_delay_ms("10.0.0.1") == 0
+            await node.ask(quota({"ip": "10.0.0.1"}, connection_creation_rate=1.0))
+            waits_ms = [node.dispatcher.connection_delay_ms("10.0.0.1") for _ in range(11)]
+            assert waits_ms == [0] * 10 + [1000]
+            assert node.dispatcher.connection_delay_ms("10.0.0.2") == 0
+
+    scenario()
