@@ -120,11 +120,21 @@ class QuotaManager:
 
     def admits(self, quotas: ClientQuotas, size_bytes: int) -> bool:
         """Whether Produce requests of that size would be answered without a wait."""
-        now_ms = self.now_ms()
         produce, request = quotas.produce, quotas.request
+        if (produce is None or produce.has_room(size_bytes)) and (request is None or request.has_room(0)):
+            return True
+        now_ms = self.now_ms()
         return (produce is None or produce.fits(size_bytes, now_ms)) and (
             request is None or request.fits(0, now_ms)
         )
+
+    def took(self, quotas: ClientQuotas, size_bytes: int, elapsed_ns: int) -> None:
+        """Count what was admitted."""
+        now_ms = self.now_ms()
+        if quotas.produce is not None:
+            quotas.produce.record(size_bytes, now_ms)
+        if quotas.request is not None:
+            quotas.request.record(elapsed_ns * _PERCENT_SECONDS_PER_NS, now_ms)
 
     def fetched(self, rate: Rate, size_bytes: int) -> int:
         """Count the bytes of a Fetch answer; above 0 they must not go out, and have not been counted."""

@@ -32,10 +32,21 @@ class Rate:
     Times are of a clock that never goes back, in milliseconds.
     """
 
-    __slots__ = ("_free", "_last_ms", "_limit", "_older", "_older_value", "_started_ms", "_value", "_windows")
+    __slots__ = (
+        "_free",
+        "_last_ms",
+        "_limit",
+        "_older",
+        "_older_value",
+        "_started_ms",
+        "_value",
+        "_window_ms",
+        "_windows",
+    )
 
     def __init__(self, windows: Windows, limit: float, now_ms: int) -> None:
         self._windows = windows
+        self._window_ms = windows.size_ms
         self._older: deque[Sample] = deque(maxlen=windows.count)
         self._older_value = 0.0  #: of all in `_older`
         self._value = 0.0  #: in the window that is running
@@ -64,7 +75,7 @@ class Rate:
 
     def record(self, value: float, now_ms: int) -> int:
         """Take `value`; how long to wait, in ms, until the rate is at its limit again, 0 while it is not above."""
-        if now_ms - self._started_ms >= self._windows.size_ms:
+        if now_ms - self._started_ms >= self._window_ms:
             self._advance(now_ms)
         self._value += value
         self._last_ms = now_ms
@@ -74,7 +85,11 @@ class Rate:
 
     def fits(self, value: float, now_ms: int) -> bool:
         """Whether `value` could be taken without a wait."""
-        return self._older_value + self._value + value <= self._free or not self._throttle_ms(now_ms, value)
+        return self.has_room(value) or not self._throttle_ms(now_ms, value)
+
+    def has_room(self, value: float) -> bool:
+        """Whether `value` could be taken without a wait, as far as that can be told without the time."""
+        return self._older_value + self._value + value <= self._free
 
     def measure(self, now_ms: int) -> float:
         """The rate per second."""

@@ -365,6 +365,7 @@ async def test_statistics_say_who_is_there_and_what_is_under_way() -> None:
         "software": "unknown unknown",
         "requests_count": 1,
         "queued_count": 1,
+        "is_muted": False,
         "write_buffer_bytes": 77,
     }
     statistics = client.dispatcher.statistics

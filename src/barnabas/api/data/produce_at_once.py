@@ -102,8 +102,7 @@ class ProduceAtOnce:
     def charge(self, elapsed_ns: int) -> None:
         """Count what was taken last, in `elapsed_ns`; nobody has to wait for that, as it was looked at before."""
         if self._form is not None and self._form.quotas is not None:
-            self._node.quotas.produced(self._form.quotas, self._taken_bytes)
-            self._node.quotas.worked(self._form.quotas, elapsed_ns)
+            self._node.quotas.took(self._form.quotas, self._taken_bytes, elapsed_ns)
 
     def _is_admitted(self, quotas: ClientQuotas, frames: FrameReader, ends: list[int]) -> bool:
         size_bytes = ends[-1] - frames.position if ends else 0
