@@ -141,6 +141,15 @@ def _open_directories(
     return directories
 
 
+async def _form(metadata: MetadataWriter, dice: random.Random) -> str:
+    """Form the cluster with broker 1 in it; gives its id."""
+    cluster_id = await metadata.write(lambda image: decide_form(image.cluster, dice.randbytes(16), None))
+    supported = supported_features(APIS)
+    await metadata.write(lambda image: decide_finalize(image.finalized_features, supported))
+    await metadata.write(lambda image: decide_register(image.brokers, broker(1)))
+    return cluster_id
+
+
 @asynccontextmanager
 async def running_node(
     directory: Path, store: MemoryStore | None = None, *, seed: int = 0, **overrides: str
@@ -154,10 +163,7 @@ async def running_node(
     dynamic = DynamicConfig(config)
     dynamic.load(metadata.image)
     metadata.listen(dynamic.apply)
-    cluster_id = await metadata.write(lambda image: decide_form(image.cluster, dice.randbytes(16), None))
-    supported = supported_features(APIS)
-    await metadata.write(lambda image: decide_finalize(image.finalized_features, supported))
-    await metadata.write(lambda image: decide_register(image.brokers, broker(1)))
+    cluster_id = await _form(metadata, dice)
     directories = _open_directories(dynamic, cluster_id, clock, dice)
     overrides_of = metadata.image.topic_configs
     directories.load(lambda topic: log_config(config, overrides_of.get(topic, {})))
@@ -169,7 +175,6 @@ async def running_node(
         replicas.reconfigure_all()
 
     dynamic.follow(reconfigure)
-    dynamic.follow(lambda before, after: replicas.reconfigure_all())
     quotas = QuotaManager(config, clock)
     metadata.listen(quotas.apply)
     flusher = Flusher()
