@@ -3,7 +3,7 @@
 import contextlib
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from interop.brokers import Broker, free_ports, launch
@@ -11,13 +11,22 @@ from interop.brokers import Broker, free_ports, launch
 COMMAND = Path(sys.executable).with_name("barnabas")
 
 
-def start(home: Path, properties: Mapping[str, str] | None = None, port: int | None = None) -> Broker:
-    """Start Barnabas on ``home/data``; returns once it answers. Its log is in ``home/barnabas.log``."""
+def start(
+    home: Path,
+    properties: Mapping[str, str] | None = None,
+    port: int | None = None,
+    listeners: Sequence[str] = (),
+) -> Broker:
+    """Start Barnabas on ``home/data``; returns once it answers. Its log is in ``home/barnabas.log``.
+
+    ``listeners`` are more of them, as NAME://HOST:PORT.
+    """
     data_dir = home / "data"
     data_dir.mkdir(parents=True, exist_ok=True)
     bootstrap = f"127.0.0.1:{port or free_ports(1)[0]}"
     settings = [part for key, value in (properties or {}).items() for part in ("--set", f"{key}={value}")]
-    command = [str(COMMAND), "serve", "--data", str(data_dir), "--listen", bootstrap, *settings]
+    listen = ",".join([f"PLAINTEXT://{bootstrap}", *listeners])
+    command = [str(COMMAND), "serve", "--data", str(data_dir), "--listen", listen, *settings]
     return launch("barnabas", command, bootstrap, data_dir, home / "barnabas.log")
 
 

@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from interop.brokers import Broker, free_ports, launch
@@ -125,10 +125,11 @@ def start(
     properties: Mapping[str, str] | None = None,
     port: int | None = None,
     classes: Path | None = None,
+    listeners: Sequence[str] = (),
 ) -> Broker:
     """Start Kafka on ``home/data``, formatted when it is new, with ``classes`` on its class path when given.
 
-    Returns once it answers.
+    Returns once it answers. ``listeners`` are more of them, as NAME://HOST:PORT.
     Its settings are in ``home/server.properties``, its log in ``home/kafka.log``.
     """
     data_dir = home / "data"
@@ -136,7 +137,7 @@ def start(
     broker_port, controller_port = free_ports(2)
     bootstrap = f"127.0.0.1:{port or broker_port}"
     config = home / "server.properties"
-    settings = _settings(data_dir, bootstrap, controller_port) | dict(properties or {})
+    settings = _settings(data_dir, bootstrap, controller_port, listeners) | dict(properties or {})
     config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
     if not (data_dir / "meta.properties").exists():
         cluster_id = tool("kafka-storage", "random-uuid").stdout.strip()
@@ -146,10 +147,12 @@ def start(
     return launch("kafka", command, bootstrap, data_dir, home / "kafka.log")
 
 
-def _settings(data_dir: Path, bootstrap: str, controller_port: int) -> dict[str, str]:
+def _settings(
+    data_dir: Path, bootstrap: str, controller_port: int, listeners: Sequence[str]
+) -> dict[str, str]:
     controller = f"127.0.0.1:{controller_port}"
     return SERVER_PROPERTIES | {
-        "listeners": f"PLAINTEXT://{bootstrap},CONTROLLER://{controller}",
+        "listeners": ",".join([f"PLAINTEXT://{bootstrap}", f"CONTROLLER://{controller}", *listeners]),
         "controller.quorum.bootstrap.servers": controller,
         "log.dirs": str(data_dir),
     }

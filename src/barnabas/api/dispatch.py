@@ -158,7 +158,7 @@ class Dispatcher:
         started_ns = self.statistics.started()
         try:
             if context.connection.authenticator is not None:
-                context.connection.authenticator.admit(context.api.api_key)
+                context.connection.authenticator.admit(context.api.api_key, context.api.name)
             handle = self.interceptor or context.api.handle
             if self.node.quotas.enabled:
                 response: Response = await self._metered(handle, context, request)

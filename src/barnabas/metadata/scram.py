@@ -151,6 +151,9 @@ def _altered(credentials: Credentials, alteration: ScramAlteration) -> Credentia
             f"{ITERATIONS_MIN} to {ITERATIONS_MAX} are for {mechanism.title}."
         )
         raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, message)
+    if not alteration.salted_password:
+        message = f"The salted password of user '{alteration.user}' must not be empty."
+        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, message)
     credential = ScramCredential.of_salted(
         mechanism, alteration.salted_password, alteration.salt, alteration.iterations
     )

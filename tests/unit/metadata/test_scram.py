@@ -80,6 +80,7 @@ def test_iterations_are_bounded(iterations: int) -> None:
     ("alteration", "code"),
     [
         (upsertion(""), ErrorCode.UNACCEPTABLE_CREDENTIAL),
+        (upsertion("carol", salted_password=b""), ErrorCode.UNACCEPTABLE_CREDENTIAL),
         (ScramDeletion("", 1), ErrorCode.UNACCEPTABLE_CREDENTIAL),
         (upsertion(mechanism=0), ErrorCode.UNSUPPORTED_SASL_MECHANISM),
         (upsertion(mechanism=3, iterations=1), ErrorCode.UNSUPPORTED_SASL_MECHANISM),

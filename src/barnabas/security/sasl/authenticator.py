@@ -5,6 +5,7 @@ tokens, in SaslAuthenticate or, after SaslHandshake v0, bare.
 """
 
 import enum
+import re
 from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
@@ -138,14 +139,15 @@ class Authenticator:
 
     # Requests
 
-    def admit(self, api_key: int) -> None:
+    def admit(self, api_key: int, api_name: str) -> None:
         """Let a request be handled that is well-formed.
 
         :raises KafkaError: ILLEGAL_SASL_STATE when a token is due and it is none.
         """
         if self.state is State.AUTHENTICATE and api_key != SASL_AUTHENTICATE:
             self._fail(f"api key {api_key} came where a token is due")
-            message = "Unexpected Kafka request during SASL authentication."
+            name = re.sub("(?<!^)([A-Z])", r"_\1", api_name).upper()  # as Kafka spells it
+            message = f"Unexpected Kafka request of type {name} during SASL authentication."
             raise KafkaError(ErrorCode.ILLEGAL_SASL_STATE, message)
 
     def told_versions(self) -> None:

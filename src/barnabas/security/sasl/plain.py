@@ -3,7 +3,7 @@
 import hmac
 from collections.abc import Callable
 
-from barnabas.security.sasl.mechanism import BadCredentials, LoginRefused
+from barnabas.security.sasl.mechanism import LoginRefused
 
 #: user name -> password; None for a user that there is not
 Passwords = Callable[[str], str | None]
@@ -20,10 +20,7 @@ class PlainServer:
         """Check name and password; see `ServerMechanism`."""
         parts = token.decode(errors="replace").split("\0")
         if len(parts) != 3:
-            message = (
-                f"{len(parts)} parts in a token of PLAIN: authorization id, name and password are expected"
-            )
-            raise BadCredentials(message)
+            raise LoginRefused(f"Invalid SASL/PLAIN response: expected 3 tokens, got {min(len(parts), 4)}")
         authorization_id, user, password = parts
         if not user:
             raise LoginRefused("Authentication failed: username not specified")

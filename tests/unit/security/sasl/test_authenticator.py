@@ -49,7 +49,7 @@ class Login:
     def arrives(self, api_key: int) -> None:
         """A frame comes that is a request, as far as its key is right."""
         assert self.machine.receive(memoryview(api_key.to_bytes(2, "big") + b"\0\1rest")) is None
-        self.machine.admit(api_key)
+        self.machine.admit(api_key, "DescribeCluster")
 
     def handshake(self, mechanism: str = "ECHO", version: int = 1) -> ErrorCode:
         self.arrives(SASL_HANDSHAKE)
@@ -128,7 +128,9 @@ def test_after_the_versions_only_a_handshake_may_come(api_key: int) -> None:
 def test_where_a_token_is_due_other_requests_are_answered_with_an_error(api_key: int) -> None:
     login = Login()
     login.handshake()
-    with pytest.raises(KafkaError, match="Unexpected Kafka request") as refused:
+    with pytest.raises(
+        KafkaError, match="Unexpected Kafka request of type DESCRIBE_CLUSTER during SASL"
+    ) as refused:
         login.arrives(api_key)
     assert refused.value.code is ErrorCode.ILLEGAL_SASL_STATE
     assert login.machine.state is State.FAILED

@@ -1,0 +1,38 @@
+"""A listener on which clients log in, beside the open one; the same settings for both brokers."""
+
+from interop.brokers import free_ports
+
+LISTENER = "CLIENTS"
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+
+_PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
+_PREFIX = f"listener.name.{LISTENER.lower()}."
+
+#: The users of PLAIN and their passwords.
+PLAIN_USERS = {"admin": "admin-secret", "alice": "alice-secret", "bob": "bob-secret"}
+
+SETTINGS = {
+    "listener.security.protocol.map": f"CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,{LISTENER}:SASL_PLAINTEXT",
+    "sasl.enabled.mechanisms": ",".join(MECHANISMS),
+    f"{_PREFIX}plain.sasl.jaas.config": " ".join(
+        [_PLAIN_MODULE, "required", *(f'user_{user}="{word}"' for user, word in PLAIN_USERS.items()), ";"]
+    ),
+    f"{_PREFIX}scram-sha-256.sasl.jaas.config": f"{_SCRAM_MODULE} required;",
+    f"{_PREFIX}scram-sha-512.sasl.jaas.config": f"{_SCRAM_MODULE} required;",
+}
+
+
+def free_address() -> str:
+    """Where the listener may be: host and port."""
+    return f"127.0.0.1:{free_ports(1)[0]}"
+
+
+def client_properties(mechanism: str, user: str, password: str) -> dict[str, str]:
+    """What Kafka's own clients are told."""
+    module = _PLAIN_MODULE if mechanism == "PLAIN" else _SCRAM_MODULE
+    return {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": mechanism,
+        "sasl.jaas.config": f'{module} required username="{user}" password="{password}";',
+    }
