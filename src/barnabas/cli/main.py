@@ -2,7 +2,20 @@
 
 import typer
 
-from barnabas.cli import configs, consume, metadata, policy, produce, serve, topics, users
+from barnabas.cli import (
+    configs,
+    consume,
+    elections,
+    features,
+    metadata,
+    policy,
+    produce,
+    quorum,
+    reassignments,
+    serve,
+    topics,
+    users,
+)
 
 app = typer.Typer(
     name="barnabas",
@@ -18,6 +31,10 @@ app.add_typer(configs.app, name="configs")
 app.command("produce")(produce.produce)
 app.command("consume")(consume.consume)
 app.command("metadata")(metadata.metadata)
+app.command("elections")(elections.elections)
+app.add_typer(reassignments.app, name="reassignments")
+app.add_typer(features.app, name="features")
+app.command("quorum")(quorum.quorum)
 app.add_typer(policy.app, name="policy")
 app.add_typer(users.app, name="users")
 

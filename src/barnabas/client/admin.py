@@ -8,8 +8,9 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from barnabas import __version__
 from barnabas.base.ids import TopicPartition
-from barnabas.client import scram
+from barnabas.client import control, scram
 from barnabas.client.admin_model import (
     ClusterDescription,
     ConfigEntry,
@@ -35,6 +36,7 @@ from barnabas.client.offsets import Isolation, ListedOffset, OffsetSpec, list_of
 from barnabas.config.edits import Edit
 from barnabas.config.resources import Resource, ResourceKind
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from barnabas.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from barnabas.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
@@ -48,6 +50,8 @@ from barnabas.wire.messages.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
+from barnabas.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from barnabas.wire.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.wire.schema import Message
 from barnabas.wire.scram import ScramMechanism
 
@@ -232,6 +236,79 @@ class Admin:
     ) -> dict[str, KafkaError | None]:
         """Set or delete credentials, one of each user at a time; None stands for success."""
         return scram.altered(await self._send_to_controller(scram.altering(alterations), "results"))
+
+    async def elect_leaders(
+        self,
+        partitions: Collection[TopicPartition] | None = None,
+        election: control.ElectionType = control.ElectionType.PREFERRED,
+    ) -> dict[TopicPartition, KafkaError | None]:
+        """Elect leaders for those partitions, or for all that need it; None stands for a new leader.
+
+        :raises KafkaError: What the broker says of the whole, REQUEST_TIMED_OUT for one.
+        """
+        return control.elected(await self._order(control.electing(election, partitions, self.timeout_ms)))
+
+    async def alter_partition_reassignments(
+        self,
+        targets: Mapping[TopicPartition, Sequence[int] | None],
+        *,
+        allow_replication_factor_change: bool = True,
+    ) -> dict[TopicPartition, KafkaError | None]:
+        """Move partitions to other node ids, or (None) call that off; None in the outcome stands for success.
+
+        :raises KafkaError: What the broker says of the whole, REQUEST_TIMED_OUT for one.
+        """
+        request = control.reassigning(targets, allow_replication_factor_change, self.timeout_ms)
+        return control.reassigned(await self._order(request))
+
+    async def list_partition_reassignments(self) -> dict[TopicPartition, control.Reassignment]:
+        """The partitions that are moving.
+
+        :raises KafkaError: What the broker answered.
+        """
+        return control.moving(await self.send(ListPartitionReassignmentsRequest(self.timeout_ms)))
+
+    async def describe_features(self) -> list[control.Feature]:
+        """The features of the cluster: what the broker reached supports, and the levels in use.
+
+        :raises KafkaError: What the broker answered.
+        """
+        request = ApiVersionsRequest(client_software_name="barnabas", client_software_version=__version__)
+        return control.features_in(await self.send(request))
+
+    async def update_features(
+        self,
+        levels: Mapping[str, int],
+        upgrade_type: control.UpgradeType = control.UpgradeType.UPGRADE,
+        *,
+        validate_only: bool = False,
+    ) -> None:
+        """Move features to other levels, all or none.
+
+        :raises KafkaError: INVALID_UPDATE_VERSION and whatever else the broker answered.
+        """
+        request = control.updating(levels, upgrade_type, validate_only, self.timeout_ms)
+        response = await self._order(request)
+        check(response.error_code, response.error_message)
+
+    async def describe_metadata_quorum(self) -> control.QuorumDescription:
+        """Who keeps cluster state.
+
+        :raises KafkaError: What the broker answered.
+        """
+        return control.quorum_in(await self.send(control.describing_quorum()))
+
+    async def unregister_broker(self, node_id: int) -> None:
+        """Forget a broker that is gone for good.
+
+        :raises KafkaError: BROKER_ID_NOT_REGISTERED and whatever else the broker answered.
+        """
+        response = await self._order(UnregisterBrokerRequest(node_id))
+        check(response.error_code, response.error_message)
+
+    async def _order(self, request: Message) -> Any:
+        """Any broker takes it. Not tried again when a connection is lost: the broker may have acted."""
+        return await self.cluster.send(request, timeout_ms=self._answer_timeout_ms)
 
     async def _send_to_controller(self, request: Message, results: str) -> Any:
         """To the broker that stands for the controller, again when that is no longer it.

@@ -68,6 +68,13 @@ class Admin(_Face[aio_admin.Admin]):
     describe_cluster = _blocking(aio_admin.Admin.describe_cluster)
     describe_user_scram_credentials = _blocking(aio_admin.Admin.describe_user_scram_credentials)
     alter_user_scram_credentials = _blocking(aio_admin.Admin.alter_user_scram_credentials)
+    elect_leaders = _blocking(aio_admin.Admin.elect_leaders)
+    alter_partition_reassignments = _blocking(aio_admin.Admin.alter_partition_reassignments)
+    list_partition_reassignments = _blocking(aio_admin.Admin.list_partition_reassignments)
+    describe_features = _blocking(aio_admin.Admin.describe_features)
+    update_features = _blocking(aio_admin.Admin.update_features)
+    describe_metadata_quorum = _blocking(aio_admin.Admin.describe_metadata_quorum)
+    unregister_broker = _blocking(aio_admin.Admin.unregister_broker)
 
 
 class Producer(_Face[aio_producer.Producer]):

@@ -1,0 +1,59 @@
+"""`barnabas features`: list, set."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from barnabas.cli.failures import guarded, wrong_use
+from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, key_value_pairs
+
+app = typer.Typer(help="See and change the levels of the cluster's features.", no_args_is_help=True)
+
+
+class Downgrade(StrEnum):
+    """How a level may go down."""
+
+    SAFE = "safe"
+    UNSAFE = "unsafe"
+
+
+@app.command("list")
+@guarded
+def list_features(bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json = False) -> None:
+    """List the features: the level in use, and the levels that the broker supports."""
+    from barnabas.cli.work import features
+
+    features.show_list(bootstrap, as_json=as_json)
+
+
+@app.command("set")
+@guarded
+def set_features(
+    levels: Annotated[
+        list[str], typer.Argument(metavar="FEATURE=LEVEL...", help="0 turns it off.", show_default=False)
+    ],
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    downgrade: Annotated[
+        Downgrade | None, typer.Option("--downgrade", help="Let levels go down; unsafe: whatever is lost.")
+    ] = None,
+    validate_only: Annotated[
+        bool, typer.Option("--validate-only", help="Only find out whether it could be done.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Set features to levels, all or none."""
+    pairs = dict(key_value_pairs(levels, "FEATURE=LEVEL"))
+    for name, level in pairs.items():
+        if not level.isdecimal():
+            raise wrong_use(f"{name}={level}: a level is a number")
+    from barnabas.cli.work import features
+
+    wanted = {name: int(level) for name, level in pairs.items()}
+    features.update(
+        bootstrap,
+        wanted,
+        downgrade=None if downgrade is None else downgrade.value,
+        validate_only=validate_only,
+        as_json=as_json,
+    )

@@ -1,0 +1,35 @@
+"""Partitions as arguments: TOPIC:PARTITION."""
+
+from typing import NamedTuple
+
+from barnabas.cli.failures import wrong_use
+
+
+class Place(NamedTuple):
+    """A partition of a topic; None stands for all of them."""
+
+    topic: str
+    partition: int | None
+
+
+def place(text: str) -> Place:
+    """`orders:0` or `orders`.
+
+    :raises Failure: For a partition that is no number.
+    """
+    topic, colon, number = text.partition(":")
+    if colon and not number.isdecimal():
+        raise wrong_use(f"'{text}': a partition is a number, as in {topic}:0")
+    return Place(topic, int(number) if colon else None)
+
+
+def target(text: str) -> tuple[Place, list[int]]:
+    """`orders:0=2,3`: a partition, or a topic for all of its partitions, and the brokers for it.
+
+    :raises Failure: For anything else.
+    """
+    where, equals, brokers = text.partition("=")
+    ids = brokers.split(",")
+    if not equals or not all(each.strip().isdecimal() for each in ids):
+        raise wrong_use(f"'{text}': say a partition and its brokers, as in orders:0=2,3")
+    return place(where), [int(each) for each in ids]

@@ -1,0 +1,63 @@
+"""`barnabas reassignments`: list, start, cancel."""
+
+from typing import Annotated
+
+import typer
+
+from barnabas.cli import partitions
+from barnabas.cli.failures import guarded
+from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
+
+app = typer.Typer(
+    help="Move partitions to other brokers, see how far that is, call it off.", no_args_is_help=True
+)
+
+
+@app.command("list")
+@guarded
+def list_reassignments(bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json = False) -> None:
+    """List the partitions that are moving."""
+    from barnabas.cli.work import reassignments
+
+    reassignments.show_list(bootstrap, as_json=as_json)
+
+
+@app.command("start")
+@guarded
+def start_reassignments(
+    targets: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TOPIC[:PARTITION]=BROKER,...",
+            help="Where a partition, or all of a topic, is to be; the preferred leader first.",
+            show_default=False,
+        ),
+    ],
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    keep_factor: Annotated[
+        bool, typer.Option("--keep-replication-factor", help="Refuse another number of replicas.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Move partitions."""
+    wanted = [partitions.target(text) for text in targets]
+    from barnabas.cli.work import reassignments
+
+    reassignments.start(bootstrap, wanted, keep_factor=keep_factor, as_json=as_json)
+
+
+@app.command("cancel")
+@guarded
+def cancel_reassignments(
+    places: Annotated[
+        list[str],
+        typer.Argument(metavar="TOPIC[:PARTITION]...", help="What is not to move.", show_default=False),
+    ],
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    as_json: Json = False,
+) -> None:
+    """Let partitions stay where they were."""
+    wanted = [partitions.place(text) for text in places]
+    from barnabas.cli.work import reassignments
+
+    reassignments.cancel(bootstrap, wanted, as_json=as_json)

@@ -1,0 +1,37 @@
+"""What one broker does not do to itself: another one that joins, a leader that is taken away."""
+
+from collections.abc import Coroutine
+from dataclasses import replace
+from typing import Any
+
+from barnabas.metadata.brokers import decide_register
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.image import Image
+from barnabas.metadata.topics import NO_LEADER, PARTITION_STATES, partition_key
+from barnabas.testing import EmbeddedBroker
+from support.images import broker
+
+SECOND = 2
+
+
+def _run(kafka: EmbeddedBroker, work: Coroutine[Any, Any, None]) -> None:
+    """Do something on the broker's own thread."""
+    assert kafka._thread is not None
+    kafka._thread.run(work)
+
+
+def add_broker(kafka: EmbeddedBroker, *, fenced: bool = False) -> None:
+    """Let the cluster know of a broker SECOND, which is nowhere."""
+    joining = broker(SECOND, fenced=fenced)
+    _run(kafka, kafka.server.node.metadata.write(lambda image: decide_register(image.brokers, joining)))
+
+
+def take_leader(kafka: EmbeddedBroker, topic: str, index: int = 0) -> None:
+    """Leave a partition without a leader."""
+
+    def decide(image: Image) -> Decision[None]:
+        found = image.topics[topic]
+        left = replace(image.partition(found, index), leader=NO_LEADER)
+        return Decision(None, (PARTITION_STATES.put(partition_key(found.topic_id, index), left),))
+
+    _run(kafka, kafka.server.node.metadata.write(decide))
