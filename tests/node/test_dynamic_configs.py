@@ -1,6 +1,8 @@
 """What is set for a broker while it runs holds at once: one case for each key that acts."""
 
 import socket
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,11 @@ from barnabas.config.edits import Edit, Operation
 from barnabas.config.resources import Resource, ResourceKind
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
 
 EVERY_BROKER = Resource(ResourceKind.BROKER, "")
 
@@ -110,14 +117,33 @@ def connect(kafka: EmbeddedBroker) -> socket.socket:
     return socket.create_connection(("127.0.0.1", kafka.port), timeout=5)
 
 
-def test_max_connections_holds_for_the_next_connection(kafka: EmbeddedBroker) -> None:
-    alter(kafka, EVERY_BROKER, "max.connections", "1")  # which is the client's own
+@pytest.mark.parametrize(
+    ("key", "bound", "free"),
+    [
+        ("max.connections", "1", None),  # which is the client's own
+        ("max.connections.per.ip", "1", None),
+        ("max.connections.per.ip.overrides", "127.0.0.1:1", None),
+        ("max.connections.per.ip.overrides", "127.0.0.1:1", "127.0.0.1:9"),
+        ("listener.name.plaintext.max.connections", "1", "9"),
+    ],
+)
+def test_bounds_of_connections_hold_for_the_next_one(
+    kafka: EmbeddedBroker, key: str, bound: str, free: str | None
+) -> None:
+    alter(kafka, EVERY_BROKER, key, bound)
     with connect(kafka) as refused:
         assert is_closed(refused)
-    alter(kafka, EVERY_BROKER, "max.connections", None)
+    alter(kafka, EVERY_BROKER, key, free)
     with connect(kafka) as taken:
         taken.settimeout(0.1)
         assert not is_closed(taken)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.01)
 
 
 def test_recovery_has_the_threads_that_were_set_before_the_start(kafka: EmbeddedBroker) -> None:
@@ -136,3 +162,20 @@ def test_new_logs_keep_out_of_a_cordoned_directory(tmp_path: Path) -> None:
         alter(kafka, own(kafka), "cordoned.log.dirs", None)
         kafka.create_topic("u", partitions=4)
         assert list(directories[0].glob("u-*"))
+
+
+def test_a_move_between_directories_is_as_fast_as_it_may_be_now(tmp_path: Path) -> None:
+    directories = [tmp_path / "a", tmp_path / "b"]
+    with EmbeddedBroker({"log.dirs": ",".join(map(str, directories))}) as kafka:
+        kafka.create_topic("t")
+        kafka.produce("t", b"x" * 500_000)
+        alter(kafka, EVERY_BROKER, "replica.alter.log.dirs.io.max.bytes.per.second", "1")
+        [there] = [directory for directory in directories if (directory / "t-0").exists()]
+        [wanted] = [directory for directory in directories if directory != there]
+        partitions = AlterReplicaLogDirTopic("t", [0])
+        request = AlterReplicaLogDirsRequest([AlterReplicaLogDir(str(wanted), [partitions])])
+        [topic] = kafka.client.admin.send(request).results
+        assert [partition.error_code for partition in topic.partitions] == [ErrorCode.NONE]
+        assert (there / "t-0").exists()  # at this rate for five days
+        alter(kafka, EVERY_BROKER, "replica.alter.log.dirs.io.max.bytes.per.second", None)
+        until(lambda: (wanted / "t-0").exists())

@@ -8,7 +8,7 @@ from barnabas.api.context import ConnectionInfo
 from barnabas.api.dispatch import Refused
 from barnabas.base.clock import ManualClock
 from barnabas.net.connection import Connection
-from barnabas.net.connections import Connections
+from barnabas.net.connections import ConnectionLimits, Connections
 from barnabas.telemetry.requests import RequestStatistics
 from barnabas.wire.framing import FrameReader
 from support.loop import turns
@@ -121,10 +121,15 @@ class Dispatcher:
 class Client:
     """One connection with its fake transport, dispatcher and owner."""
 
-    def __init__(self, *, delay_ms: int = 0, **limits: int) -> None:
+    def __init__(self, *, delay_ms: int = 0, **options: Any) -> None:
         self.clock = ManualClock(0)
-        limits = {"frame_bytes_max": FRAME_BYTES_MAX, "count_max": 10, "idle_ms_max": 1000, **limits}
-        self.connections = Connections(self.clock, **limits)
+        options = {
+            "frame_bytes_max": FRAME_BYTES_MAX,
+            "limits": ConnectionLimits(10),
+            "idle_ms_max": 1000,
+            **options,
+        }
+        self.connections = Connections(self.clock, **options)
         self.dispatcher = Dispatcher(delay_ms)
         duck: Any = self.dispatcher
         self.connection = Connection(duck, "PLAINTEXT", self.connections)

@@ -77,8 +77,9 @@ class Connection(asyncio.BufferedProtocol):
             self._frames.frame_bytes_max = self._sasl.receive_bytes_max
         self.active_ms = self._connections.now_ms()
         self._connections.size_buffers(self._transport.get_extra_info("socket"))
-        if not self._connections.add(self):
-            self.close(f"more than {self._connections.count_max} connections")
+        refusal = self._connections.add(self)
+        if refusal is not None:
+            self.close(refusal)
         elif delay_ms := self._dispatcher.connection_delay_ms(host):
             self._refuse_connection(delay_ms)
 
@@ -309,6 +310,11 @@ class Connection(asyncio.BufferedProtocol):
         """Close at once."""
         self._closing = True
         self._transport.abort()
+
+    @property
+    def client_host(self) -> str:
+        """The address of its other end."""
+        return self.info.client_host
 
     @property
     def is_busy(self) -> bool:

@@ -1,6 +1,8 @@
 """All connections of a broker: how many there may be, and which have been idle for too long."""
 
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from socket import SO_RCVBUF, SO_SNDBUF, SOL_SOCKET
 from typing import Protocol
 
@@ -9,6 +11,9 @@ from barnabas.base.clock import Clock
 #: What one read takes from a socket at most. One buffer serves all connections: one thread reads at a time.
 SCRATCH_BYTES = 256 << 10
 
+
+#: More connections than there can be (`Integer.MAX_VALUE`).
+NO_BOUND = (1 << 31) - 1
 
 #: A kernel buffer size that is left as it is.
 SYSTEM_DEFAULT = -1
@@ -26,6 +31,11 @@ class Closable(Protocol):
     """A connection as its owner sees it."""
 
     active_ms: int
+
+    @property
+    def client_host(self) -> str:
+        """The address of its other end."""
+        ...
 
     @property
     def listener(self) -> str:
@@ -46,6 +56,22 @@ class Closable(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """How many connections there may be; without bounds by default."""
+
+    count_max: int = NO_BOUND
+    address_count_max: int = NO_BOUND
+    #: address -> its own bound
+    overrides: Mapping[str, int] = field(default_factory=dict)
+    #: listener -> its own bound
+    listeners: Mapping[str, int] = field(default_factory=dict)
+
+    def of_address(self, host: str) -> int:
+        """The bound of one address."""
+        return self.overrides.get(host, self.address_count_max)
+
+
 class Connections:
     """The open connections, and what they share."""
 
@@ -54,7 +80,7 @@ class Connections:
         clock: Clock,
         *,
         frame_bytes_max: int,
-        count_max: int,
+        limits: ConnectionLimits,
         idle_ms_max: int,
         send_buffer_bytes: int = SYSTEM_DEFAULT,
         receive_buffer_bytes: int = SYSTEM_DEFAULT,
@@ -62,11 +88,12 @@ class Connections:
         self.scratch = bytearray(SCRATCH_BYTES)
         self.now_ms = clock.monotonic_ms
         self.frame_bytes_max = frame_bytes_max
-        self.count_max = count_max
+        self.limits = limits  #: replaced when they change: they hold for connections to come
         self.accepted_count = 0
         self._idle_ms_max = idle_ms_max
         self._buffers_bytes = {SO_SNDBUF: send_buffer_bytes, SO_RCVBUF: receive_buffer_bytes}
         self._open: set[Closable] = set()
+        self._by_address: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return len(self._open)
@@ -79,15 +106,31 @@ class Connections:
             if size_bytes != SYSTEM_DEFAULT:
                 socket.setsockopt(SOL_SOCKET, option, size_bytes)
 
-    def add(self, connection: Closable) -> bool:
-        """Take a connection in; False when there are too many already."""
+    def add(self, connection: Closable) -> str | None:
+        """Take a connection in; why it must be closed when there are too many already."""
+        host = connection.client_host
         self._open.add(connection)
+        self._by_address[host] += 1
         self.accepted_count += 1
-        return len(self._open) <= self.count_max
+        limits = self.limits
+        if len(self._open) > limits.count_max:
+            return f"more than {limits.count_max} connections"
+        if self._by_address[host] > limits.of_address(host):
+            return f"more than {limits.of_address(host)} connections from {host}"
+        bound = limits.listeners.get(connection.listener)
+        if bound is not None and self.by_listener()[connection.listener] > bound:
+            return f"more than {bound} connections on listener {connection.listener}"
+        return None
 
     def remove(self, connection: Closable) -> None:
         """Let go of one that is closed."""
-        self._open.discard(connection)
+        if connection not in self._open:
+            return
+        self._open.remove(connection)
+        host = connection.client_host
+        self._by_address[host] -= 1
+        if not self._by_address[host]:
+            del self._by_address[host]
 
     def close_idle(self) -> None:
         """Close what has been silent for `connections.max.idle.ms`.

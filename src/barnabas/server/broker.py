@@ -36,7 +36,7 @@ from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.security.authorizer import configured_authorizer
 from barnabas.server.housekeeping import Housekeeping
-from barnabas.server.listeners import Listeners
+from barnabas.server.listeners import Listeners, connection_limits
 from barnabas.server.metrics import metrics_registry
 from barnabas.server.policies import policy_settings
 from barnabas.stores.lock import StoreLock
@@ -191,7 +191,7 @@ class BrokerServer:
         self._connections = Connections(
             self._clock,
             frame_bytes_max=config.integer("socket.request.max.bytes"),
-            count_max=config.integer("max.connections"),
+            limits=connection_limits(config),
             idle_ms_max=config.integer("connections.max.idle.ms"),
             send_buffer_bytes=config.integer("socket.send.buffer.bytes"),
             receive_buffer_bytes=config.integer("socket.receive.buffer.bytes"),
@@ -245,7 +245,7 @@ class BrokerServer:
 
     async def _reconfigure(self, before: BrokerConfig, after: BrokerConfig) -> None:
         """Hand on what others have copied."""
-        self._connections.count_max = after.integer("max.connections")
+        self._connections.limits = connection_limits(after)
         self._replicas.reconfigure_all()
 
     async def _listen(self) -> None:

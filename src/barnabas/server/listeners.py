@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from barnabas.api.dispatch import Dispatcher
 from barnabas.base.clock import Clock
 from barnabas.config.broker_config import BrokerConfig
+from barnabas.config.broker_keys import LISTENER_PREFIX
 from barnabas.config.definition import ConfigError
 from barnabas.config.listeners import Listener, SecurityProtocol
+from barnabas.config.rules import parse_connection_overrides
 from barnabas.config.sasl import SaslSettings, sasl_settings
 from barnabas.metadata.brokers import Endpoint
 from barnabas.metadata.scram import ScramCredential
 from barnabas.metadata.writer import MetadataWriter
-from barnabas.net.connections import Connections
+from barnabas.net.connections import ConnectionLimits, Connections
 from barnabas.net.listener import NetworkListener, StartError
 from barnabas.security.sasl.server import SaslServer
 from barnabas.telemetry.logs import get_logger
@@ -128,6 +130,18 @@ class Listeners:
     def addresses(self) -> list[tuple[str, str, int]]:
         """(listener name, host, port) of every open listener, ports as bound."""
         return [(name, *opened.network.address) for name, opened in self._opened.items()]
+
+
+def connection_limits(config: BrokerConfig) -> ConnectionLimits:
+    """How many connections a configuration allows, in all, by address and by listener."""
+    names = [listener.name for listener in config.listeners]
+    own = {name: f"{LISTENER_PREFIX}{name.lower()}.max.connections" for name in names}
+    return ConnectionLimits(
+        count_max=config.integer("max.connections"),
+        address_count_max=config.integer("max.connections.per.ip"),
+        overrides=parse_connection_overrides(config),
+        listeners={name: config.integer(key) for name, key in own.items() if config.is_set(key)},
+    )
 
 
 def _sasl_settings(listener: Listener, config: BrokerConfig) -> SaslSettings | None:

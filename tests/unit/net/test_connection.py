@@ -12,6 +12,7 @@ from barnabas.net.connection import (
     QUEUED_COUNT_MAX,
     Connection,
 )
+from barnabas.net.connections import ConnectionLimits
 from support.connections import FRAME_BYTES_MAX, THROTTLE_MS, Client, Transport
 from support.loop import in_virtual_time, on_loop, turns
 
@@ -324,7 +325,7 @@ async def test_nothing_is_written_to_a_transport_that_is_closing() -> None:
 
 @on_loop
 async def test_a_connection_too_many_is_closed_and_nothing_of_it_handled() -> None:
-    client = Client(count_max=0)
+    client = Client(limits=ConnectionLimits(0))
     assert client.transport.closed
     client.send("now:a")
     assert client.dispatcher.started == []

@@ -4,14 +4,17 @@ from typing import Any
 import pytest
 
 from barnabas.base.clock import ManualClock
-from barnabas.net.connections import Connections
+from barnabas.net.connections import ConnectionLimits, Connections
 
 
 class Client:
     """A connection as its owner sees it."""
 
-    def __init__(self, active_ms: int = 0, listener: str = "A", *, is_busy: bool = False) -> None:
+    def __init__(
+        self, active_ms: int = 0, listener: str = "A", *, is_busy: bool = False, host: str = "one"
+    ) -> None:
         self.active_ms, self.listener, self.is_busy = active_ms, listener, is_busy
+        self.client_host = host
         self.closed: list[str] = []
         self.aborted = False
 
@@ -23,20 +26,38 @@ class Client:
 
 
 def connections(now_ms: int = 10_000, **options: Any) -> Connections:
-    limits = {"frame_bytes_max": 100, "count_max": 2, "idle_ms_max": 1000, **options}
-    return Connections(ManualClock(now_ms), **limits)
+    options = {"frame_bytes_max": 100, "limits": ConnectionLimits(2), "idle_ms_max": 1000, **options}
+    return Connections(ManualClock(now_ms), **options)
 
 
 def test_connections_are_taken_in_up_to_the_limit_and_counted() -> None:
     owner = connections()
     one, two, three = Client(), Client(), Client()
-    assert [owner.add(each) for each in (one, two, three)] == [True, True, False]
+    assert [owner.add(each) for each in (one, two, three)] == [None, None, "more than 2 connections"]
     owner.remove(three)
     owner.remove(three)
     owner.remove(one)
-    assert owner.add(Client())
+    assert owner.add(Client()) is None
     assert owner.statistics() == {"open_count": 2, "accepted_count": 4}
     assert len(owner) == 2
+
+
+def test_an_address_may_hold_so_many_and_some_have_a_bound_of_their_own() -> None:
+    owner = connections(limits=ConnectionLimits(address_count_max=1, overrides={"two": 2}))
+    first, second = Client(), Client()
+    assert [owner.add(first), owner.add(second)] == [None, "more than 1 connections from one"]
+    assert [owner.add(Client(host="two")) for _ in range(2)] == [None, None]
+    assert owner.add(Client(host="two")) == "more than 2 connections from two"
+    for closed in (first, second, second):
+        owner.remove(closed)
+    assert owner.add(Client()) is None
+
+
+def test_a_listener_may_have_a_bound_of_its_own() -> None:
+    owner = connections(limits=ConnectionLimits(listeners={"A": 1}))
+    assert owner.add(Client()) is None
+    assert owner.add(Client()) == "more than 1 connections on listener A"
+    assert owner.add(Client(listener="B")) is None
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import uvloop
 
 from barnabas.base.clock import ManualClock
 from barnabas.config.listeners import Listener
-from barnabas.net.connections import Connections
+from barnabas.net.connections import ConnectionLimits, Connections
 from barnabas.net.listener import NetworkListener, StartError
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
 from support.loop import on_loop
@@ -22,7 +22,7 @@ def listener_at(host: str = "127.0.0.1", port: int = 0, protocol: str = "PLAINTE
 
 
 def opened_by(node: RunningNode, listener: Listener) -> NetworkListener:
-    connections = Connections(ManualClock(), frame_bytes_max=1000, count_max=5, idle_ms_max=-1)
+    connections = Connections(ManualClock(), frame_bytes_max=1000, limits=ConnectionLimits(5), idle_ms_max=-1)
     return NetworkListener(listener, node.node.config, node.dispatcher, connections)
 
 

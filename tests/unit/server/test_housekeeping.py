@@ -10,7 +10,7 @@ from barnabas.log.files import REMOVAL_RETRY_MS
 from barnabas.metadata.configs import BROKER_CONFIGS
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
-from barnabas.net.connections import Connections
+from barnabas.net.connections import ConnectionLimits, Connections
 from barnabas.server import housekeeping as module
 from barnabas.server.housekeeping import TICK_MS, Housekeeping
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -25,7 +25,9 @@ DELAY_MS = 60_000  #: file.delete.delay.ms, as by default
 @asynccontextmanager
 async def keeping(tmp_path: Path, **config: str) -> AsyncIterator[tuple[RunningNode, Housekeeping]]:
     async with running_node(tmp_path, **config) as node:
-        connections = Connections(node.clock, frame_bytes_max=100, count_max=9, idle_ms_max=1000)
+        connections = Connections(
+            node.clock, frame_bytes_max=100, limits=ConnectionLimits(9), idle_ms_max=1000
+        )
         keeper = Housekeeping(
             node.node.dynamic_config,
             node.clock,
@@ -189,7 +191,7 @@ async def test_silent_producers_are_forgotten_after_the_time_that_holds_now(tmp_
 @on_loop
 async def test_idle_connections_are_closed(tmp_path: Path) -> None:
     class Idle:
-        active_ms, listener, is_busy = 0, "A", False
+        active_ms, listener, client_host, is_busy = 0, "A", "host", False
         closed = False
 
         def close(self, why: str) -> None:
