@@ -23,7 +23,7 @@ public final class Main {
 
     public static void main(String[] arguments) throws Exception {
         try (var admin = Admin.create(Map.of("bootstrap.servers", arguments[0]))) {
-            var operations = operations(new Administration(admin), new Cluster(admin), new Data(arguments[0]));
+            var operations = operations(new Administration(admin), new Cluster(admin), new Whole(admin), new Data(arguments[0]));
             var input = new BufferedReader(new InputStreamReader(System.in));
             for (String line = input.readLine(); line != null; line = input.readLine()) {
                 System.out.println(JSON.writeValueAsString(answer(operations, line)));
@@ -31,7 +31,8 @@ public final class Main {
         }
     }
 
-    private static Map<String, Operation> operations(Administration administration, Cluster cluster, Data data) {
+    private static Map<String, Operation> operations(
+            Administration administration, Cluster cluster, Whole whole, Data data) {
         return Map.ofEntries(
                 Map.entry("metadata", administration::metadata),
                 Map.entry("create_topic", administration::createTopic),
@@ -56,6 +57,15 @@ public final class Main {
                 Map.entry("reassignments", cluster::reassignments),
                 Map.entry("log_dirs", cluster::logDirs),
                 Map.entry("config_resources", cluster::configResources),
+                Map.entry("cluster", whole::cluster),
+                Map.entry("features", whole::features),
+                Map.entry("try_feature", whole::tryFeature),
+                Map.entry("quorum", whole::quorum),
+                Map.entry("unregister_broker", whole::unregisterBroker),
+                Map.entry("producers", whole::producers),
+                Map.entry("topic_by_id", whole::topicById),
+                Map.entry("max_timestamp", whole::maxTimestamp),
+                Map.entry("replica_log_dir", whole::replicaLogDir),
                 Map.entry("produce", data::produce),
                 Map.entry("consume", data::consume));
     }
