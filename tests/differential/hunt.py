@@ -1,12 +1,14 @@
 """Looks for differences and counts them by kind, without stopping at the first: `python -m differential.hunt`.
 
-Run it in tests/; the options say how many histories, and of which APIs.
+Run it in tests/; the options say how many histories, for how long, and of which APIs.
 """
 
 import argparse
 import sys
 import tempfile
+import time
 from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -24,10 +26,19 @@ CONSEQUENTIAL = ("outcome", "error_code", "offset", "topics afterwards")
 Kind = tuple[str, str, str, str]
 
 
-def hunt(pair: Pair, count: int, only: set[str], seed_number: int) -> tuple[Counter[Kind], dict[Kind, str]]:
-    """Differences by kind, and for each kind where it was first seen."""
-    kinds: Counter[Kind] = Counter()
-    first: dict[Kind, str] = {}
+@dataclass
+class Found:
+    """Differences by kind, for each kind where it was first seen, and in how many histories they were looked for."""
+
+    kinds: Counter[Kind] = field(default_factory=Counter)
+    first: dict[Kind, str] = field(default_factory=dict)
+    histories_count: int = 0
+
+
+def hunt(pair: Pair, count: int, seconds: float, only: set[str], seed_number: int) -> Found:
+    """Look in `count` histories, or in as many as there is time for."""
+    found = Found()
+    end_s = time.monotonic() + seconds
     specs = [spec for spec in pair.apis.values() if not only or spec.name in only]
 
     @seed(seed_number)
@@ -40,18 +51,21 @@ def hunt(pair: Pair, count: int, only: set[str], seed_number: int) -> tuple[Coun
     )
     @given(histories(specs))
     def run(steps: list[Step]) -> None:
+        if time.monotonic() > end_s:
+            return
+        found.histories_count += 1
         with pair.world() as world:
             for request, version in beginning() + steps:
                 differences = world.exchange(request, version)
                 for difference in differences:
                     kind = kind_of(difference)
-                    kinds[kind] += 1
-                    first.setdefault(kind, f"{difference}\n      {brief(request)}")
+                    found.kinds[kind] += 1
+                    found.first.setdefault(kind, f"{difference}\n      {brief(request)}")
                 if any(difference.path.endswith(CONSEQUENTIAL) for difference in differences):
                     return
 
     run()
-    return kinds, first
+    return found
 
 
 def kind_of(difference: Difference) -> Kind:
@@ -61,14 +75,16 @@ def kind_of(difference: Difference) -> Kind:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=float("inf"))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("apis", nargs="*", help="names of APIs; default: all")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="hunt-") as home, pair_of_brokers(Path(home)) as pair:
-        kinds, first = hunt(pair, options.count, set(options.apis), options.seed)
-    for kind, count in kinds.most_common():
-        print(f"{count:5} {' | '.join(kind)}\n      {first[kind][:1500]}")
-    print(f"{sum(kinds.values())} differences of {len(kinds)} kinds")
+        found = hunt(pair, options.count, options.seconds, set(options.apis), options.seed)
+    for kind, count in found.kinds.most_common():
+        print(f"{count:5} {' | '.join(kind)}\n      {found.first[kind][:1500]}")
+    total_count = found.kinds.total()
+    print(f"{total_count} differences of {len(found.kinds)} kinds in {found.histories_count} histories")
 
 
 if __name__ == "__main__":
