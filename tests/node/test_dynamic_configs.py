@@ -103,6 +103,15 @@ def test_a_producer_is_held_to_the_new_largest_batch(kafka: EmbeddedBroker) -> N
     assert refused.value.code is ErrorCode.MESSAGE_TOO_LARGE
 
 
+def test_a_record_is_on_the_disk_before_its_answer_once_that_is_wanted(kafka: EmbeddedBroker) -> None:
+    kafka.create_topic("t")
+    flusher = kafka.server.node.flusher
+    alter(kafka, EVERY_BROKER, "log.flush.interval.messages", "1")
+    before = flusher.statistics()["flushes_count"]
+    kafka.produce("t", b"v")
+    assert flusher.statistics()["flushes_count"] > before
+
+
 def is_closed(connection: socket.socket) -> bool:
     """Whether the other end closes within the time that the socket has."""
     try:

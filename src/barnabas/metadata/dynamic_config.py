@@ -24,6 +24,7 @@ class DynamicConfig:
         self.of_broker: Mapping[str, str] = {}  #: dynamic values of this broker
         self.of_every_broker: Mapping[str, str] = {}  #: dynamic values of the whole cluster
         self._followers: list[Follower] = []
+        self._changes_count = 0
 
     def follow(self, follower: Follower) -> None:
         """Call `follower` with (before, after) on every change from now on."""
@@ -43,9 +44,18 @@ class DynamicConfig:
         """Follow one commit: a listener of the metadata writer."""
         if after.broker_configs is not before.broker_configs:
             current = self.current
+            self._changes_count += 1
             self.load(after)
             for follower in self._followers:
                 await follower(current, self.current)
+
+    def statistics(self) -> dict[str, int]:
+        """How much is set dynamically, and how often that has changed since the start."""
+        return {
+            "of_broker_count": len(self.of_broker),
+            "of_every_broker_count": len(self.of_every_broker),
+            "changes_count": self._changes_count,
+        }
 
     def _effective(self) -> BrokerConfig:
         of_broker, of_every_broker = dict(self.of_broker), dict(self.of_every_broker)

@@ -46,6 +46,7 @@ async def test_followers_are_told_when_broker_configs_change_and_only_then() -> 
     await config.apply(Image(), changed, ())
     await config.apply(changed, changed, ())
     assert told == [(1000, 5)]
+    assert config.statistics() == {"of_broker_count": 1, "of_every_broker_count": 0, "changes_count": 1}
 
 
 @on_loop

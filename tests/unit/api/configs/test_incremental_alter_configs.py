@@ -1,10 +1,13 @@
+import asyncio
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import pytest
 
+from barnabas.base.ids import ZERO_UUID
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
+from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
 from barnabas.policy import AlterConfigPolicy, PolicyViolation
 from barnabas.policy.policies import Policies, PolicySettings
 from barnabas.wire.errors import ErrorCode
@@ -134,6 +137,28 @@ async def test_what_may_not_be_is_refused(tmp_path: Path) -> None:
             ((CLIENT_METRICS, "m", "metrics", APPEND, "a"), ErrorCode.INVALID_CONFIG),
         ]:
             assert await code(node, wanted) is expected, wanted  # type: ignore[arg-type]
+
+
+@on_loop
+async def test_edits_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("t"))
+        keys = ("retention.ms", "segment.ms", "flush.ms", "delete.retention.ms")
+        await asyncio.gather(*(alter(node, (TOPIC, "t", key, SET, "7")) for key in keys))
+        assert dict(node.node.image.topic_configs["t"]) == dict.fromkeys(keys, "7")
+
+
+@on_loop
+async def test_a_topic_that_goes_meanwhile_leaves_no_configs(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("t"))
+        gone = TopicToDelete("t", ZERO_UUID)
+        _, [response] = await asyncio.gather(
+            node.node.metadata.write(lambda image: decide_delete(image, [gone])),
+            alter(node, (TOPIC, "t", "retention.ms", SET, "7")),
+        )
+        assert response.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert dict(node.node.image.topic_configs) == {}
 
 
 @on_loop
