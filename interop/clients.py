@@ -166,7 +166,7 @@ KINDS = {
                 "message too large": "% Delivery failed for message: Broker: Message size too large",
                 "unknown topic": "Broker: Unknown topic or partition",
             },
-            cannot=_ADMINISTRATION | _CLUSTER,
+            cannot=_ADMINISTRATION | _CLUSTER | {"replace_topic_configs"},
             tells_the_brokers_message=False,
             creates_topics_by_describing=True,
         ),
@@ -190,7 +190,7 @@ KINDS = {
             "kafka-python",
             _python("kafka_python"),
             _PYTHON_ERRORS,
-            cannot=_QUOTAS | {"config_resources"},
+            cannot=_QUOTAS | {"config_resources", "replace_topic_configs"},
         ),
         Kind(
             "aiokafka",
@@ -212,6 +212,7 @@ KINDS = {
                 "OffsetOutOfRangeException",
                 "ElectionNotNeededException",
             ),
+            cannot=frozenset({"replace_topic_configs"}),
         ),
         Kind(
             "franz-go",

@@ -58,6 +58,14 @@ const describe = async (admin, type, name) => {
   return Object.fromEntries(resources[0].configEntries.map(({ configName, configValue }) => [configName, configValue]))
 }
 
+const replaceTopicConfigs = async (admin, { topic, configs }) => {
+  const configEntries = Object.entries(configs).map(([name, value]) => ({ name, value }))
+  await admin.alterConfigs({
+    validateOnly: false,
+    resources: [{ type: ConfigResourceTypes.TOPIC, name: topic, configEntries }],
+  })
+}
+
 const offsets = async (admin, { topic, partition }) => {
   const found = (await admin.fetchTopicOffsets(topic)).find((each) => each.partition === partition)
   return { earliest: Number(found.low), latest: Number(found.high) }
@@ -108,6 +116,7 @@ const operations = {
     admin.createPartitions({ topicPartitions: [{ topic, count }] }).then(() => null)),
   topic_configs: withAdmin((admin, { topic }) => describe(admin, ConfigResourceTypes.TOPIC, topic)),
   broker_configs: withAdmin((admin, { broker }) => describe(admin, ConfigResourceTypes.BROKER, String(broker))),
+  replace_topic_configs: withAdmin(replaceTopicConfigs),
   offsets: withAdmin(offsets),
   offset_at: withAdmin(offsetAt),
   delete_records: withAdmin(deleteRecords),

@@ -96,6 +96,13 @@ async def topic_configs(admin: AIOKafkaAdminClient, topic: str) -> object:
 
 
 @with_admin
+async def replace_topic_configs(admin: AIOKafkaAdminClient, topic: str, configs: dict[str, str]) -> None:
+    [answer] = await admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, configs)])
+    [(error_code, message, *_)] = answer.resources
+    _raise_for(error_code, message)
+
+
+@with_admin
 async def broker_configs(admin: AIOKafkaAdminClient, broker: int) -> object:
     return await _configs(admin, ConfigResource(ConfigResourceType.BROKER, str(broker)))
 

@@ -37,6 +37,10 @@ def offer(admin: AdminClient) -> None:
         only(admin.incremental_alter_configs([resource]))
 
     @operation
+    def replace_topic_configs(topic: str, configs: dict[str, str]) -> None:
+        only(admin.alter_configs([ConfigResource(ResourceType.TOPIC, topic, set_config=configs)]))
+
+    @operation
     def create_acl(topic: str, principal: str) -> None:
         only(admin.create_acls([_binding(topic, principal)]))
 

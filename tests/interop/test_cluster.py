@@ -57,6 +57,20 @@ def test_a_bad_value_of_a_config_is_refused(client: Client, topic: str) -> None:
     refused(client, "invalid config", "alter_topic_config", topic=topic, key="retention.ms", value="soon")
 
 
+@pytest.mark.parametrize("client", kinds_that("replace_topic_configs"), indirect=True)
+def test_a_topic_s_configs_are_replaced_by_clients_that_know_no_increments(
+    client: Client, helper: Client, absent: str
+) -> None:
+    topic = make_topic(helper, absent, segment_bytes="2000000", retention_ms="1000000")
+    client.do("replace_topic_configs", topic=topic, configs={"retention.ms": "2000000"})
+
+    def shown() -> object:
+        described = client.do("topic_configs", topic=topic)
+        return described["retention.ms"], described["segment.bytes"]
+
+    eventually(lambda: shown() == ("2000000", "1073741824"))
+
+
 @pytest.mark.parametrize("client", kinds_that("create_acl"), indirect=True)
 def test_acls_are_made_listed_and_deleted(client: Client, absent: str) -> None:
     assert client.do("acls", topic=absent) == []

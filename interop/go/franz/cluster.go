@@ -9,19 +9,20 @@ import (
 
 // clusterOperations are what kadm does to configs, ACLs, quotas, SCRAM credentials, leaders and replicas.
 var clusterOperations = map[string]adminOperation{
-	"alter_topic_config": alterTopicConfig,
-	"create_acl":         createACL,
-	"acls":               acls,
-	"delete_acls":        deleteACLs,
-	"alter_quota":        alterQuota,
-	"quotas":             quotas,
-	"alter_scram":        alterScram,
-	"scram":              scram,
-	"delete_scram":       deleteScram,
-	"elect_leader":       electLeader,
-	"reassign":           reassign,
-	"reassignments":      reassignments,
-	"log_dirs":           logDirs,
+	"replace_topic_configs": replaceTopicConfigs,
+	"alter_topic_config":    alterTopicConfig,
+	"create_acl":            createACL,
+	"acls":                  acls,
+	"delete_acls":           deleteACLs,
+	"alter_quota":           alterQuota,
+	"quotas":                quotas,
+	"alter_scram":           alterScram,
+	"scram":                 scram,
+	"delete_scram":          deleteScram,
+	"elect_leader":          electLeader,
+	"reassign":              reassign,
+	"reassignments":         reassignments,
+	"log_dirs":              logDirs,
 }
 
 func alterTopicConfig(ctx context.Context, admin *kadm.Client, c lines.Command) (any, error) {
@@ -30,6 +31,18 @@ func alterTopicConfig(ctx context.Context, admin *kadm.Client, c lines.Command) 
 		change.Op = kadm.DeleteConfig
 	}
 	responses, err := admin.AlterTopicConfigs(ctx, []kadm.AlterConfig{change}, c.Topic)
+	if err != nil {
+		return nil, err
+	}
+	return nil, responses[0].Err
+}
+
+func replaceTopicConfigs(ctx context.Context, admin *kadm.Client, c lines.Command) (any, error) {
+	var configs []kadm.AlterConfig
+	for key, value := range c.Configs {
+		configs = append(configs, kadm.AlterConfig{Name: key, Value: &value})
+	}
+	responses, err := admin.AlterTopicConfigsState(ctx, configs, c.Topic)
 	if err != nil {
 		return nil, err
 	}

@@ -37,6 +37,8 @@ func main() {
 		"offset_at":         offsetAt,
 		"produce":           produce,
 		"consume":           consume,
+
+		"replace_topic_configs": replaceTopicConfigs,
 	}, name)
 }
 
@@ -97,6 +99,22 @@ func createTopic(ctx context.Context, c lines.Command) (any, error) {
 		return nil, err
 	}
 	return nil, response.Errors[c.Topic]
+}
+
+func replaceTopicConfigs(ctx context.Context, c lines.Command) (any, error) {
+	resource := kafka.AlterConfigRequestResource{ResourceType: kafka.ResourceTypeTopic, ResourceName: c.Topic}
+	for key, value := range c.Configs {
+		resource.Configs = append(resource.Configs, kafka.AlterConfigRequestConfig{Name: key, Value: value})
+	}
+	request := kafka.AlterConfigsRequest{Resources: []kafka.AlterConfigRequestResource{resource}}
+	response, err := connect().AlterConfigs(ctx, &request)
+	if err != nil {
+		return nil, err
+	}
+	for _, refused := range response.Errors {
+		return nil, refused
+	}
+	return nil, nil
 }
 
 func deleteTopic(ctx context.Context, c lines.Command) (any, error) {

@@ -10,19 +10,20 @@ import (
 // clusterOperations are what sarama does to configs, ACLs, quotas, SCRAM credentials, leaders and replicas.
 func clusterOperations(at administration) map[string]lines.Operation {
 	return map[string]lines.Operation{
-		"alter_topic_config": at.alterTopicConfig,
-		"create_acl":         at.createACL,
-		"acls":               at.acls,
-		"delete_acls":        at.deleteACLs,
-		"alter_quota":        at.alterQuota,
-		"quotas":             at.quotas,
-		"alter_scram":        at.alterScram,
-		"scram":              at.scram,
-		"delete_scram":       at.deleteScram,
-		"elect_leader":       at.electLeader,
-		"reassign":           at.reassign,
-		"reassignments":      at.reassignments,
-		"log_dirs":           at.logDirs,
+		"replace_topic_configs": at.replaceTopicConfigs,
+		"alter_topic_config":    at.alterTopicConfig,
+		"create_acl":            at.createACL,
+		"acls":                  at.acls,
+		"delete_acls":           at.deleteACLs,
+		"alter_quota":           at.alterQuota,
+		"quotas":                at.quotas,
+		"alter_scram":           at.alterScram,
+		"scram":                 at.scram,
+		"delete_scram":          at.deleteScram,
+		"elect_leader":          at.electLeader,
+		"reassign":              at.reassign,
+		"reassignments":         at.reassignments,
+		"log_dirs":              at.logDirs,
 	}
 }
 
@@ -41,6 +42,14 @@ func (at administration) alterTopicConfig(_ context.Context, c lines.Command) (a
 	}
 	changes := map[string]sarama.IncrementalAlterConfigsEntry{c.Key: change}
 	return nil, at.admin.IncrementalAlterConfig(sarama.TopicResource, c.Topic, changes, false)
+}
+
+func (at administration) replaceTopicConfigs(_ context.Context, c lines.Command) (any, error) {
+	configs := map[string]*string{}
+	for key, value := range c.Configs {
+		configs[key] = &value
+	}
+	return nil, at.admin.AlterConfig(sarama.TopicResource, c.Topic, configs, false)
 }
 
 func (at administration) createACL(_ context.Context, c lines.Command) (any, error) {
