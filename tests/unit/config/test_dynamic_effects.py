@@ -13,6 +13,7 @@ TESTS = Path(__file__).resolve().parents[2]
 PROOFS = (
     "node/test_dynamic_configs.py",
     "node/test_dynamic_listeners.py",
+    "node/test_log_dirs.py",
     "unit/server/test_housekeeping.py",
 )
 

@@ -1,0 +1,176 @@
+"""Log directories of a broker that serves: what lies where, and replicas that move while they are used."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+
+from barnabas.config.edits import Edit, Operation
+from barnabas.config.resources import Resource, ResourceKind
+from barnabas.testing import EmbeddedBroker
+from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest
+from support.log_dirs import codes, move, places, replicas
+from support.wire import Wire
+
+WAIT_S = 30
+QUEUED_COUNT_MAX = 100  #: records that are sent ahead of their acknowledgements
+EVERYTHING = DescribeLogDirsRequest(topics=None)
+THROTTLE = "replica.alter.log.dirs.io.max.bytes.per.second"
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
+    """A broker with the log directories a and b."""
+    with EmbeddedBroker({"log.dirs": f"{tmp_path / 'a'},{tmp_path / 'b'}"}) as running:
+        yield running
+
+
+@pytest.fixture
+def asking(broker: EmbeddedBroker) -> Iterator[Wire]:
+    with Wire(broker.port) as wire:
+        yield wire
+
+
+def until(holds: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + WAIT_S
+    while not holds():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.005)
+
+
+def is_at(wire: Wire, *expected: str) -> Callable[[], bool]:
+    return lambda: places(wire.ask(EVERYTHING)).get(("t", 0)) == list(expected)
+
+
+def alter(broker: EmbeddedBroker, name: str, key: str, value: str | None) -> None:
+    """Set a value of a broker, or of all brokers, or delete it."""
+    operation = Operation.DELETE if value is None else Operation.SET
+    resource = Resource(ResourceKind.BROKER, name)
+    outcomes = broker.client.admin.alter_configs({resource: [Edit(key, operation, value)]})
+    assert list(outcomes.values()) == [None]
+
+
+class Traffic:
+    """One producer that writes numbers and one consumer that reads them, until told to stop."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.read: list[int] = []
+        self.acknowledged: list[int] = []
+        self.errors: list[KafkaError] = []
+        self._stopped = threading.Event()
+        settings = {"bootstrap.servers": bootstrap, "log_level": 0}
+        self._producer = Producer({**settings, "enable.idempotence": True, "linger.ms": 1})
+        self._consumer = Consumer({**settings, "group.id": "unused", "enable.auto.commit": False})
+        self._consumer.assign([TopicPartition("t", 0, 0)])
+        self._threads = [threading.Thread(target=work) for work in (self._write, self._read)]
+        for thread in self._threads:
+            thread.start()
+
+    def _write(self) -> None:
+        number = 0
+        while not self._stopped.is_set():
+            if number < len(self.acknowledged) + QUEUED_COUNT_MAX:
+                self._producer.produce("t", str(number).zfill(200), partition=0, on_delivery=self._delivered)
+                number += 1
+            self._producer.poll(0.0005)
+        assert self._producer.flush(WAIT_S) == 0
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self.errors.append(error)
+        else:
+            self.acknowledged.append(int(message.value() or b""))
+
+    def _read(self) -> None:
+        while not (self._stopped.is_set() and self.read[-1:] == self.acknowledged[-1:]):
+            message = self._consumer.poll(0.05)
+            if message is None:
+                continue
+            if message.error():
+                self.errors.append(message.error())
+                return
+            self.read.append(int(message.value() or b""))
+        self._consumer.close()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        for thread in self._threads:
+            thread.join(WAIT_S)
+            assert not thread.is_alive()
+
+
+@pytest.mark.parametrize("flush", ["9223372036854775807", "1"])
+def test_a_replica_moves_back_and_forth_under_those_who_write_and_read_it(
+    broker: EmbeddedBroker, asking: Wire, tmp_path: Path, flush: str
+) -> None:
+    broker.create_topic("t", configs={"flush.messages": flush})
+    traffic = Traffic(broker.bootstrap)
+    try:
+        for to in ("b", "a") * 4:
+            until(lambda count=len(traffic.acknowledged): len(traffic.acknowledged) > count + 20)
+            assert codes(asking.ask(move(tmp_path / to, "t", 0))) == {("t", 0): "NONE"}
+            until(is_at(asking, to))
+    finally:
+        traffic.stop()
+    assert traffic.errors == []
+    assert traffic.acknowledged == list(range(len(traffic.acknowledged)))
+    assert traffic.read == traffic.acknowledged
+
+
+def test_a_move_is_held_back_by_a_bound_that_can_be_changed_while_it_runs(
+    broker: EmbeddedBroker, asking: Wire, tmp_path: Path
+) -> None:
+    broker.create_topic("t")
+    for _ in range(200):
+        broker.produce("t", b"x" * 1000)
+    alter(broker, "", THROTTLE, "1000")
+    asking.ask(move(tmp_path / "b", "t", 0))
+    until(lambda: replicas(asking.ask(EVERYTHING))["b"].get(("t", 0), (0,))[0] > 0)
+    size_bytes, lag, is_future = replicas(asking.ask(EVERYTHING))["b"]["t", 0]
+    assert is_future
+    assert 0 < size_bytes < 100_000
+    assert 100 < lag < 200
+    alter(broker, "", THROTTLE, None)
+    until(is_at(asking, "b"))
+    assert len(broker.records("t")) == 200
+
+
+def test_a_move_goes_on_where_it_was_after_the_broker_was_stopped_or_killed(
+    broker: EmbeddedBroker, asking: Wire, tmp_path: Path
+) -> None:
+    broker.create_topic("t")
+    for number in range(300):
+        broker.produce("t", b"%d" % number + b"x" * 1000)
+    alter(broker, "", THROTTLE, "20000")
+    asking.ask(move(tmp_path / "b", "t", 0))
+    copied_bytes = 0
+    for kill in (True, False, True):
+        until(lambda: next(tmp_path.glob("b/t-0.*-future/*.log")).stat().st_size > copied_bytes)
+        broker.restart(kill=kill)
+        with Wire(broker.port) as wire:
+            size_bytes, _, is_future = replicas(wire.ask(EVERYTHING))["b"]["t", 0]
+        assert is_future
+        assert size_bytes > copied_bytes
+        copied_bytes = size_bytes
+    alter(broker, "", THROTTLE, None)
+    with Wire(broker.port) as wire:
+        until(is_at(wire, "b"))
+    values = [record.value for record in broker.records("t")]
+    assert values == [b"%d" % number + b"x" * 1000 for number in range(300)]
+
+
+def test_a_directory_is_cordoned_and_freed_while_the_broker_runs(
+    broker: EmbeddedBroker, asking: Wire, tmp_path: Path
+) -> None:
+    own = str(broker.server.node.broker_id)
+    alter(broker, own, "cordoned.log.dirs", str(tmp_path / "a"))
+    broker.create_topic("t")
+    assert [result.is_cordoned for result in asking.ask(EVERYTHING).results] == [True, False]
+    assert is_at(asking, "b")()
+    assert codes(asking.ask(move(tmp_path / "a", "t", 0))) == {("t", 0): "INVALID_REPLICA_ASSIGNMENT"}
+    alter(broker, own, "cordoned.log.dirs", None)
+    assert codes(asking.ask(move(tmp_path / "a", "t", 0))) == {("t", 0): "NONE"}
+    until(is_at(asking, "a"))
