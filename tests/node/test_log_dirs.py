@@ -41,6 +41,11 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
+def grows(count: Callable[[], int], by: int = 1) -> Callable[[], bool]:
+    first = count()
+    return lambda: count() >= first + by
+
+
 def is_at(wire: Wire, *expected: str) -> Callable[[], bool]:
     return lambda: places(wire.ask(EVERYTHING)).get(("t", 0)) == list(expected)
 
@@ -110,7 +115,7 @@ def test_a_replica_moves_back_and_forth_under_those_who_write_and_read_it(
     traffic = Traffic(broker.bootstrap)
     try:
         for to in ("b", "a") * 4:
-            until(lambda count=len(traffic.acknowledged): len(traffic.acknowledged) > count + 20)
+            until(grows(lambda: len(traffic.acknowledged), by=20))
             assert codes(asking.ask(move(tmp_path / to, "t", 0))) == {("t", 0): "NONE"}
             until(is_at(asking, to))
     finally:
@@ -148,7 +153,7 @@ def test_a_move_goes_on_where_it_was_after_the_broker_was_stopped_or_killed(
     asking.ask(move(tmp_path / "b", "t", 0))
     copied_bytes = 0
     for kill in (True, False, True):
-        until(lambda: next(tmp_path.glob("b/t-0.*-future/*.log")).stat().st_size > copied_bytes)
+        until(grows(lambda: next(tmp_path.glob("b/t-0.*-future/*.log")).stat().st_size))
         broker.restart(kill=kill)
         with Wire(broker.port) as wire:
             size_bytes, _, is_future = replicas(wire.ask(EVERYTHING))["b"]["t", 0]

@@ -1,0 +1,108 @@
+"""Producers that write through everything that befalls a broker, and what is found of it afterwards."""
+
+import threading
+import time
+from collections import defaultdict
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.blocking import Client
+from barnabas.client.offsets import EARLIEST
+
+#: Of the topic "t", to which everything is written.
+PARTITIONS_COUNT = 2
+WAIT_S = 30
+
+
+class Load:
+    """One idempotent producer that writes numbers until it is told to stop, whatever becomes of the broker."""
+
+    def __init__(self, name: str, bootstrap: str, value_bytes: int = 0) -> None:
+        self.name = name
+        self._value_bytes = value_bytes  #: at least, filled up with zeros in front
+        self.acknowledged: dict[int, list[int]] = defaultdict(
+            list
+        )  #: partition -> numbers, as they were told
+        self.failures: list[KafkaError] = []
+        self._stopped = threading.Event()
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "enable.idempotence": True,
+                "acks": "all",
+                "linger.ms": 1,
+                "queue.buffering.max.messages": 500,
+                "reconnect.backoff.ms": 5,
+                "reconnect.backoff.max.ms": 50,
+                "retry.backoff.ms": 5,
+                "retry.backoff.max.ms": 50,
+                "log_level": 0,
+            }
+        )
+        self._thread = threading.Thread(target=self._run)
+        self._thread.start()
+
+    @property
+    def acknowledged_count(self) -> int:
+        return sum(map(len, self.acknowledged.values()))
+
+    def stop(self) -> None:
+        """Write no more; returns when all that was written is acknowledged or has failed."""
+        self._stopped.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        number = 0
+        while not self._stopped.is_set():
+            for _ in range(10):
+                partition = number % PARTITIONS_COUNT
+                value = str(number).zfill(self._value_bytes)
+                try:
+                    self._producer.produce(
+                        "t", value, self.name, partition=partition, on_delivery=self._delivered
+                    )
+                except BufferError:
+                    break
+                number += 1
+            self._producer.poll(0.002)
+        assert self._producer.flush(WAIT_S) == 0
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self.failures.append(error)
+        else:
+            self.acknowledged[message.partition()].append(int(message.value()))
+
+
+def await_acknowledgements(loads: list[Load], count: int) -> None:
+    """Wait until each load has `count` more."""
+    wanted = [load.acknowledged_count + count for load in loads]
+    deadline_s = time.monotonic() + WAIT_S
+    while any(load.acknowledged_count < count for load, count in zip(loads, wanted, strict=True)):
+        assert time.monotonic() < deadline_s, [load.failures for load in loads]
+        assert not any(load.failures for load in loads), [load.failures for load in loads]
+        time.sleep(0.001)
+
+
+def stored(bootstrap: str) -> dict[tuple[str, int], list[int]]:
+    """(producer, partition) -> the numbers in the order of the log."""
+    found: dict[tuple[str, int], list[int]] = defaultdict(list)
+    places = {TopicPartition("t", index): EARLIEST for index in range(PARTITIONS_COUNT)}
+    offsets: dict[int, list[int]] = defaultdict(list)
+    with Client(bootstrap) as client, client.consumer(places, stop_at_end=True) as consumer:
+        for record in consumer:
+            found[(record.key or b"").decode(), record.partition].append(int(record.value or b""))
+            offsets[record.partition].append(record.offset)
+    for partition_offsets in offsets.values():
+        assert partition_offsets == list(range(len(partition_offsets)))
+    return found
+
+
+def check(loads: list[Load], found: dict[tuple[str, int], list[int]]) -> None:
+    """What is acknowledged is what is there, once and in order."""
+    for load in loads:
+        for partition in range(PARTITIONS_COUNT):
+            numbers = found[load.name, partition]
+            assert numbers == sorted(set(numbers)), "twice or out of order"
+            assert load.acknowledged[partition] == numbers, "what is acknowledged is what is there"
