@@ -16,6 +16,7 @@ from barnabas.base.clock import ManualClock
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.log.directories import LogDirectories
 from barnabas.metadata.brokers import decide_register
+from barnabas.metadata.client_metrics import ClientTelemetry
 from barnabas.metadata.cluster import decide_form
 from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.metadata.features import decide_finalize, supported_features
@@ -150,6 +151,15 @@ async def _form(metadata: MetadataWriter, dice: random.Random) -> str:
     return cluster_id
 
 
+def _moves(
+    replicas: ReplicaManager, flusher: Flusher, dynamic: DynamicConfig, clock: ManualClock
+) -> LogDirMoves:
+    throttled = "replica.alter.log.dirs.io.max.bytes.per.second"
+    moves = LogDirMoves(replicas, flusher, clock, lambda: dynamic.current.integer(throttled), 2)
+    moves.resume()
+    return moves
+
+
 @asynccontextmanager
 async def running_node(
     directory: Path, store: MemoryStore | None = None, *, seed: int = 0, **overrides: str
@@ -177,10 +187,10 @@ async def running_node(
     dynamic.follow(reconfigure)
     quotas = QuotaManager(config, clock)
     metadata.listen(quotas.apply)
+    client_telemetry = ClientTelemetry(clock)
+    metadata.listen(client_telemetry.apply)
     flusher = Flusher()
-    throttled = "replica.alter.log.dirs.io.max.bytes.per.second"
-    moves = LogDirMoves(replicas, flusher, clock, lambda: dynamic.current.integer(throttled), 2)
-    moves.resume()
+    moves = _moves(replicas, flusher, dynamic, clock)
     node = Node(
         broker_id=1,
         dynamic_config=dynamic,
@@ -197,6 +207,7 @@ async def running_node(
         tracer=Tracer.disabled(),
         apis=APIS,
         quotas=quotas,
+        client_telemetry=client_telemetry,
         authorizer=configured_authorizer(config, metadata),
     )
     dispatcher = Dispatcher(node, RequestStatistics())

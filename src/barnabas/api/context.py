@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from barnabas.api.registry import ApiSpec
 from barnabas.base.clock import Clock
 from barnabas.config.broker_config import BrokerConfig
+from barnabas.metadata.client_metrics import ClientTelemetry
 from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.metadata.image import Image
 from barnabas.metadata.writer import MetadataWriter
@@ -46,6 +47,7 @@ class Node:
     tracer: Tracer
     apis: Mapping[int, ApiSpec]
     quotas: QuotaManager
+    client_telemetry: ClientTelemetry
     policies: Policies = field(default_factory=Policies)  #: none of them, unless configured
     authorizer: Authorizer | None = None  #: None lets everybody do everything
     #: (version, listener, what is asked for) -> (revision, encoded answer on all topics)

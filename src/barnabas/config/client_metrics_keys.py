@@ -2,7 +2,7 @@
 
 from barnabas.config.definition import ConfigKey, table
 from barnabas.config.validators import ANY_LIST, MetricMatch, Range
-from barnabas.config.vocabulary import CLUSTER_WIDE, INT, LIST, NO_EFFECT
+from barnabas.config.vocabulary import CLUSTER_WIDE, HONOURED, INT, LIST
 
 _ATTRIBUTES = (
     "client_instance_id",
@@ -15,11 +15,11 @@ _ATTRIBUTES = (
 
 # fmt: off
 _KEYS: tuple[ConfigKey, ...] = (
-    ConfigKey("interval.ms", INT, 300_000, Range(100, 3_600_000), CLUSTER_WIDE, NO_EFFECT,
+    ConfigKey("interval.ms", INT, 300_000, Range(100, 3_600_000), CLUSTER_WIDE, HONOURED,
               "How often the clients of the subscription push their metrics."),
-    ConfigKey("match", LIST, (), MetricMatch(_ATTRIBUTES), CLUSTER_WIDE, NO_EFFECT,
+    ConfigKey("match", LIST, (), MetricMatch(_ATTRIBUTES), CLUSTER_WIDE, HONOURED,
               "The clients that the subscription is for, as attribute=pattern entries; all when empty."),
-    ConfigKey("metrics", LIST, (), ANY_LIST, CLUSTER_WIDE, NO_EFFECT,
+    ConfigKey("metrics", LIST, (), ANY_LIST, CLUSTER_WIDE, HONOURED,
               "Beginnings of names of the metrics to push; * for all."),
 )
 # fmt: on

@@ -113,7 +113,7 @@ NODE_KEYS: tuple[ConfigKey, ...] = (
               "The detail in which metrics are kept."),
     ConfigKey("metrics.sample.window.ms", LONG, 30_000, AT_LEAST_1, READ_ONLY, NO_EFFECT,
               "Length of one window over which a rate is measured."),
-    ConfigKey("telemetry.max.bytes", INT, 1_048_576, AT_LEAST_1, READ_ONLY, NO_EFFECT,
+    ConfigKey("telemetry.max.bytes", INT, 1_048_576, AT_LEAST_1, READ_ONLY, HONOURED,
               "Largest push of client metrics in bytes."),
     ConfigKey("unstable.api.versions.enable", BOOLEAN, False, None, READ_ONLY, NO_EFFECT,
               "Whether versions of requests that are still in development are served.", internal=True),

@@ -17,6 +17,7 @@ from barnabas.config.listener_rules import check_listeners
 from barnabas.log.directories import LogDirectories
 from barnabas.log.meta_properties import read_meta_properties
 from barnabas.metadata.brokers import Broker, decide_register
+from barnabas.metadata.client_metrics import ClientTelemetry
 from barnabas.metadata.cluster import decide_form
 from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.metadata.features import decide_finalize, supported_features
@@ -204,6 +205,9 @@ class BrokerServer:
         self._quotas = QuotaManager(config, self._clock)
         self._quotas.load(self._metadata.image)
         self._metadata.listen(self._quotas.apply)
+        self._client_telemetry = ClientTelemetry(self._clock)
+        self._client_telemetry.load(self._metadata.image)
+        self._metadata.listen(self._client_telemetry.apply)
         slots_count = config.integer("max.incremental.fetch.session.cache.slots")
         self.node = Node(
             broker_id=config.node_id,
@@ -220,6 +224,7 @@ class BrokerServer:
             policies=self.policies,
             apis=registry.build(barnabas.api),
             quotas=self._quotas,
+            client_telemetry=self._client_telemetry,
             authorizer=configured_authorizer(config, self._metadata),
         )
         self.statistics = RequestStatistics()
@@ -235,6 +240,7 @@ class BrokerServer:
             self._connections,
             self._flusher,
             self._quotas,
+            self._client_telemetry.instances,
         )
         self._dynamic_config.follow(self._reconfigure)
 

@@ -13,14 +13,15 @@ from barnabas.net.connections import Connections
 from barnabas.quotas.manager import QuotaManager
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.telemetry.client_instances import ClientInstances
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import KafkaError
 
 #: How often what is due by a time of its own is looked for.
 TICK_MS = 1000
 
-#: How often quotas are gone through for clients that have gone.
-QUOTAS_EXPIRE_MS = 60_000
+#: How often clients that have gone are looked for.
+FORGET_CLIENTS_MS = 60_000
 
 _log = get_logger("barnabas.housekeeping")
 
@@ -39,6 +40,7 @@ class Housekeeping:
         connections: Connections,
         flusher: Flusher,
         quotas: QuotaManager,
+        client_instances: ClientInstances,
     ) -> None:
         self._config = config
         self._clock = clock
@@ -47,6 +49,7 @@ class Housekeeping:
         self._connections = connections
         self._flusher = flusher
         self._quotas = quotas
+        self._client_instances = client_instances
         self._tasks: set[asyncio.Task[None]] = set()
         self._under_way: set[asyncio.Task[None]] = set()  #: chores that are at work now
         #: (monotonic milliseconds from which they may go, files of deleted segments)
@@ -64,7 +67,7 @@ class Housekeeping:
         self._repeat(self.retain, retention_ms, integer("log.initial.task.delay.ms"))
         self._repeat(self.checkpoint, max(offset_checkpoint_ms, 1))
         self._repeat(self.tick, TICK_MS)
-        self._repeat(self.expire_quotas, QUOTAS_EXPIRE_MS)
+        self._repeat(self.forget_clients, FORGET_CLIENTS_MS)
         self._repeat(self.expire_producers, integer("producer.id.expiration.check.interval.ms"))
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
@@ -148,9 +151,10 @@ class Housekeeping:
             )
             self._doomed.append((now_ms + REMOVAL_RETRY_MS, list(failed)))
 
-    async def expire_quotas(self) -> None:
-        """Forget what clients have taken that are long gone."""
+    async def forget_clients(self) -> None:
+        """Forget what clients have taken and told that are long gone."""
         self._quotas.expire()
+        self._client_instances.expire()
 
     async def expire_producers(self) -> None:
         """Forget producers that have been silent for `producer.id.expiration.ms`."""

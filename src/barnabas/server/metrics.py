@@ -26,6 +26,13 @@ def metrics_registry(
     registry.add_metric(names.PARTITION_LEADERS, lambda: [({}, node.replicas.statistics()["leaders_count"])])
     registry.add_metric(names.FLUSHES, lambda: [({}, node.flusher.flushes_count)])
     registry.add_metric(names.METADATA_REVISION, lambda: [({}, node.image.revision)])
+    quotas, telemetry = node.quotas, node.client_telemetry
+    registry.add_metric(names.THROTTLED, lambda: [({}, quotas.throttled_count)])
+    registry.add_metric(names.REFUSED_CONNECTIONS, lambda: [({}, quotas.refused_connections_count)])
+    registry.add_metric(names.CLIENT_INSTANCES, lambda: [({}, telemetry.statistics()["instances_count"])])
+    registry.add_metric(names.CLIENT_GAUGE, telemetry.metrics.gauges)
+    registry.add_metric(names.CLIENT_SUM, telemetry.metrics.sums)
+    registry.add_metric(names.CLIENT_DROPPED, lambda: [({}, telemetry.metrics.dropped_count)])
     _log_metric(registry, names.LOG_SIZE, directories, "size_bytes")
     _log_metric(registry, names.LOG_START_OFFSET, directories, "log_start_offset")
     _log_metric(registry, names.LOG_END_OFFSET, directories, "log_end_offset")

@@ -56,6 +56,34 @@ FLUSHES = MetricName("barnabas_flushes_total", "Times that log data was forced t
 METADATA_REVISION = MetricName(
     "barnabas_metadata_revision", "Revision of cluster state that this broker has reached.", "gauge"
 )
+THROTTLED = MetricName(
+    "barnabas_throttled_answers_total", "Answers that told a client to wait because of its quotas.", "counter"
+)
+REFUSED_CONNECTIONS = MetricName(
+    "barnabas_refused_connections_total",
+    "Connections closed because they came faster than their address's quota.",
+    "counter",
+)
+CLIENT_INSTANCES = MetricName(
+    "barnabas_client_instances",
+    "Clients that have asked which metrics to push, or have pushed (KIP-714).",
+    "gauge",
+)
+CLIENT_GAUGE = MetricName(
+    "barnabas_client_gauge",
+    "What a client has last said of itself (KIP-714), with the attributes that it gave as further labels.",
+    "gauge",
+    ("metric", "client_instance_id", "client_id", "client_software_name", "client_software_version"),
+)
+CLIENT_SUM = MetricName(
+    "barnabas_client_sum_total",
+    "What a client has counted, summed up over its pushes (KIP-714), labelled likewise.",
+    "counter",
+    ("metric", "client_instance_id", "client_id", "client_software_name", "client_software_version"),
+)
+CLIENT_DROPPED = MetricName(
+    "barnabas_client_dropped_total", "Data points of clients for which there was no room.", "counter"
+)
 PROCESS_RESIDENT_MEMORY = MetricName(
     "barnabas_process_resident_memory_bytes", "Resident memory, mapped segments included.", "gauge"
 )
@@ -80,6 +108,12 @@ METRICS: tuple[MetricName, ...] = (
     HIGH_WATERMARK,
     FLUSHES,
     METADATA_REVISION,
+    THROTTLED,
+    REFUSED_CONNECTIONS,
+    CLIENT_INSTANCES,
+    CLIENT_GAUGE,
+    CLIENT_SUM,
+    CLIENT_DROPPED,
     PROCESS_RESIDENT_MEMORY,
     PROCESS_CPU,
 )

@@ -51,6 +51,7 @@ from barnabas.wire.messages.describe_user_scram_credentials import DescribeUserS
 from barnabas.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
+from barnabas.wire.messages.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
 from barnabas.wire.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
@@ -66,6 +67,7 @@ from barnabas.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.wire.messages.push_telemetry import PushTelemetryRequest
 from barnabas.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest
@@ -178,6 +180,8 @@ ASKED: list[tuple[Message, tuple[object, ...]]] = [
         ("a", "b"),
     ),
     (DescribeClientQuotasRequest(), WHOLE),
+    (GetTelemetrySubscriptionsRequest(), WHOLE),
+    (PushTelemetryRequest(), WHOLE),
     (AlterClientQuotasRequest([EntryData([EntityData("user", name)]) for name in "ab"]), ("", "")),
     (DescribeProducersRequest(topics=[TopicRequest(name="a", partition_indexes=[3, 4])]), (3, 4)),
     (DescribeTopicPartitionsRequest(topics=[DescribedTopic(name="a"), DescribedTopic(name="b")]), ("a", "b")),

@@ -36,6 +36,7 @@ async def keeping(tmp_path: Path, **config: str) -> AsyncIterator[tuple[RunningN
             connections,
             node.node.flusher,
             node.node.quotas,
+            node.node.client_telemetry.instances,
         )
         yield node, keeper
         await keeper.stop()
@@ -228,7 +229,7 @@ class Quiet:
 def quiet_keeper(**intervals: int) -> Housekeeping:
     nothing: Any = None
     config: Any = Quiet(**intervals)
-    return Housekeeping(config, nothing, nothing, nothing, nothing, nothing, nothing)
+    return Housekeeping(config, nothing, nothing, nothing, nothing, nothing, nothing, nothing)
 
 
 def record(keeper: Housekeeping, name: str, fail: Callable[[], None] = lambda: None) -> list[float]:
@@ -315,9 +316,13 @@ async def test_work_that_is_spawned_runs_once_and_is_cut_short_by_stopping() -> 
 
 
 @on_loop
-async def test_quotas_forget_who_is_long_gone(tmp_path: Path) -> None:
+async def test_clients_that_are_long_gone_are_forgotten(tmp_path: Path) -> None:
     async with keeping(tmp_path) as (node, keeper):
         quotas = node.node.quotas
         quotas.of("User:a", "c")
-        await keeper.expire_quotas()
+        instances = node.node.client_telemetry.instances
+        instances.ask(b"i" * 16, {})
+        node.clock.advance(3_600_000)
+        await keeper.forget_clients()
         assert quotas.statistics()["clients_count"] == 0
+        assert instances.statistics()["instances_count"] == 0

@@ -35,4 +35,4 @@ def test_a_metric_is_named_and_explained_by_the_rules(metric):
     assert re.fullmatch(r"barnabas_[a-z_]+[a-z]", metric.name)
     assert metric.name.endswith("_total") == (metric.kind == "counter")
     assert re.fullmatch(r"[A-Z][^|\n]+\.", metric.help)
-    assert all(re.fullmatch(r"[a-z]+", label) for label in metric.labels)
+    assert all(re.fullmatch(r"[a-z_]+", label) for label in metric.labels)

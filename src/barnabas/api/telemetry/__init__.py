@@ -1,0 +1,1 @@
+"""Clients that tell brokers how they are."""

@@ -1,0 +1,44 @@
+"""GetTelemetrySubscriptions (71), v0: which metrics a client is asked to push, and how often (KIP-714).
+
+Errors: THROTTLING_QUOTA_EXCEEDED (asked again before the interval is over).
+"""
+
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.api.telemetry.attributes import attributes_of
+from barnabas.base.ids import ZERO_UUID
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.get_telemetry_subscriptions import (
+    GetTelemetrySubscriptionsRequest,
+    GetTelemetrySubscriptionsResponse,
+)
+from barnabas.wire.records.compression import Compression
+
+#: The best first, as Kafka lists them; uncompressed pushes are taken, too.
+ACCEPTED = (Compression.ZSTD, Compression.LZ4, Compression.GZIP, Compression.SNAPPY)
+
+
+def refuse(request: GetTelemetrySubscriptionsRequest, error: KafkaError) -> GetTelemetrySubscriptionsResponse:
+    """The error at the top."""
+    return GetTelemetrySubscriptionsResponse(error_code=error.code)
+
+
+@serves(GetTelemetrySubscriptionsRequest, GetTelemetrySubscriptionsResponse, 0, 0, refuse=refuse)
+async def handle(
+    context: RequestContext, request: GetTelemetrySubscriptionsRequest
+) -> GetTelemetrySubscriptionsResponse:
+    """Tell the client what the subscriptions that match it want; who has no id yet gets one."""
+    instance_id = request.client_instance_id
+    if instance_id == ZERO_UUID:
+        instance_id = context.node.dice.randbytes(16)
+    instances = context.node.client_telemetry.instances
+    instance = instances.ask(instance_id, attributes_of(context, instance_id))
+    return GetTelemetrySubscriptionsResponse(
+        client_instance_id=instance_id,
+        subscription_id=instance.subscription_id,
+        accepted_compression_types=list(ACCEPTED),
+        push_interval_ms=instance.interval_ms,
+        telemetry_max_bytes=context.node.config.integer("telemetry.max.bytes"),
+        delta_temporality=True,
+        requested_metrics=list(instance.metrics),
+    )

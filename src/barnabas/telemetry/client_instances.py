@@ -1,0 +1,198 @@
+"""Clients that tell how they are: which metrics each is asked for, and when it may speak (KIP-714).
+
+The rules are Apache Kafka's (`ClientMetricsManager`): an instance is known by an id, gets what all subscriptions
+that match it ask for, and must keep to the interval. No IO; the clock is the caller's.
+"""
+
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import crc32c
+
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records.compression import Compression
+
+DEFAULT_INTERVAL_MS = 300_000
+ALL_METRICS = "*"
+
+#: Instances that are remembered; beyond, the one that has been silent the longest is forgotten.
+INSTANCES_COUNT_MAX = 16_384
+
+#: An instance is forgotten after three intervals, but not before a minute.
+INTERVALS_COUNT_MAX = 3
+SILENT_MS_MIN = 60_000
+
+_NEVER_MS = -(10**15)
+
+#: Errors after which a client asks for its subscription at once.
+_ASK_AGAIN = (ErrorCode.UNKNOWN_SUBSCRIPTION_ID, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+_RESERVED_IDS = (bytes(16), bytes(15) + b"\x01")
+
+
+class Subscription(NamedTuple):
+    """What is wanted of some clients."""
+
+    metrics: tuple[str, ...]
+    interval_ms: int
+    #: attribute -> what its whole value must look like; every one must
+    patterns: Mapping[str, re.Pattern[str]]
+
+    def matches(self, attributes: Mapping[str, str]) -> bool:
+        """Whether a client of these attributes is meant."""
+        return all(pattern.fullmatch(attributes.get(name, "")) for name, pattern in self.patterns.items())
+
+
+@dataclass(slots=True)
+class Instance:
+    """One client as it is known."""
+
+    instance_id: bytes
+    attributes: Mapping[str, str]
+    metrics: tuple[str, ...] = ()
+    interval_ms: int = DEFAULT_INTERVAL_MS
+    subscription_id: int = 0
+    version: int = 0  #: of the subscriptions that this rests on
+    asked_ms: int = _NEVER_MS
+    pushed_ms: int = _NEVER_MS
+    seen_ms: int = _NEVER_MS
+    is_terminating: bool = False
+    last_error: ErrorCode = ErrorCode.NONE  #: what it was last told
+
+    @property
+    def expires_ms(self) -> int:
+        """When it is forgotten, if nothing is heard of it until then."""
+        return self.seen_ms + max(SILENT_MS_MIN, INTERVALS_COUNT_MAX * self.interval_ms)
+
+    def may_ask(self, now_ms: int) -> bool:
+        """Whether it may ask for its subscription; if so, it has."""
+        if now_ms - max(self.asked_ms, self.pushed_ms) < self.interval_ms:
+            return False
+        self.asked_ms = now_ms
+        return True
+
+    def may_push(self, now_ms: int) -> bool:
+        """Whether it may push: for the first time after it has asked, or after an interval; if so, it has."""
+        if self.asked_ms <= self.pushed_ms and now_ms - self.pushed_ms < self.interval_ms:
+            return False
+        self.pushed_ms = now_ms
+        return True
+
+
+@dataclass(slots=True)
+class ClientInstances:
+    """All clients that have asked or pushed lately."""
+
+    now_ms: Callable[[], int]
+    forgotten: Callable[[bytes], None] = lambda _: None  #: told of each instance that goes
+    subscriptions: Sequence[Subscription] = ()
+    version: int = 0
+    _instances: OrderedDict[bytes, Instance] = field(default_factory=OrderedDict)
+
+    def subscribe(self, subscriptions: Sequence[Subscription]) -> None:
+        """Take over what is wanted from now on; clients learn it when they ask next, whenever that is."""
+        self.subscriptions = subscriptions
+        self.version += 1
+
+    def ask(self, instance_id: bytes, attributes: Mapping[str, str]) -> Instance:
+        """A client asks for its subscription.
+
+        :raises KafkaError: THROTTLING_QUOTA_EXCEEDED when it asks again too soon.
+        """
+        instance = self._instance(instance_id, attributes)
+        if not instance.may_ask(self.now_ms()) and instance.last_error not in _ASK_AGAIN:
+            raise _too_soon(instance)
+        instance.last_error = ErrorCode.NONE
+        return instance
+
+    def push(
+        self,
+        instance_id: bytes,
+        attributes: Mapping[str, str],
+        *,
+        subscription_id: int,
+        is_terminating: bool,
+        compression: int,
+        size_bytes: int,
+        size_bytes_max: int,
+    ) -> Instance:
+        """A client pushes what it was asked for, of that size.
+
+        :raises KafkaError: INVALID_REQUEST, THROTTLING_QUOTA_EXCEEDED, UNKNOWN_SUBSCRIPTION_ID,
+            UNSUPPORTED_COMPRESSION_TYPE or TELEMETRY_TOO_LARGE.
+        """
+        if instance_id in _RESERVED_IDS:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "No client instance has this id.")
+        instance = self._instance(instance_id, attributes)
+        try:
+            if instance.is_terminating:
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST, "The client has said that it had nothing more to say."
+                )
+            if not instance.may_push(self.now_ms()) and not is_terminating:
+                raise _too_soon(instance)
+            if subscription_id != instance.subscription_id:
+                message = f"The subscription is {instance.subscription_id}, not {subscription_id}: ask for it again."
+                raise KafkaError(ErrorCode.UNKNOWN_SUBSCRIPTION_ID, message)
+            if compression not in list(Compression):
+                message = f"Compression type {compression} is unknown."
+                raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, message)
+            if size_bytes > size_bytes_max:
+                message = f"{size_bytes} bytes are too many: telemetry.max.bytes is {size_bytes_max}."
+                raise KafkaError(ErrorCode.TELEMETRY_TOO_LARGE, message)
+        except KafkaError as error:
+            instance.last_error = error.code
+            raise
+        finally:
+            instance.is_terminating = is_terminating
+        instance.last_error = ErrorCode.NONE
+        return instance
+
+    def _instance(self, instance_id: bytes, attributes: Mapping[str, str]) -> Instance:
+        """The instance as it is known, else a new one, with what holds for it now."""
+        found = self._instances.get(instance_id)
+        if found is None or found.version != self.version:
+            known = attributes if found is None else found.attributes
+            found = self._instances[instance_id] = self._subscribed(instance_id, known)
+        found.seen_ms = self.now_ms()
+        self._instances.move_to_end(instance_id)
+        if len(self._instances) > INSTANCES_COUNT_MAX:
+            oldest, _ = self._instances.popitem(last=False)
+            self.forgotten(oldest)
+        return found
+
+    def _subscribed(self, instance_id: bytes, attributes: Mapping[str, str]) -> Instance:
+        matching = [each for each in self.subscriptions if each.matches(attributes)]
+        metrics = {metric for each in matching for metric in each.metrics}
+        if ALL_METRICS in metrics:
+            metrics = {ALL_METRICS}
+        interval_ms = min([DEFAULT_INTERVAL_MS, *(each.interval_ms for each in matching)])
+        wanted = tuple(sorted(metrics))
+        identity = subscription_id(wanted, interval_ms, instance_id)
+        return Instance(instance_id, attributes, wanted, interval_ms, identity, self.version)
+
+    def expire(self) -> None:
+        """Forget who has been silent for too long."""
+        now_ms = self.now_ms()
+        for instance_id in [key for key, each in self._instances.items() if each.expires_ms <= now_ms]:
+            del self._instances[instance_id]
+            self.forgotten(instance_id)
+
+    def statistics(self) -> dict[str, int]:
+        """How many clients are known, and how many subscriptions there are."""
+        return {"instances_count": len(self._instances), "subscriptions_count": len(self.subscriptions)}
+
+
+def subscription_id(metrics: Sequence[str], interval_ms: int, instance_id: bytes) -> int:
+    """The int32 by which a client and a broker know that they mean the same, computed as Kafka's brokers do."""
+    crc = crc32c.crc32c(f"[{', '.join(metrics)}]{interval_ms}".encode())
+    words = [int.from_bytes(instance_id[at : at + 4], "big") for at in range(0, 16, 4)]
+    mixed = crc ^ words[0] ^ words[1] ^ words[2] ^ words[3]
+    return mixed - (1 << 32) if mixed >> 31 else mixed
+
+
+def _too_soon(instance: Instance) -> KafkaError:
+    message = f"The client speaks too soon: it may every {instance.interval_ms} ms."
+    return KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, message)

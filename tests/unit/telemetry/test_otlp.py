@@ -1,0 +1,82 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.telemetry import otlp
+from barnabas.telemetry.otlp import DataPoint, Kind, MalformedMetrics, read_points
+from support.otlp import CUMULATIVE, field, gauge, metrics_data, number_field, point, sums
+
+
+def test_gauges_and_sums_come_with_the_attributes_of_resource_and_point() -> None:
+    data = metrics_data(
+        [
+            gauge("lag", point(1.5, {"topic": "t"}), point(7)),
+            sums("records", point(3.0)),
+            sums("bytes", point(-4), temporality=CUMULATIVE),
+            sums("queue", point(2), monotonic=False),
+        ],
+        {"client_rack": "r1"},
+    )
+    rack = ("client_rack", "r1")
+    assert list(read_points(data)) == [
+        DataPoint("lag", Kind.GAUGE, 1.5, (rack, ("topic", "t"))),
+        DataPoint("lag", Kind.GAUGE, 7.0, (rack,)),
+        DataPoint("records", Kind.DELTA, 3.0, (rack,)),
+        DataPoint("bytes", Kind.CUMULATIVE, -4.0, (rack,)),
+        DataPoint("queue", Kind.GAUGE, 2.0, (rack,)),
+    ]
+
+
+def test_attributes_of_every_plain_type_become_text() -> None:
+    values = {
+        "truth": number_field(2, 1),
+        "number": number_field(3, (1 << 64) - 5),
+        "list": field(5, b""),
+    }
+    pairs = b"".join(field(7, field(1, key.encode()) + field(2, value)) for key, value in values.items())
+    [found] = read_points(metrics_data([gauge("m", point(1) + pairs)]))
+    assert found.attributes == (("truth", "true"), ("number", "-5"), ("list", ""))
+
+
+def test_what_is_not_known_is_passed_over() -> None:
+    histogram = field(1, b"h") + field(9, field(1, b""))
+    unknown = field(99, b"x") + number_field(98, 7)
+    data = unknown + metrics_data([histogram, gauge("m", point(1)) + unknown])
+    assert [each.metric for each in read_points(data)] == ["m"]
+
+
+def test_long_texts_are_cut() -> None:
+    [found] = read_points(metrics_data([gauge("m" * 1000, point(1, {"a": "é" * 1000}))]))
+    assert len(found.metric) == len(found.attributes[0][1]) == 256
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x0a\x05abc",  # ends behind the message
+        b"\x0a",  # no size
+        b"\xff" * 11,  # a number without an end
+        b"\x0b",  # a wire type of old
+        field(1, b"\x12\xff"),
+    ],
+)
+def test_what_cannot_be_read_is_malformed(data: bytes) -> None:
+    with pytest.raises(MalformedMetrics):
+        list(read_points(data))
+
+
+def test_a_payload_of_endless_fields_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(otlp, "FIELDS_COUNT_MAX", 100)
+    with pytest.raises(MalformedMetrics, match="more than 100 fields"):
+        list(read_points(field(1, b"\x08\x01" * 200)))
+
+
+@given(st.binary(max_size=200), st.integers(0, 300))
+def test_any_bytes_are_read_or_malformed(noise: bytes, at: int) -> None:
+    sound = metrics_data([gauge("m", point(1.0, {"a": "b"})), sums("s", point(2))])
+    for data in (noise, sound[:at] + noise + sound[at:]):
+        try:
+            for each in read_points(data):
+                assert each.metric
+        except MalformedMetrics:
+            pass
