@@ -61,7 +61,7 @@ THROTTLED = MetricName(
 )
 REFUSED_CONNECTIONS = MetricName(
     "barnabas_refused_connections_total",
-    "Connections closed because they came faster than their address's quota.",
+    "Connections closed because they came faster than the quota of their address.",
     "counter",
 )
 CLIENT_INSTANCES = MetricName(
