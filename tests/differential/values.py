@@ -126,6 +126,7 @@ POOLS: dict[str, Sequence[Any]] = {
     "election_type": [0, 0, 1, 2, -1],
     "replicas": [1, 1, 1, 0, -1, 2],
     "mechanism": ["PLAIN", "SCRAM-SHA-256", ""],
+    "path": ["/no/such/directory", "not/absolute", ""],
     "auth_bytes": [b"", b"\0user\0secret"],
 }
 
