@@ -1,6 +1,8 @@
 """A broker's configuration: typed, immutable, and aware of where each value came from."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
 
 from barnabas.config.broker_keys import BROKER_KEYS, LISTENER_PREFIX, broker_synonyms, listener_base
 from barnabas.config.class_names import CLASS_KEYS, resolve_class
@@ -205,6 +207,28 @@ class BrokerConfig:
                     merged.pop(synonym, None)
                 merged[name] = text
         return BrokerConfig(merged)
+
+
+class LayeredConfig(NamedTuple):
+    """A broker's configuration with what it is made of."""
+
+    static: BrokerConfig  #: as the broker was started
+    of_broker: Mapping[str, str]  #: dynamic values of this broker
+    of_every_broker: Mapping[str, str]  #: dynamic values of the whole cluster
+    current: BrokerConfig  #: what holds: the dynamic values over the static ones
+
+    @staticmethod
+    def of(
+        static: BrokerConfig,
+        of_broker: Mapping[str, str] = MappingProxyType({}),
+        of_every_broker: Mapping[str, str] = MappingProxyType({}),
+    ) -> "LayeredConfig":
+        """The layers put together.
+
+        :raises ConfigError: When they do not fit.
+        """
+        current = static.with_dynamic(of_broker, of_every_broker)
+        return LayeredConfig(static, of_broker, of_every_broker, current)
 
 
 def _completed(originals: Mapping[str, str]) -> dict[str, str]:

@@ -4,7 +4,7 @@ import enum
 from collections.abc import Container, Iterable, Mapping
 from typing import NamedTuple
 
-from barnabas.config.broker_config import BrokerConfig, find_broker_key
+from barnabas.config.broker_config import BrokerConfig, LayeredConfig, find_broker_key
 from barnabas.config.broker_keys import BROKER_KEYS, broker_synonyms
 from barnabas.config.definition import ConfigKey, ConfigType, UpdateMode
 from barnabas.config.topic_keys import TOPIC_KEYS
@@ -59,19 +59,14 @@ class Layer(NamedTuple):
 
 
 def describe_topic(
-    broker_config: BrokerConfig,
-    overrides: Mapping[str, str],
-    dynamic_broker: Mapping[str, str] | None = None,
-    dynamic_default: Mapping[str, str] | None = None,
-    names: Container[str] | None = None,
+    broker: LayeredConfig, overrides: Mapping[str, str], names: Container[str] | None = None
 ) -> list[ConfigEntry]:
     """The keys of a topic in the order of their names; those in `names`, or all when it is None.
 
     A topic's own value comes first among the synonyms, then those of the broker key that gives the default.
     """
-    broker = broker_config.with_dynamic(dynamic_broker or {}, dynamic_default or {})
-    layers = broker_layers(broker_config, dynamic_broker or {}, dynamic_default or {})
-    values = effective_values(broker, overrides)
+    layers = broker_layers(broker)
+    values = effective_values(broker.current, overrides)
     wanted = [name for name in values if TOPIC_KEYS[name].listed or name in overrides]
     return [
         _topic_entry(TOPIC_KEYS[name], format_value(values[name]), name in overrides, layers)
@@ -96,24 +91,16 @@ def _topic_entry(key: ConfigKey, value: str | None, overridden: bool, layers: li
     )
 
 
-def describe_broker(
-    broker_config: BrokerConfig,
-    dynamic_broker: Mapping[str, str] | None = None,
-    dynamic_default: Mapping[str, str] | None = None,
-    names: Container[str] | None = None,
-) -> list[ConfigEntry]:
+def describe_broker(broker: LayeredConfig, names: Container[str] | None = None) -> list[ConfigEntry]:
     """The keys of a broker in the order of their names; those in `names`, or all when it is None.
 
     Internal keys and names that are no keys are shown when they are set; the latter count as sensitive.
-
-    :param broker_config: The static configuration; the dynamic values come beside it.
     """
-    broker = broker_config.with_dynamic(dynamic_broker or {}, dynamic_default or {})
-    layers = broker_layers(broker_config, dynamic_broker or {}, dynamic_default or {})
+    layers = broker_layers(broker)
     listed = {name for name, key in BROKER_KEYS.items() if key.listed}
     return [
-        _broker_entry(name, _shown_value(broker, name), broker_key_synonyms(name, layers))
-        for name in _wanted(listed | set(broker.originals), names)
+        _broker_entry(name, _shown_value(broker.current, name), broker_key_synonyms(name, layers))
+        for name in _wanted(listed | set(broker.current.originals), names)
     ]
 
 
@@ -158,14 +145,12 @@ def _is_sensitive(name: str) -> bool:
     return key is None or key.sensitive
 
 
-def broker_layers(
-    broker_config: BrokerConfig, dynamic_broker: Mapping[str, str], dynamic_default: Mapping[str, str]
-) -> list[Layer]:
+def broker_layers(broker: LayeredConfig) -> list[Layer]:
     """The values of a broker by source, the strongest first."""
     return [
-        Layer(ConfigSource.DYNAMIC_BROKER_CONFIG, dynamic_broker),
-        Layer(ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, dynamic_default),
-        Layer(ConfigSource.STATIC_BROKER_CONFIG, broker_config.originals),
+        Layer(ConfigSource.DYNAMIC_BROKER_CONFIG, broker.of_broker),
+        Layer(ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG, broker.of_every_broker),
+        Layer(ConfigSource.STATIC_BROKER_CONFIG, broker.static.originals),
     ]
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Mapping
 
-from barnabas.config.broker_config import BrokerConfig
+from barnabas.config.broker_config import LayeredConfig
 from barnabas.config.client_metrics import effective_client_metrics_values
 from barnabas.config.client_metrics_keys import CLIENT_METRICS_KEYS
 from barnabas.config.definition import ConfigKey, ConfigType, Value
@@ -21,19 +21,11 @@ from barnabas.config.values import format_value
 
 
 def describe_group(
-    broker_config: BrokerConfig,
-    overrides: Mapping[str, str],
-    dynamic_broker: Mapping[str, str],
-    dynamic_default: Mapping[str, str],
-    names: Container[str] | None = None,
+    broker: LayeredConfig, overrides: Mapping[str, str], names: Container[str] | None = None
 ) -> list[ConfigEntry]:
-    """The keys of a group in the order of their names; those in `names`, or all when it is None.
-
-    :param broker_config: The static configuration; the dynamic values come beside it.
-    """
-    broker = broker_config.with_dynamic(dynamic_broker, dynamic_default)
-    layers = broker_layers(broker_config, dynamic_broker, dynamic_default)
-    values = effective_group_values(broker, overrides)
+    """The keys of a group in the order of their names; those in `names`, or all when it is None."""
+    layers = broker_layers(broker)
+    values = effective_group_values(broker.current, overrides)
     wanted = [name for name in sorted(values) if GROUP_KEYS[name].listed or name in overrides]
     return [
         _entry(

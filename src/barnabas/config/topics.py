@@ -58,17 +58,11 @@ class TopicConfig(NamedTuple):
     unclean_leader_election_enable: bool
 
 
-def effective_topic_config(
-    broker_config: BrokerConfig,
-    overrides: Mapping[str, str],
-    dynamic_broker: Mapping[str, str] | None = None,
-    dynamic_default: Mapping[str, str] | None = None,
-) -> TopicConfig:
+def effective_topic_config(broker: BrokerConfig, overrides: Mapping[str, str]) -> TopicConfig:
     """The values that a topic with `overrides` has on a broker.
 
     :raises ConfigError: When an override is not valid: they are checked before they are stored.
     """
-    broker = broker_config.with_dynamic(dynamic_broker or {}, dynamic_default or {})
     values = effective_values(broker, overrides)
     return TopicConfig(**{name.replace(".", "_"): value for name, value in values.items()})  # type: ignore[arg-type]
 

@@ -1,8 +1,8 @@
 """A broker's configuration as it stands now: what it was started with, under what has been set since."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 
-from barnabas.config.broker_config import BrokerConfig
+from barnabas.config.broker_config import BrokerConfig, LayeredConfig
 from barnabas.config.definition import ConfigError
 from barnabas.config.resources import EVERY_BROKER
 from barnabas.metadata.image import Image
@@ -19,12 +19,19 @@ class DynamicConfig:
     """Follows the image; the first listener of the metadata writer, so that the others see what holds by then."""
 
     def __init__(self, static: BrokerConfig) -> None:
-        self.static = static  #: as the broker was started
-        self.current = static  #: what holds now; replaced as a whole
-        self.of_broker: Mapping[str, str] = {}  #: dynamic values of this broker
-        self.of_every_broker: Mapping[str, str] = {}  #: dynamic values of the whole cluster
+        self.layers = LayeredConfig.of(static)  #: replaced as a whole
         self._followers: list[Follower] = []
         self._changes_count = 0
+
+    @property
+    def static(self) -> BrokerConfig:
+        """As the broker was started."""
+        return self.layers.static
+
+    @property
+    def current(self) -> BrokerConfig:
+        """What holds now."""
+        return self.layers.current
 
     def follow(self, follower: Follower) -> None:
         """Call `follower` with (before, after) on every change from now on."""
@@ -36,9 +43,9 @@ class DynamicConfig:
         Stored values that the static ones have made impossible are left out, with a line in the log: they must
         not keep a broker from its work.
         """
-        self.of_broker = image.broker_configs.get(str(self.static.node_id), {})
-        self.of_every_broker = image.broker_configs.get(EVERY_BROKER, {})
-        self.current = self._effective()
+        of_broker = dict(image.broker_configs.get(str(self.static.node_id), {}))
+        of_every_broker = dict(image.broker_configs.get(EVERY_BROKER, {}))
+        self.layers = _fitting(self.static, of_broker, of_every_broker)
 
     async def apply(self, before: Image, after: Image, changes: tuple[Change, ...]) -> None:
         """Follow one commit: a listener of the metadata writer."""
@@ -52,20 +59,23 @@ class DynamicConfig:
     def statistics(self) -> dict[str, int]:
         """How much is set dynamically, and how often that has changed since the start."""
         return {
-            "of_broker_count": len(self.of_broker),
-            "of_every_broker_count": len(self.of_every_broker),
+            "of_broker_count": len(self.layers.of_broker),
+            "of_every_broker_count": len(self.layers.of_every_broker),
             "changes_count": self._changes_count,
         }
 
-    def _effective(self) -> BrokerConfig:
-        of_broker, of_every_broker = dict(self.of_broker), dict(self.of_every_broker)
-        while True:
-            try:
-                return self.static.with_dynamic(of_broker, of_every_broker)
-            except ConfigError as error:
-                if error.key not in of_broker and error.key not in of_every_broker:
-                    _log.error("dynamic configs do not fit the broker's own and are left out", key=error.key)
-                    return self.static
-                _log.error("a dynamic config does not fit the broker's own and is left out", key=error.key)
-                of_broker.pop(error.key, None)
-                of_every_broker.pop(error.key, None)
+
+def _fitting(
+    static: BrokerConfig, of_broker: dict[str, str], of_every_broker: dict[str, str]
+) -> LayeredConfig:
+    """The layers without what does not fit."""
+    while True:
+        try:
+            return LayeredConfig.of(static, of_broker, of_every_broker)
+        except ConfigError as error:
+            if error.key not in of_broker and error.key not in of_every_broker:
+                _log.error("dynamic configs do not fit the broker's own and are left out", key=error.key)
+                return LayeredConfig.of(static)
+            _log.error("a dynamic config does not fit the broker's own and is left out", key=error.key)
+            of_broker.pop(error.key, None)
+            of_every_broker.pop(error.key, None)

@@ -1,4 +1,4 @@
-from barnabas.config.broker_config import BrokerConfig
+from barnabas.config.broker_config import BrokerConfig, LayeredConfig
 from barnabas.config.broker_keys import BROKER_KEYS
 from barnabas.config.definition import ConfigType
 from barnabas.config.describe import (
@@ -17,6 +17,10 @@ STATIC = ConfigSource.STATIC_BROKER_CONFIG
 DEFAULT = ConfigSource.DEFAULT_CONFIG
 
 
+def static(originals: dict[str, str]) -> LayeredConfig:
+    return LayeredConfig.of(BrokerConfig(originals))
+
+
 def by_name(entries: list[ConfigEntry]) -> dict[str, ConfigEntry]:
     names = [entry.name for entry in entries]
     assert names == sorted(set(names))
@@ -24,7 +28,7 @@ def by_name(entries: list[ConfigEntry]) -> dict[str, ConfigEntry]:
 
 
 def test_a_topic_shows_every_public_key_of_kafka_4_3() -> None:
-    entries = by_name(describe_topic(BrokerConfig({}), {}))
+    entries = by_name(describe_topic(static({}), {}))
     assert set(entries) == {name for name, key in TOPIC_KEYS.items() if key.listed}
     assert len(entries) == 33
     assert not any(entry.read_only or entry.is_sensitive for entry in entries.values())
@@ -32,17 +36,15 @@ def test_a_topic_shows_every_public_key_of_kafka_4_3() -> None:
 
 def test_internal_and_newer_topic_keys_show_when_they_are_set() -> None:
     overrides = {"internal.segment.bytes": "5", "remote.copy.lag.ms": "6"}
-    entries = by_name(describe_topic(BrokerConfig({}), overrides))
+    entries = by_name(describe_topic(static({}), overrides))
     assert {entries[name].value for name in overrides} == {"5", "6"}
 
 
 def test_a_topics_own_value_comes_before_the_brokers() -> None:
     broker = BrokerConfig({"message.max.bytes": "4"})
     (entry,) = describe_topic(
-        broker,
+        LayeredConfig.of(broker, {"message.max.bytes": "2"}, {"message.max.bytes": "3"}),
         {"max.message.bytes": " 1 "},
-        {"message.max.bytes": "2"},
-        {"message.max.bytes": "3"},
         {"max.message.bytes"},
     )
     assert (entry.value, entry.source, entry.is_default) == ("1", TOPIC, False)
@@ -58,26 +60,26 @@ def test_a_topics_own_value_comes_before_the_brokers() -> None:
 
 
 def test_a_topic_inherits_value_and_source_of_the_broker() -> None:
-    entries = by_name(describe_topic(BrokerConfig({"log.segment.bytes": "2000000"}), {}))
+    entries = by_name(describe_topic(static({"log.segment.bytes": "2000000"}), {}))
     assert (entries["segment.bytes"].value, entries["segment.bytes"].source) == ("2000000", STATIC)
     assert entries["index.interval.bytes"].synonyms == (("log.index.interval.bytes", "4096", DEFAULT),)
 
 
 def test_a_key_without_broker_synonym_has_none_unless_set() -> None:
     name = "remote.storage.enable"
-    assert by_name(describe_topic(BrokerConfig({}), {}))[name].synonyms == ()
-    overridden = by_name(describe_topic(BrokerConfig({}), {name: "FALSE"}))[name]
+    assert by_name(describe_topic(static({}), {}))[name].synonyms == ()
+    overridden = by_name(describe_topic(static({}), {name: "FALSE"}))[name]
     assert (overridden.value, overridden.synonyms) == ("false", ((name, "false", TOPIC),))
 
 
 def test_a_time_set_in_coarser_units_counts_as_default_as_kafka_has_it() -> None:
-    entry = by_name(describe_topic(BrokerConfig({"log.retention.hours": "1"}), {}))["retention.ms"]
+    entry = by_name(describe_topic(static({"log.retention.hours": "1"}), {}))["retention.ms"]
     assert (entry.value, entry.source, entry.synonyms) == ("3600000", DEFAULT, ())
 
 
 def test_a_time_set_in_the_finest_unit_is_followed_by_the_coarser() -> None:
     broker = BrokerConfig({"log.retention.ms": "7", "log.retention.minutes": "2"})
-    entry = by_name(describe_topic(broker, {}))["retention.ms"]
+    entry = by_name(describe_topic(LayeredConfig.of(broker), {}))["retention.ms"]
     assert entry.synonyms == (
         ("log.retention.ms", "7", STATIC),
         ("log.retention.minutes", "2", STATIC),
@@ -86,7 +88,7 @@ def test_a_time_set_in_the_finest_unit_is_followed_by_the_coarser() -> None:
 
 
 def test_a_broker_shows_every_public_key() -> None:
-    entries = by_name(describe_broker(BrokerConfig({})))
+    entries = by_name(describe_broker(static({})))
     assert set(entries) == {name for name, key in BROKER_KEYS.items() if key.listed}
     assert entries["node.id"].source is STATIC
     assert entries["num.partitions"][:4] == ("num.partitions", "1", True, DEFAULT)
@@ -95,27 +97,27 @@ def test_a_broker_shows_every_public_key() -> None:
 
 
 def test_only_keys_with_a_dynamic_mode_can_be_written() -> None:
-    entries = by_name(describe_broker(BrokerConfig({})))
+    entries = by_name(describe_broker(static({})))
     assert not entries["message.max.bytes"].read_only
     assert not entries["ssl.keystore.location"].read_only
     assert entries["log.dirs"].read_only
 
 
 def test_passwords_are_never_shown() -> None:
-    entry = by_name(describe_broker(BrokerConfig({"ssl.key.password": "secret"})))["ssl.key.password"]
+    entry = by_name(describe_broker(static({"ssl.key.password": "secret"})))["ssl.key.password"]
     assert (entry.value, entry.is_sensitive, entry.config_type) == (None, True, ConfigType.PASSWORD)
     assert entry.synonyms == (("ssl.key.password", None, STATIC),)
 
 
 def test_unknown_keys_are_shown_without_value_or_type() -> None:
-    entry = by_name(describe_broker(BrokerConfig({"my.own": "x"})))["my.own"]
+    entry = by_name(describe_broker(static({"my.own": "x"})))["my.own"]
     assert (entry.value, entry.is_sensitive, entry.read_only) == (None, True, True)
     assert (entry.config_type, entry.documentation) == (ConfigType.UNKNOWN, None)
 
 
 def test_a_listeners_own_key_falls_back_on_the_common_one() -> None:
     name = "listener.name.tls.ssl.keystore.type"
-    entry = by_name(describe_broker(BrokerConfig({name: "PEM"})))[name]
+    entry = by_name(describe_broker(static({name: "PEM"})))[name]
     assert (entry.value, entry.read_only, entry.config_type) == ("PEM", True, ConfigType.STRING)
     assert entry.synonyms == ((name, "PEM", STATIC), ("ssl.keystore.type", "JKS", DEFAULT))
 
@@ -123,9 +125,11 @@ def test_a_listeners_own_key_falls_back_on_the_common_one() -> None:
 def test_dynamic_values_of_a_broker_come_first() -> None:
     entries = by_name(
         describe_broker(
-            BrokerConfig({"num.io.threads": "1"}),
-            {"num.io.threads": "3", "leader.replication.throttled.rate": "9"},
-            {"num.io.threads": "2"},
+            LayeredConfig.of(
+                BrokerConfig({"num.io.threads": "1"}),
+                {"num.io.threads": "3", "leader.replication.throttled.rate": "9"},
+                {"num.io.threads": "2"},
+            )
         )
     )
     assert entries["num.io.threads"].synonyms == (
@@ -140,8 +144,8 @@ def test_dynamic_values_of_a_broker_come_first() -> None:
 
 def test_names_choose_the_keys() -> None:
     chosen = {"num.partitions", "nope"}
-    assert [entry.name for entry in describe_broker(BrokerConfig({}), names=chosen)] == ["num.partitions"]
-    assert describe_topic(BrokerConfig({}), {}, names=()) == []
+    assert [entry.name for entry in describe_broker(static({}), names=chosen)] == ["num.partitions"]
+    assert describe_topic(static({}), {}, names=()) == []
 
 
 def test_the_clusters_default_shows_its_dynamic_values_alone() -> None:

@@ -1,4 +1,4 @@
-from barnabas.config.broker_config import BrokerConfig
+from barnabas.config.broker_config import BrokerConfig, LayeredConfig
 from barnabas.config.definition import ConfigType
 from barnabas.config.describe import ConfigEntry, ConfigSource
 from barnabas.config.describe_groups import describe_client_metrics, describe_group, describe_loggers
@@ -11,7 +11,7 @@ KEY = "consumer.session.timeout.ms"
 def group(overrides: dict[str, str], *names: str) -> list[ConfigEntry]:
     static = BrokerConfig({f"group.{KEY}": "50000"})
     interval = {"group.consumer.assignment.interval.ms": "7"}
-    return describe_group(static, overrides, {}, interval, names or None)
+    return describe_group(LayeredConfig.of(static, {}, interval), overrides, names or None)
 
 
 def test_a_group_shows_every_public_key_of_kafka_4_3() -> None:

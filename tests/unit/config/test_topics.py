@@ -63,12 +63,10 @@ def test_the_first_synonym_with_a_value_gives_the_default(
 
 
 def test_dynamic_broker_values_reach_the_topic() -> None:
-    config = effective_topic_config(
-        BrokerConfig({"log.retention.hours": "1"}),
-        {},
-        dynamic_broker={"message.max.bytes": "30"},
-        dynamic_default={"message.max.bytes": "20", "log.retention.ms": "40"},
+    broker = BrokerConfig({"log.retention.hours": "1"}).with_dynamic(
+        {"message.max.bytes": "30"}, {"message.max.bytes": "20", "log.retention.ms": "40"}
     )
+    config = effective_topic_config(broker, {})
     assert (config.max_message_bytes, config.retention_ms) == (30, 40)
 
 

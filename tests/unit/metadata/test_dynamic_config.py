@@ -54,7 +54,7 @@ async def test_a_value_that_is_taken_away_gives_way_to_what_is_below() -> None:
     config = loaded(image_with(every={KEY: "2"}, b1={KEY: "3"}))
     after = image_with(every={KEY: "2"})
     await config.apply(Image(), after, ())
-    assert (config.current.integer(KEY), config.of_broker) == (2, {})
+    assert (config.current.integer(KEY), config.layers.of_broker) == (2, {})
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,7 @@ def test_a_stored_value_that_does_not_fit_is_left_out_and_the_others_hold(values
     config = loaded(image_with(b1=values))
     assert config.current.integer(KEY) == 7
     assert config.current.integer("log.segment.bytes") == 1 << 30
+    assert config.layers.of_broker == {KEY: "7"}
 
 
 def test_values_that_do_not_fit_together_leave_the_static_ones() -> None:

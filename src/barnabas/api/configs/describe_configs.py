@@ -88,21 +88,20 @@ class _Descriptions:
     def _describe(
         self, resource: Resource, overrides: Mapping[str, str], names: Sequence[str] | None
     ) -> Sequence[ConfigEntry]:
-        dynamic = self._context.node.dynamic_config
-        of_broker, of_every_broker = dynamic.of_broker, dynamic.of_every_broker
+        broker = self._context.node.dynamic_config.layers
         match resource.kind:
             case ResourceKind.TOPIC:
-                return describe_topic(dynamic.static, overrides, of_broker, of_every_broker, names=names)
+                return describe_topic(broker, overrides, names)
             case ResourceKind.BROKER if resource.name == EVERY_BROKER:
                 return describe_broker_default(overrides, names)
             case ResourceKind.BROKER:
-                return describe_broker(dynamic.static, overrides, of_every_broker, names)
+                return describe_broker(broker, names)
             case ResourceKind.BROKER_LOGGER:
                 return describe_loggers(levels(), names)
             case ResourceKind.CLIENT_METRICS:
                 return describe_client_metrics(overrides, names)
             case ResourceKind.GROUP:
-                return describe_group(dynamic.static, overrides, of_broker, of_every_broker, names)
+                return describe_group(broker, overrides, names)
 
 
 def _config(request: DescribeConfigsRequest, entry: ConfigEntry) -> DescribeConfigsResourceResult:

@@ -59,13 +59,13 @@ def _check_topic(node: Node, image: Image, name: str, existing: Overrides, wante
 
 
 def _check_broker(node: Node, name: str, wanted: Mapping[str, str]) -> None:
-    dynamic = node.dynamic_config
+    layers = node.dynamic_config.layers
     every_broker = name == EVERY_BROKER
     try:
         check_dynamic_values(wanted, every_broker=every_broker)
-        after = dynamic.static.with_dynamic(
-            dynamic.of_broker if every_broker else wanted, wanted if every_broker else dynamic.of_every_broker
+        after = layers.static.with_dynamic(
+            layers.of_broker if every_broker else wanted, wanted if every_broker else layers.of_every_broker
         )
-        check_dynamic_change(dynamic.current, after)
+        check_dynamic_change(layers.current, after)
     except ConfigError as error:
         raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from None

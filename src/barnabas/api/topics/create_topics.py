@@ -118,8 +118,7 @@ def _result(context: RequestContext, outcome: Created) -> CreatableTopicResult:
 def _configs(context: RequestContext, overrides: Mapping[str, str]) -> list[CreatableTopicConfigs]:
     if context.api_version < 5:
         return []
-    dynamic = context.node.dynamic_config
-    entries = describe_topic(dynamic.static, overrides, dynamic.of_broker, dynamic.of_every_broker)
+    entries = describe_topic(context.node.dynamic_config.layers, overrides)
     return [
         CreatableTopicConfigs(
             name=entry.name,
