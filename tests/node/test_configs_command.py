@@ -71,16 +71,20 @@ def test_secrets_come_from_a_file_and_are_not_shown(kafka: EmbeddedBroker, run: 
 
 
 def test_programs_get_json(kafka: EmbeddedBroker, run: Run) -> None:
-    kafka.create_topic("t", configs={"retention.ms": "5"})
+    kafka.create_topic("t", configs={"max.message.bytes": "5"})
     shown = json.loads(run("get", "topic", "t", "--json").stdout)
     assert (shown["kind"], shown["name"]) == ("topic", "t")
     assert shown["configs"] == [
         {
-            "config": "retention.ms",
+            "config": "max.message.bytes",
             "value": "5",
             "source": "DYNAMIC_TOPIC_CONFIG",
             "read_only": False,
             "sensitive": False,
+            "synonyms": [
+                {"config": "max.message.bytes", "value": "5", "source": "DYNAMIC_TOPIC_CONFIG"},
+                {"config": "message.max.bytes", "value": "1048588", "source": "DEFAULT_CONFIG"},
+            ],
         }
     ]
     altered = json.loads(run("set", "topic", "t", "segment.ms=7", "--validate-only", "--json").stdout)

@@ -143,7 +143,7 @@ class Admin:
         for node, asked in by_node.items():
             wanted = [described(resource, keys) for resource in asked]
             response: DescribeConfigsResponse = await self.send(
-                DescribeConfigsRequest(resources=wanted), node
+                DescribeConfigsRequest(resources=wanted, include_synonyms=True), node
             )
             for result in response.results:
                 resource = Resource(ResourceKind(result.resource_type), result.resource_name)

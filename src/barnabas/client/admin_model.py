@@ -75,6 +75,14 @@ class ConfigSource(IntEnum):
     GROUP_CONFIG = 8
 
 
+class ConfigSynonym(NamedTuple):
+    """A place from which a config may have its value; a sensitive value is None."""
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
 class ConfigEntry(NamedTuple):
     """One config as the broker describes it; a sensitive value is None."""
 
@@ -83,6 +91,7 @@ class ConfigEntry(NamedTuple):
     source: ConfigSource
     read_only: bool
     sensitive: bool
+    synonyms: tuple[ConfigSynonym, ...] = ()  #: where values were found, the one that holds first
 
 
 class ClusterDescription(NamedTuple):
@@ -155,9 +164,15 @@ def listed_resources(response: ListConfigResourcesResponse) -> list[Resource]:
 
 
 def _config_entry(config: DescribeConfigsResourceResult) -> ConfigEntry:
-    known = config.config_source in set(ConfigSource)
-    source = ConfigSource(config.config_source) if known else ConfigSource.UNKNOWN
-    return ConfigEntry(config.name, config.value, source, config.read_only, config.is_sensitive)
+    synonyms = tuple(
+        ConfigSynonym(synonym.name, synonym.value, _source(synonym.source)) for synonym in config.synonyms
+    )
+    source = _source(config.config_source)
+    return ConfigEntry(config.name, config.value, source, config.read_only, config.is_sensitive, synonyms)
+
+
+def _source(number: int) -> ConfigSource:
+    return ConfigSource(number) if number in set(ConfigSource) else ConfigSource.UNKNOWN
 
 
 def altered(resource: Resource, edits: Sequence[Edit]) -> AlterConfigsResource:

@@ -135,6 +135,9 @@ def _entry_json(entry: ConfigEntry) -> dict[str, Any]:
         "source": entry.source.name,
         "read_only": entry.read_only,
         "sensitive": entry.sensitive,
+        "synonyms": [
+            {"config": each.name, "value": each.value, "source": each.source.name} for each in entry.synonyms
+        ],
     }
 
 
