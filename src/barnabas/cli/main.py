@@ -11,6 +11,7 @@ from barnabas.cli import (
     policy,
     produce,
     quorum,
+    quotas,
     reassignments,
     serve,
     topics,
@@ -37,6 +38,7 @@ app.add_typer(features.app, name="features")
 app.command("quorum")(quorum.quorum)
 app.add_typer(policy.app, name="policy")
 app.add_typer(users.app, name="users")
+app.add_typer(quotas.app, name="quotas")
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from barnabas import __version__
 from barnabas.base.ids import TopicPartition
-from barnabas.client import control, scram
+from barnabas.client import control, quotas, scram
 from barnabas.client.admin_model import (
     ClusterDescription,
     ConfigEntry,
@@ -236,6 +236,22 @@ class Admin:
     ) -> dict[str, KafkaError | None]:
         """Set or delete credentials, one of each user at a time; None stands for success."""
         return scram.altered(await self._send_to_controller(scram.altering(alterations), "results"))
+
+    async def describe_client_quotas(
+        self, parts: quotas.Entity = (), *, strict: bool = False
+    ) -> dict[quotas.Entity, dict[str, float]]:
+        """The quotas of entities that have these parts, else of all; `strict`: and that have no others.
+
+        :raises KafkaError: INVALID_REQUEST, CLUSTER_AUTHORIZATION_FAILED.
+        """
+        return quotas.described(await self.send(quotas.describing(parts, strict=strict)))
+
+    async def alter_client_quotas(
+        self, alterations: Iterable[quotas.Alteration], *, validate_only: bool = False
+    ) -> dict[quotas.Entity, KafkaError | None]:
+        """Set quotas and take them away; None stands for success."""
+        request = quotas.altering(alterations, validate_only=validate_only)
+        return quotas.altered(await self._send_to_controller(request, "entries"))
 
     async def elect_leaders(
         self,

@@ -66,6 +66,8 @@ class Admin(_Face[aio_admin.Admin]):
     list_offsets = _blocking(aio_admin.Admin.list_offsets)
     delete_records = _blocking(aio_admin.Admin.delete_records)
     describe_cluster = _blocking(aio_admin.Admin.describe_cluster)
+    describe_client_quotas = _blocking(aio_admin.Admin.describe_client_quotas)
+    alter_client_quotas = _blocking(aio_admin.Admin.alter_client_quotas)
     describe_user_scram_credentials = _blocking(aio_admin.Admin.describe_user_scram_credentials)
     alter_user_scram_credentials = _blocking(aio_admin.Admin.alter_user_scram_credentials)
     elect_leaders = _blocking(aio_admin.Admin.elect_leaders)
