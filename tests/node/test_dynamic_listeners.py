@@ -65,13 +65,17 @@ def test_the_listener_of_the_brokers_themselves_stays(kafka: EmbeddedBroker) -> 
 
 
 @pytest.mark.kafka_settings(STATIC)
-def test_an_address_that_cannot_be_had_leaves_the_others_open(kafka: EmbeddedBroker) -> None:
+def test_an_address_that_cannot_be_had_keeps_no_broker_from_serving(kafka: EmbeddedBroker) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = other.getsockname()[1]
         wanted = f"{listeners(kafka)},EXTRA://127.0.0.1:{taken},OTHER://127.0.0.1:0"
         alter(kafka, listeners=wanted)
-    assert [name for name, _, _ in kafka.server.addresses] == ["PLAINTEXT", "OTHER"]
-    kafka.create_topic("still-serving")
+        assert [name for name, _, _ in kafka.server.addresses] == ["PLAINTEXT", "OTHER"]
+        kafka.create_topic("still-serving")
+        kafka.restart()
+        assert [name for name, _, _ in kafka.server.addresses] == ["PLAINTEXT"]
+    kafka.restart()
+    assert [name for name, _, _ in kafka.server.addresses] == ["PLAINTEXT", "EXTRA", "OTHER"]
 
 
 def mechanisms(kafka: EmbeddedBroker) -> list[str]:

@@ -255,8 +255,8 @@ class BrokerServer:
         self._replicas.reconfigure_all()
 
     async def _listen(self) -> None:
-        await self._listeners.start(self._config)
         self._undo.push_async_callback(self._listeners.stop)
+        await self._listeners.start(self._config, self._dynamic_config.static)
         supported = supported_features(self.node.apis)
         await self._metadata.write(lambda image: decide_finalize(image.finalized_features, supported))
         await self._register()

@@ -53,11 +53,24 @@ class Listeners:
         #: called when clients are to be told of other endpoints
         self.on_changed: Callable[[], None] = lambda: None
 
-    async def start(self, config: BrokerConfig) -> None:
+    async def start(self, config: BrokerConfig, static: BrokerConfig) -> None:
         """Take every address; whoever connects before `accept` is refused.
+
+        Listeners that were set while the broker ran, and cannot be opened, give way to those it is started with.
 
         :raises StartError: When an address cannot be had, or a users file not be read.
         """
+        try:
+            await self._open_all(config)
+        except StartError as error:
+            if config.listeners == static.listeners:
+                raise
+            _log.error("the listeners that were set dynamically cannot be opened", why=str(error))
+            await self.stop()
+            self._opened.clear()
+            await self._open_all(static)
+
+    async def _open_all(self, config: BrokerConfig) -> None:
         for listener in config.listeners:
             await self._open(listener, config)
 
