@@ -10,7 +10,7 @@ from barnabas.api.configs.resources import kind_of, require_for, resource_of
 from barnabas.api.configs.rules import alteration_rules
 from barnabas.api.context import Node, RequestContext
 from barnabas.config.edits import Edit, Operation
-from barnabas.config.resources import ResourceKind
+from barnabas.config.resources import Resource, ResourceKind
 from barnabas.metadata.config_alteration import Alteration, Altered, decide_alter
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import Image
@@ -45,12 +45,15 @@ async def alter(context: RequestContext, wishes: Sequence[Wish], *, validate_onl
     counts = Counter((wish.resource_type, wish.resource_name) for wish in wishes)
     outcomes: list[Outcome] = [None] * len(wishes)
     alterations: dict[int, Alteration] = {}
+    resources: set[Resource] = set()
     for index, wish in enumerate(wishes):
         try:
             if counts[wish.resource_type, wish.resource_name] > 1:
-                message = f"Resource '{wish.resource_name}' is named more than once."
-                raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+                raise _named_twice(wish)
             alteration = _alteration(context, wish)
+            if alteration.resource in resources:
+                raise _named_twice(wish)  # a broker, its id written in two ways
+            resources.add(alteration.resource)
             if alteration.resource.kind is ResourceKind.BROKER_LOGGER:
                 alter_levels(alteration.edits, validate_only=validate_only)
             else:
@@ -60,6 +63,10 @@ async def alter(context: RequestContext, wishes: Sequence[Wish], *, validate_onl
     for index, outcome in (await _commit(context, alterations, validate_only)).items():
         outcomes[index] = outcome
     return outcomes
+
+
+def _named_twice(wish: Wish) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, f"Resource '{wish.resource_name}' is named more than once.")
 
 
 def _alteration(context: RequestContext, wish: Wish) -> Alteration:

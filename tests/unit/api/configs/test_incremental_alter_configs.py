@@ -114,6 +114,16 @@ async def test_a_resource_that_is_named_twice_is_refused_and_its_neighbour_is_no
 
 
 @on_loop
+async def test_a_broker_is_one_however_its_id_is_written(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        responses = await alter(
+            node, (BROKER, "1", "log.retention.ms", SET, "5"), (BROKER, "01", "log.retention.ms", SET, "6")
+        )
+        assert [each.error_code for each in responses] == [ErrorCode.NONE, ErrorCode.INVALID_REQUEST]
+        assert dict(node.node.image.broker_configs) == {"1": {"log.retention.ms": "5"}}
+
+
+@on_loop
 async def test_what_may_not_be_is_refused(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
