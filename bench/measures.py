@@ -3,7 +3,7 @@
 import functools
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from interop.brokers import Broker
 
@@ -58,6 +58,8 @@ class Measure:
     metrics: Mapping[str, Metric]
     prepare: Callable[[Broker, Size], object] = lambda _broker, _size: None
     fresh_broker_each_round: bool = False
+    #: settings by contestant, for what only one of them is to do
+    settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
 
 def produce_cpu(broker: Broker, size: Size, record_bytes: int, *properties: str) -> Measured:
@@ -205,6 +207,19 @@ MEASURES = (
         "create",
         create_rate,
         {"rate": Metric("CreateTopics one after the other", "/s", 5.0, more_is_better=True)},
+    ),
+    Measure(
+        "create-policy",
+        create_rate,
+        {
+            "rate": Metric(
+                "CreateTopics one after the other, with a policy on Barnabas alone",
+                "/s",
+                3.0,
+                more_is_better=True,
+            )
+        },
+        settings={"barnabas": {"create.topic.policy.class.name": "bench.policies:ThoroughPolicy"}},
     ),
     Measure(
         "metadata",

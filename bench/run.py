@@ -2,11 +2,12 @@
 
 import argparse
 import contextlib
+import os
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,7 +28,8 @@ class Contestant:
     """One side of the comparison and what its rounds have given."""
 
     label: str
-    start: Callable[[Path], Broker]
+    start: Callable[[Path, Mapping[str, str]], Broker]
+    settings: Mapping[str, str] = field(default_factory=dict)
     rounds: list[Measured] = field(default_factory=list)
     broker: Broker | None = None
 
@@ -36,7 +38,7 @@ class Contestant:
         """A broker of this kind on an empty directory."""
         home = Path(tempfile.mkdtemp(prefix=f"bench-{self.label}-"))
         try:
-            broker = self.start(home)
+            broker = self.start(home, self.settings)
             try:
                 yield broker
             finally:
@@ -105,6 +107,9 @@ def arguments() -> argparse.Namespace:
 
 def main() -> int:
     options = arguments()
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        [str(ROOT), os.environ.get("PYTHONPATH", "")]
+    )  # for bench.policies
     size = QUICK if options.quick else FULL
     rounds = options.rounds or (1 if options.quick else 5)
     chosen = [measure for measure in MEASURES if measure.name in (options.only or [measure.name])]
@@ -112,8 +117,8 @@ def main() -> int:
     results: list[Result] = []
     for measure in chosen:
         contestants = [
-            Contestant("kafka", START["kafka"]),
-            Contestant(options.against, START[options.against]),
+            Contestant(name, START[name], measure.settings.get(name, {}))
+            for name in ("kafka", options.against)
         ]
         results += compare(measure, contestants, size, rounds)
     print(f"\n{table(results)}\n\n{time.monotonic() - started_s:.0f} s")

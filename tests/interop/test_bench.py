@@ -1,7 +1,7 @@
 """The benchmark harness: what it reads from Linux, how it takes turns, what it prints; one quick measure for real."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -63,12 +63,12 @@ def test_the_document_says_how_many_rounds_and_where() -> None:
 
 
 def test_the_order_of_turns_alternates() -> None:
-    first, second = contestants(lambda home: pytest.fail(f"started on {home}"))
+    first, second = contestants(lambda home, _settings: pytest.fail(f"started on {home}"))
     assert turns([first, second], 0) == [first, second]
     assert turns([first, second], 1) == [second, first]
 
 
-def contestants(start: Callable[[Path], Broker]) -> list[Contestant]:
+def contestants(start: Callable[[Path, Mapping[str, str]], Broker]) -> list[Contestant]:
     return [Contestant("kafka", start), Contestant("barnabas", start)]
 
 
@@ -87,7 +87,7 @@ class FakeBroker:
 def test_brokers_live_for_a_measure_or_for_a_round(fresh: bool, started: int) -> None:
     brokers: list[FakeBroker] = []
 
-    def start(home: Path) -> FakeBroker:
+    def start(home: Path, _settings: Mapping[str, str]) -> FakeBroker:
         brokers.append(FakeBroker(home))
         return brokers[-1]
 
