@@ -4,6 +4,8 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from barnabas.config.topic_keys import TOPIC_KEYS
 from barnabas.config.topics import validate_topic_overrides
 from barnabas.testing import EmbeddedBroker
 from support.documents import ADDRESS, README, ROOT, block_with, code_blocks, inline_code
-from support.process import run_serve
+from support.process import clean_environment, run_serve
 
 TESTING = ROOT / "docs" / "testing.md"
 
@@ -31,12 +33,47 @@ def publish_order(bootstrap):
 """
 
 
-def run(command: list[str], directory: Path, bootstrap: str = "") -> subprocess.CompletedProcess[str]:
+#: How the administrator of the README logs in.
+LOGIN = """
+security.protocol=SASL_PLAINTEXT
+sasl.mechanism=SCRAM-SHA-512
+sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required username="admin" password="secret";
+"""
+
+
+def environment(bootstrap: str = "") -> dict[str, str]:
+    """With our own commands in front of all others."""
     commands = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": commands, "BARNABAS_BOOTSTRAP": bootstrap}
+    return {**clean_environment(), "PATH": commands, "BARNABAS_BOOTSTRAP": bootstrap}
+
+
+def run(
+    command: list[str], directory: Path, bootstrap: str = "", typed: str = ""
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command, cwd=directory, capture_output=True, text=True, check=False, timeout=60, env=environment
+        command,
+        cwd=directory,
+        input=typed,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env=environment(bootstrap),
     )
+
+
+@contextmanager
+def serving(command: str, directory: Path) -> Iterator[str]:
+    """A broker that a shell starts; gives the first line that it prints."""
+    process = subprocess.Popen(
+        ["sh", "-euc", command], cwd=directory, stdout=subprocess.PIPE, text=True, env=environment()
+    )
+    assert process.stdout
+    with process:
+        try:
+            yield process.stdout.readline()
+        finally:
+            process.terminate()
 
 
 def test_the_command_line_does_what_the_readme_types(kafka: EmbeddedBroker, tmp_path: Path) -> None:
@@ -47,6 +84,20 @@ def test_the_command_line_does_what_the_readme_types(kafka: EmbeddedBroker, tmp_
     assert kafka.topics() == {"orders": 3}
     [record] = kafka.records("orders")
     assert (record.key, record.value) == (b"alice", b"one book")
+
+
+def test_users_are_kept_as_the_readme_types(tmp_path: Path) -> None:
+    serve, add = block_with(README, "bash", "barnabas users").split("barnabas users")
+    (tmp_path / "password-file").write_text("secret\n")
+    (tmp_path / "admin.properties").write_text(LOGIN)
+    command = "exec " + serve.replace(ADDRESS, "127.0.0.1:0")
+    with serving(command, tmp_path) as line:
+        address = re.search(r"127\.0\.0\.1:\d+", line)
+        assert address, line
+        added = run(["sh", "-euc", f"barnabas users{add}"], tmp_path, address[0], typed="another\n")
+        listed = run(["sh", "-euc", f"barnabas users list {add.partition('alice')[2]}"], tmp_path, address[0])
+    assert added.returncode == 0, added.stderr
+    assert "alice" in listed.stdout, listed.stderr
 
 
 def test_the_readme_s_program_prints_the_value_that_it_produced(
