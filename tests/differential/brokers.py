@@ -1,7 +1,7 @@
 """The two brokers, started with the same settings."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -36,12 +36,12 @@ SHARED = {
 
 
 @contextmanager
-def pair_of_brokers(home: Path) -> Iterator[Pair]:
+def pair_of_brokers(home: Path, settings: Mapping[str, str] = SETTINGS) -> Iterator[Pair]:
     """Both brokers, running in directories below `home`."""
     with ExitStack() as stack:
-        kafka = reference.start(home / "kafka", SETTINGS)
+        kafka = reference.start(home / "kafka", settings)
         stack.callback(kafka.stop)
-        barnabas = candidate.start(home / "barnabas", SHARED | SETTINGS)
+        barnabas = candidate.start(home / "barnabas", SHARED | dict(settings))
         stack.callback(barnabas.stop)
         left, right = Side("kafka", kafka.bootstrap), Side("barnabas", barnabas.bootstrap)
         stack.callback(left.disconnect)

@@ -30,6 +30,7 @@ class Side:
 
     name: str
     bootstrap: str
+    source: str = ""  #: the address to come from, where it matters
     _connection: socket.socket | None = None
     _correlation_ids: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
@@ -73,7 +74,8 @@ class Side:
     def send(self, data: bytes) -> None:
         if self._connection is None:
             host, _, port = self.bootstrap.rpartition(":")
-            self._connection = socket.create_connection((host, int(port)), timeout=ANSWER_TIMEOUT_S)
+            source = (self.source, 0) if self.source else None
+            self._connection = socket.create_connection((host, int(port)), ANSWER_TIMEOUT_S, source)
             self._connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             self._connection.sendall(data)

@@ -1,8 +1,333 @@
+"""What each API asks for: with exactly that permission it is allowed, without it it is refused with Kafka's error.
+
+The same is asked of Apache Kafka itself in tests/differential/test_authorization.py.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
 import pytest
 
 from barnabas.api import authorization
-from barnabas.wire.acls import AclOperation, ResourceType
+from barnabas.metadata.acls import AclBinding, AclFilter, decide_create_acls, decide_delete_acls
+from barnabas.security.operations import OPERATIONS
+from barnabas.wire.acls import CLUSTER_NAME, AclPermission, PatternType, ResourceType
+from barnabas.wire.acls import AclOperation as Op
 from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
+from barnabas.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from barnabas.wire.messages.create_acls import AclCreation, CreateAclsRequest
+from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from barnabas.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from barnabas.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from barnabas.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from barnabas.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from barnabas.wire.messages.describe_acls import DescribeAclsRequest
+from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest
+from barnabas.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
+from barnabas.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from barnabas.wire.messages.describe_topic_partitions import TopicRequest as DescribedTopic
+from barnabas.wire.messages.elect_leaders import ElectLeadersRequest
+from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
+from barnabas.wire.messages.incremental_alter_configs import AlterableConfig as ConfigChange
+from barnabas.wire.messages.incremental_alter_configs import AlterConfigsResource as ChangedResource
+from barnabas.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from barnabas.wire.messages.init_producer_id import InitProducerIdRequest
+from barnabas.wire.messages.list_config_resources import ListConfigResourcesRequest
+from barnabas.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from barnabas.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.wire.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.wire.schema import Message, Struct
+from support.acls import ALICE, AUTHORIZED
+from support.batches import batch
+from support.images import new_topic
+from support.loop import on_loop
+from support.nodes import APIS, RunningNode, running_node
+
+TOPIC, GROUP, CLUSTER, TRANSACTION = (
+    ResourceType.TOPIC,
+    ResourceType.GROUP,
+    ResourceType.CLUSTER,
+    ResourceType.TRANSACTIONAL_ID,
+)
+Permission = tuple[Op, ResourceType]
+
+#: The permissions that let a principal describe a topic.
+SEE_TOPIC = frozenset((each, TOPIC) for each in (Op.DESCRIBE, Op.READ, Op.WRITE, Op.DELETE, Op.ALTER))
+SEE_CLUSTER = frozenset({(Op.DESCRIBE, CLUSTER), (Op.ALTER, CLUSTER)})
+SEE_GROUP = frozenset((each, GROUP) for each in (Op.DESCRIBE, Op.READ, Op.DELETE))
+ALTER_CLUSTER = frozenset({(Op.ALTER, CLUSTER)})
+
+TOPIC_REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+GROUP_REFUSED = ErrorCode.GROUP_AUTHORIZATION_FAILED
+CLUSTER_REFUSED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+TRANSACTION_REFUSED = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+#: What everybody may ask: what is not for everybody is left out of the answer, or was never secret.
+OPEN = {"ApiVersions", "DescribeCluster"}
+
+
+class Rule(NamedTuple):
+    """A request, any one of the permissions that allow it, and the error without them."""
+
+    request: Message
+    permissions: frozenset[Permission]
+    code: ErrorCode
+    version: int | None = None
+
+
+def one(operation: Op, resource_type: ResourceType) -> frozenset[Permission]:
+    return frozenset({(operation, resource_type)})
+
+
+def produce() -> ProduceRequest:
+    data = PartitionProduceData(index=0, records=bytes(batch(b"v")))
+    return ProduceRequest(acks=1, topic_data=[TopicProduceData(name="t", partition_data=[data])])
+
+
+def describe_configs(kind: int, name: str) -> DescribeConfigsRequest:
+    resource = DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
+    return DescribeConfigsRequest(resources=[resource])
+
+
+def alter_configs(kind: int, name: str, key: str) -> AlterConfigsRequest:
+    config = AlterableConfig(name=key, value="60000")
+    resource = AlterConfigsResource(resource_type=kind, resource_name=name, configs=[config])
+    return AlterConfigsRequest(resources=[resource], validate_only=True)
+
+
+def change_configs(kind: int, name: str, key: str) -> IncrementalAlterConfigsRequest:
+    config = ConfigChange(name=key, config_operation=0, value="60000")
+    resource = ChangedResource(resource_type=kind, resource_name=name, configs=[config])
+    return IncrementalAlterConfigsRequest(resources=[resource], validate_only=True)
+
+
+def see_configs(resource_type: ResourceType) -> frozenset[Permission]:
+    return frozenset({(Op.DESCRIBE_CONFIGS, resource_type), (Op.ALTER_CONFIGS, resource_type)})
+
+
+ANY_ACL: dict[str, Any] = {
+    "resource_type_filter": 1,
+    "pattern_type_filter": 1,
+    "operation": 1,
+    "permission_type": 1,
+}
+TOPIC_KIND, BROKER_KIND, METRICS_KIND, GROUP_KIND = 2, 4, 16, 32
+
+RULES = [
+    Rule(produce(), one(Op.WRITE, TOPIC), TOPIC_REFUSED, 12),
+    Rule(
+        FetchRequest(topics=[FetchTopic(topic="t", partitions=[FetchPartition(partition=0)])]),
+        one(Op.READ, TOPIC),
+        TOPIC_REFUSED,
+        12,
+    ),
+    Rule(
+        FetchRequest(replica_id=2, topics=[FetchTopic(topic="t", partitions=[FetchPartition(partition=0)])]),
+        one(Op.CLUSTER_ACTION, CLUSTER),
+        TOPIC_REFUSED,
+        12,
+    ),
+    Rule(
+        ListOffsetsRequest(
+            topics=[ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition(partition_index=0)])]
+        ),
+        SEE_TOPIC,
+        TOPIC_REFUSED,
+    ),
+    Rule(MetadataRequest(topics=[MetadataRequestTopic(name="t")]), SEE_TOPIC, TOPIC_REFUSED),
+    Rule(FindCoordinatorRequest(key_type=0, coordinator_keys=["t"]), SEE_GROUP, GROUP_REFUSED),
+    Rule(FindCoordinatorRequest(key_type=0, key="t"), SEE_GROUP, GROUP_REFUSED, 3),
+    Rule(
+        FindCoordinatorRequest(key_type=1, coordinator_keys=["t"]),
+        frozenset({(Op.DESCRIBE, TRANSACTION), (Op.WRITE, TRANSACTION)}),
+        TRANSACTION_REFUSED,
+    ),
+    Rule(
+        FindCoordinatorRequest(key_type=2, coordinator_keys=["t"]),
+        one(Op.CLUSTER_ACTION, CLUSTER),
+        CLUSTER_REFUSED,
+    ),
+    Rule(
+        CreateTopicsRequest(
+            topics=[CreatableTopic(name="tnew", num_partitions=1, replication_factor=1)], validate_only=True
+        ),
+        one(Op.CREATE, TOPIC) | one(Op.CREATE, CLUSTER),
+        TOPIC_REFUSED,
+    ),
+    Rule(
+        DeleteTopicsRequest(topics=[DeleteTopicState(name="t")], timeout_ms=1000),
+        one(Op.DELETE, TOPIC),
+        TOPIC_REFUSED,
+    ),
+    Rule(
+        DeleteRecordsRequest(
+            topics=[
+                DeleteRecordsTopic(name="t", partitions=[DeleteRecordsPartition(partition_index=0, offset=0)])
+            ]
+        ),
+        one(Op.DELETE, TOPIC),
+        TOPIC_REFUSED,
+    ),
+    Rule(
+        InitProducerIdRequest(transactional_id=None, producer_id=-1, producer_epoch=-1),
+        one(Op.WRITE, TOPIC) | one(Op.IDEMPOTENT_WRITE, CLUSTER),
+        CLUSTER_REFUSED,
+    ),
+    Rule(
+        InitProducerIdRequest(transactional_id="t", producer_id=-1, producer_epoch=-1),
+        one(Op.WRITE, TRANSACTION),
+        TRANSACTION_REFUSED,
+    ),
+    Rule(
+        OffsetForLeaderEpochRequest(
+            topics=[OffsetForLeaderTopic(topic="t", partitions=[OffsetForLeaderPartition(partition=0)])]
+        ),
+        SEE_TOPIC | one(Op.CLUSTER_ACTION, CLUSTER),
+        TOPIC_REFUSED,
+    ),
+    Rule(DescribeAclsRequest(**ANY_ACL), SEE_CLUSTER, CLUSTER_REFUSED),
+    Rule(
+        CreateAclsRequest(
+            creations=[
+                AclCreation(
+                    resource_type=2,
+                    resource_name="x",
+                    resource_pattern_type=3,
+                    principal="User:bob",
+                    host="*",
+                    operation=3,
+                    permission_type=3,
+                )
+            ]
+        ),
+        ALTER_CLUSTER,
+        CLUSTER_REFUSED,
+    ),
+    Rule(
+        DeleteAclsRequest(filters=[DeleteAclsFilter(**ANY_ACL, resource_name_filter="nothing")]),
+        ALTER_CLUSTER,
+        CLUSTER_REFUSED,
+    ),
+    Rule(describe_configs(TOPIC_KIND, "t"), see_configs(TOPIC), TOPIC_REFUSED),
+    Rule(describe_configs(BROKER_KIND, "1"), see_configs(CLUSTER), CLUSTER_REFUSED),
+    Rule(describe_configs(METRICS_KIND, "t"), see_configs(CLUSTER), CLUSTER_REFUSED),
+    Rule(describe_configs(GROUP_KIND, "t"), see_configs(GROUP), GROUP_REFUSED),
+    Rule(alter_configs(TOPIC_KIND, "t", "retention.ms"), one(Op.ALTER_CONFIGS, TOPIC), TOPIC_REFUSED),
+    Rule(change_configs(TOPIC_KIND, "t", "retention.ms"), one(Op.ALTER_CONFIGS, TOPIC), TOPIC_REFUSED),
+    Rule(
+        change_configs(BROKER_KIND, "1", "log.retention.ms"), one(Op.ALTER_CONFIGS, CLUSTER), CLUSTER_REFUSED
+    ),
+    Rule(change_configs(METRICS_KIND, "t", "interval.ms"), one(Op.ALTER_CONFIGS, CLUSTER), CLUSTER_REFUSED),
+    Rule(
+        change_configs(GROUP_KIND, "t", "consumer.session.timeout.ms"),
+        one(Op.ALTER_CONFIGS, GROUP),
+        GROUP_REFUSED,
+    ),
+    Rule(ListConfigResourcesRequest(resource_types=[16]), see_configs(CLUSTER), CLUSTER_REFUSED),
+    Rule(DescribeLogDirsRequest(topics=[]), SEE_CLUSTER, CLUSTER_REFUSED),
+    Rule(
+        CreatePartitionsRequest(
+            topics=[CreatePartitionsTopic(name="t", count=2, assignments=None)],
+            timeout_ms=1000,
+            validate_only=True,
+        ),
+        one(Op.ALTER, TOPIC),
+        TOPIC_REFUSED,
+    ),
+    Rule(ElectLeadersRequest(topic_partitions=[]), ALTER_CLUSTER, CLUSTER_REFUSED),
+    Rule(AlterPartitionReassignmentsRequest(topics=[]), ALTER_CLUSTER, CLUSTER_REFUSED),
+    Rule(ListPartitionReassignmentsRequest(topics=None), SEE_CLUSTER, CLUSTER_REFUSED),
+    Rule(
+        DescribeProducersRequest(topics=[TopicRequest(name="t", partition_indexes=[0])]),
+        one(Op.READ, TOPIC),
+        TOPIC_REFUSED,
+    ),
+    Rule(
+        DescribeTopicPartitionsRequest(topics=[DescribedTopic(name="t")], response_partition_limit=10),
+        SEE_TOPIC,
+        TOPIC_REFUSED,
+    ),
+]
+
+EVERY_PERMISSION: list[Permission] = [
+    (operation, resource_type)
+    for resource_type, operations in OPERATIONS.items()
+    for operation in sorted(operations)
+]
+
+
+def label(rule: Rule) -> str:
+    return type(rule.request).__name__.removesuffix("Request")
+
+
+def binding(permission: Permission) -> AclBinding:
+    operation, resource_type = permission
+    name, pattern_type = "t", PatternType.PREFIXED
+    if resource_type is CLUSTER:
+        name, pattern_type = CLUSTER_NAME, PatternType.LITERAL
+    return AclBinding(resource_type, name, pattern_type, ALICE, "*", operation, AclPermission.ALLOW)
+
+
+def codes(struct: Struct) -> Iterator[int]:
+    """Every error code in an answer."""
+    for field in struct.FIELDS:
+        value = getattr(struct, field.name)
+        if field.name == "error_code":
+            yield value
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, Struct):
+                yield from codes(each)
+
+
+async def permit(running: RunningNode, *permissions: Permission) -> None:
+    """Alice may do this and nothing else."""
+    await running.node.metadata.write(lambda image: decide_delete_acls(image.acls, [AclFilter()]))
+    bindings = [binding(permission) for permission in permissions]
+    await running.node.metadata.write(lambda image: decide_create_acls(image.acls, bindings))
+    if "t" not in running.node.image.topics:
+        await running.create(new_topic("t"))
+
+
+async def refused(running: RunningNode, rule: Rule) -> set[ErrorCode]:
+    """The authorization errors in the answer to Alice."""
+    answer = await running.ask(rule.request, rule.version)
+    return {
+        ErrorCode(code) for code in codes(answer) if ErrorCode(code).name.endswith("AUTHORIZATION_FAILED")
+    }
+
+
+def test_every_api_has_a_rule_or_is_open() -> None:
+    assert {APIS[rule.request.API_KEY].name for rule in RULES} | OPEN == {spec.name for spec in APIS.values()}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=label)
+def test_each_of_the_permissions_is_enough_and_no_other_one(tmp_path: Path, rule: Rule) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path, **AUTHORIZED) as running:
+            running.connection.principal = ALICE
+            await permit(running)
+            assert await refused(running, rule) == {rule.code}
+            for permission in EVERY_PERMISSION:
+                await permit(running, permission)
+                expected = set() if permission in rule.permissions else {rule.code}
+                assert await refused(running, rule) == expected, permission
+
+    scenario()
 
 
 @pytest.mark.parametrize(
@@ -18,6 +343,6 @@ from barnabas.wire.errors import ErrorCode
 def test_a_refusal_has_the_code_of_its_resource_type_and_says_what_is_needed(
     resource_type: ResourceType, code: ErrorCode
 ) -> None:
-    error = authorization.refusal(AclOperation.ALTER, resource_type, "name")
+    error = authorization.refusal(Op.ALTER, resource_type, "name")
     assert error.code is code
     assert "ALTER" in error.message

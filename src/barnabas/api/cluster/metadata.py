@@ -151,8 +151,11 @@ def _by_id(context: RequestContext, request: MetadataRequest, topic_id: bytes) -
 def _by_name(
     context: RequestContext, request: MetadataRequest, name: str, errors: dict[str, KafkaError]
 ) -> MetadataResponseTopic:
+    refused = errors.get(name)
+    if refused is not None and refused.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        return MetadataResponseTopic(error_code=refused.code, name=name)
     topic = context.node.image.topics.get(name)
-    if topic is not None and name not in errors:
+    if topic is not None:
         return _describe(context, request, topic)
     return MetadataResponseTopic(
         error_code=_missing_code(name, errors),
@@ -162,13 +165,11 @@ def _by_name(
 
 
 def _missing_code(name: str, errors: dict[str, KafkaError]) -> ErrorCode:
-    refused = errors.get(name)
-    if refused is not None and refused.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-        return refused.code
     try:
         check_name(name)
     except KafkaError as error:
         return error.code
+    refused = errors.get(name)
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if refused is None else refused.code
 
 

@@ -5,7 +5,7 @@ Errors, per partition: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, N
 FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH.
 """
 
-from barnabas.api.authorization import allowed_cluster, require
+from barnabas.api.authorization import allowed_cluster, refusals
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.wire.acls import AclOperation, ResourceType
@@ -15,48 +15,48 @@ from barnabas.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
     OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
     OffsetForLeaderTopicResult,
 )
 
 
 def refuse(request: OffsetForLeaderEpochRequest, error: KafkaError) -> OffsetForLeaderEpochResponse:
     """Every partition, in error."""
-    return OffsetForLeaderEpochResponse(
-        topics=[
-            OffsetForLeaderTopicResult(
-                topic=topic.topic, partitions=[_refused(asked.partition, error) for asked in topic.partitions]
-            )
-            for topic in request.topics
-        ]
-    )
+    return OffsetForLeaderEpochResponse(topics=[_refused_topic(topic, error) for topic in request.topics])
 
 
 @serves(OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse, 2, 4, refuse=refuse)
 async def handle(
     context: RequestContext, request: OffsetForLeaderEpochRequest
 ) -> OffsetForLeaderEpochResponse:
-    """Look up each partition for itself."""
-    return OffsetForLeaderEpochResponse(
-        topics=[
-            OffsetForLeaderTopicResult(
-                topic=topic.topic,
-                partitions=[_look_up(context, topic.topic, asked) for asked in topic.partitions],
-            )
-            for topic in request.topics
-        ]
-    )
+    """Look up each partition for itself; those that may not be seen come last."""
+    refused: dict[str, KafkaError] = {}
+    if not allowed_cluster(context, AclOperation.CLUSTER_ACTION):  # which is what replicas may do
+        names = {topic.topic for topic in request.topics}
+        refused = refusals(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    seen = [topic for topic in request.topics if topic.topic not in refused]
+    response = OffsetForLeaderEpochResponse()
+    for topic in seen:
+        answers = [_look_up(context, topic.topic, asked) for asked in topic.partitions]
+        response.topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=answers))
+    hidden = [topic for topic in request.topics if topic.topic in refused]
+    response.topics += [_refused_topic(topic, refused[topic.topic]) for topic in hidden]
+    return response
 
 
 def _look_up(context: RequestContext, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
     try:
-        if not allowed_cluster(context, AclOperation.CLUSTER_ACTION):  # which is what replicas may do
-            require(context, AclOperation.DESCRIBE, ResourceType.TOPIC, topic)
         partition = context.node.replicas.partition(topic, asked.partition)
         partition.check_leader(asked.current_leader_epoch)
     except KafkaError as error:
         return _refused(asked.partition, error)
     leader_epoch, end_offset = partition.log.end_offset_for_epoch(asked.leader_epoch)
     return EpochEndOffset(partition=asked.partition, leader_epoch=leader_epoch, end_offset=end_offset)
+
+
+def _refused_topic(topic: OffsetForLeaderTopic, error: KafkaError) -> OffsetForLeaderTopicResult:
+    answers = [_refused(asked.partition, error) for asked in topic.partitions]
+    return OffsetForLeaderTopicResult(topic=topic.topic, partitions=answers)
 
 
 def _refused(index: int, error: KafkaError) -> EpochEndOffset:

@@ -14,7 +14,7 @@ from barnabas.api.security.acls import binding_of, has_unknown, require_authoriz
 from barnabas.metadata.acls import decide_create_acls
 from barnabas.policy.rules import AclAction
 from barnabas.wire.acls import AclOperation
-from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.create_acls import AclCreationResult, CreateAclsRequest, CreateAclsResponse
 
 
@@ -40,5 +40,5 @@ async def handle(context: RequestContext, request: CreateAclsRequest) -> CreateA
 
 def _result(error: KafkaError | None) -> AclCreationResult:
     if error is None:
-        return AclCreationResult(error_code=ErrorCode.NONE, error_message=None)
+        return AclCreationResult()
     return AclCreationResult(error_code=error.code, error_message=error.message or None)

@@ -37,7 +37,7 @@ async def handle(context: RequestContext, request: DescribeAclsRequest) -> Descr
     require_cluster(context, AclOperation.DESCRIBE)
     require_authorizer(context)
     found = matching(context.node.image.acls, wanted)
-    return DescribeAclsResponse(error_message=None, resources=_by_resource(found))
+    return DescribeAclsResponse(resources=_by_resource(found))
 
 
 def _by_resource(bindings: Iterable[AclBinding]) -> list[DescribeAclsResource]:

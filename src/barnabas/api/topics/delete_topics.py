@@ -8,7 +8,7 @@ REQUEST_TIMED_OUT, THROTTLING_QUOTA_EXCEEDED (before v5 the client only waits).
 
 from collections import Counter
 
-from barnabas.api.authorization import allowed, refusal
+from barnabas.api.authorization import allowed, allowed_cluster, refusal
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
@@ -53,7 +53,7 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
     asked = _asked(request)
     check = node.policies.check_delete_topic
     refused: dict[TopicToDelete, Deleted] = {}
-    if node.authorizer is not None:
+    if not allowed_cluster(context, AclOperation.DELETE):
         occurrences = Counter(asked)
         once = (each for each in asked if occurrences[each] == 1 and _is_one_topic(each))
         refused = {each: found for each in once if (found := _unauthorized(context, each))}

@@ -41,7 +41,7 @@ def test_acls_are_made_described_and_deleted_at_every_version(tmp_path: Path, ve
             ]
             assert await create(running, *made, version=version) == [0, 0, 0]
             described: DescribeAclsResponse = await running.ask(DescribeAclsRequest(**EVERYTHING), version)
-            assert (described.error_code, described.error_message) == (ErrorCode.NONE, None)
+            assert (described.error_code, described.error_message) == (ErrorCode.NONE, "")
             topic, group = described.resources
             assert (topic.resource_name, group.resource_name, group.pattern_type) == ("t", "g-", 4)
             assert [(acl.host, acl.permission_type) for acl in topic.acls] == [
