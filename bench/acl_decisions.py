@@ -3,9 +3,9 @@
 import time
 from itertools import cycle, islice
 
-from barnabas.metadata.acls import AclBinding, acl_key
+from barnabas.metadata.acls import acl_key
 from barnabas.security.authorizer import StandardAuthorizer
-from barnabas.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
+from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 
 ACLS_COUNT = 10_000
 QUESTIONS_COUNT = 100_000

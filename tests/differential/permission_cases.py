@@ -6,11 +6,22 @@ from barnabas.wire.acls import (
     AclOperation,
     ResourceType,
 )
+from barnabas.wire.messages.add_raft_voter import AddRaftVoterRequest
+from barnabas.wire.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    EntityData,
+    EntryData,
+    OpData,
+)
 from barnabas.wire.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
 from barnabas.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
+)
+from barnabas.wire.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
 )
 from barnabas.wire.messages.create_acls import CreateAclsRequest
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -23,13 +34,19 @@ from barnabas.wire.messages.delete_records import (
 )
 from barnabas.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from barnabas.wire.messages.describe_acls import DescribeAclsRequest
+from barnabas.wire.messages.describe_client_quotas import DescribeClientQuotasRequest
 from barnabas.wire.messages.describe_cluster import DescribeClusterRequest
 from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from barnabas.wire.messages.describe_producers import DescribeProducersRequest
 from barnabas.wire.messages.describe_producers import TopicRequest as ProducersTopic
+from barnabas.wire.messages.describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
 from barnabas.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from barnabas.wire.messages.describe_topic_partitions import TopicRequest as DescribedTopic
+from barnabas.wire.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+    UserName,
+)
 from barnabas.wire.messages.elect_leaders import ElectLeadersRequest
 from barnabas.wire.messages.elect_leaders import TopicPartitions as ElectedTopic
 from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -48,6 +65,9 @@ from barnabas.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
+from barnabas.wire.messages.unregister_broker import UnregisterBrokerRequest
+from barnabas.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from barnabas.wire.schema import Message
 from differential.batches import Batch
 from differential.permissions import ANY_ACL, Grant
@@ -377,6 +397,42 @@ CASES: dict[str, Case] = {
         0,
     ),
     "ListPartitionReassignments": Case(ListPartitionReassignmentsRequest(timeout_ms=10_000, topics=None), 0),
+    "DescribeUserScramCredentials": Case(
+        DescribeUserScramCredentialsRequest(users=[UserName(name="nobody")]), 0
+    ),
+    "AlterUserScramCredentials": Case(
+        AlterUserScramCredentialsRequest(deletions=[ScramCredentialDeletion(name="nobody", mechanism=1)]), 0
+    ),
+    "DescribeClientQuotas": Case(DescribeClientQuotasRequest(components=[], strict=False), 1),
+    "AlterClientQuotas": Case(
+        AlterClientQuotasRequest(
+            entries=[
+                EntryData(
+                    entity=[EntityData(entity_type="user", entity_name="mine")],
+                    ops=[OpData(key="producer_byte_rate", value=1000.0)],
+                )
+            ],
+            validate_only=True,
+        ),
+        1,
+    ),
+    "DescribeQuorum": Case(
+        DescribeQuorumRequest(
+            topics=[TopicData(topic_name="__cluster_metadata", partitions=[PartitionData(partition_index=0)])]
+        ),
+        1,
+        True,
+    ),
+    "UpdateFeatures": Case(
+        UpdateFeaturesRequest(
+            feature_updates=[FeatureUpdateKey(feature="nothing", max_version_level=1)], validate_only=True
+        ),
+        1,
+        True,
+    ),
+    "UnregisterBroker": Case(UnregisterBrokerRequest(broker_id=999), 0),
+    "AddRaftVoter": Case(AddRaftVoterRequest(cluster_id=None, timeout_ms=1000, voter_id=999), 0, True),
+    "RemoveRaftVoter": Case(RemoveRaftVoterRequest(cluster_id=None, voter_id=999), 0, True),
     "DescribeCluster": Case(DescribeClusterRequest(include_cluster_authorized_operations=True), 1),
     "DescribeProducers": Case(
         DescribeProducersRequest(

@@ -5,11 +5,11 @@ A principal is everybody who comes from one address of this machine: ACLs know h
 
 from typing import NamedTuple
 
-from barnabas.metadata.acls import AclBinding
 from barnabas.security.operations import OPERATIONS
 from barnabas.wire.acls import (
     CLUSTER_NAME,
     WILDCARD,
+    AclBinding,
     AclOperation,
     AclPermission,
     PatternType,

@@ -1,7 +1,13 @@
 """ACLs as tests write them: "allow User:alice READ topic t" in arguments."""
 
-from barnabas.metadata.acls import AclBinding
-from barnabas.wire.acls import CLUSTER_NAME, AclOperation, AclPermission, PatternType, ResourceType
+from barnabas.wire.acls import (
+    CLUSTER_NAME,
+    AclBinding,
+    AclOperation,
+    AclPermission,
+    PatternType,
+    ResourceType,
+)
 from barnabas.wire.messages.create_acls import AclCreation
 
 #: What makes a node authorize; User:root may do everything.

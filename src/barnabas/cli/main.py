@@ -3,6 +3,7 @@
 import typer
 
 from barnabas.cli import (
+    acls,
     configs,
     consume,
     elections,
@@ -39,6 +40,7 @@ app.command("quorum")(quorum.quorum)
 app.add_typer(policy.app, name="policy")
 app.add_typer(users.app, name="users")
 app.add_typer(quotas.app, name="quotas")
+app.add_typer(acls.app, name="acls")
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from barnabas import __version__
 from barnabas.base.ids import TopicPartition
-from barnabas.client import control, quotas, scram
+from barnabas.client import acls, control, quotas, scram
 from barnabas.client.admin_model import (
     ClusterDescription,
     ConfigEntry,
@@ -35,6 +35,7 @@ from barnabas.client.metadata import Topic
 from barnabas.client.offsets import Isolation, ListedOffset, OffsetSpec, list_offsets
 from barnabas.config.edits import Edit
 from barnabas.config.resources import Resource, ResourceKind
+from barnabas.wire.acls import AclBinding, AclFilter
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
@@ -325,6 +326,21 @@ class Admin:
     async def _order(self, request: Message) -> Any:
         """Any broker takes it. Not tried again when a connection is lost: the broker may have acted."""
         return await self.cluster.send(request, timeout_ms=self._answer_timeout_ms)
+
+    async def describe_acls(self, wanted: AclFilter | None = None) -> list[AclBinding]:
+        """The ACLs that a filter means, or all.
+
+        :raises KafkaError: CLUSTER_AUTHORIZATION_FAILED; SECURITY_DISABLED where no authorizer is configured.
+        """
+        return acls.described(await self.send(acls.describing(wanted or AclFilter())))
+
+    async def create_acls(self, bindings: Iterable[AclBinding]) -> list[KafkaError | None]:
+        """Make each ACL; one that is there already is as good as made. None stands for success."""
+        return acls.created(await self._send_to_controller(acls.creating(bindings), "results"))
+
+    async def delete_acls(self, filters: Iterable[AclFilter]) -> list[list[AclBinding] | KafkaError]:
+        """Remove what each filter means; gives what that was."""
+        return acls.deleted(await self._send_to_controller(acls.deleting(filters), "filter_results"))
 
     async def _send_to_controller(self, request: Message, results: str) -> Any:
         """To the broker that stands for the controller, again when that is no longer it.

@@ -7,7 +7,15 @@ from typing import Any, NamedTuple
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.noun import Noun, Table
 from barnabas.metadata.store import Change
-from barnabas.wire.acls import CLUSTER_NAME, WILDCARD, AclOperation, AclPermission, PatternType, ResourceType
+from barnabas.wire.acls import (
+    CLUSTER_NAME,
+    AclBinding,
+    AclFilter,
+    AclOperation,
+    AclPermission,
+    PatternType,
+    ResourceType,
+)
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 #: As many as Apache Kafka lets one request remove (`QuorumController.MAX_RECORDS_PER_USER_OP`).
@@ -15,53 +23,6 @@ REMOVED_COUNT_MAX = 10_000
 
 _PATTERN_TYPES = (PatternType.LITERAL, PatternType.PREFIXED)
 _PERMISSIONS = (AclPermission.DENY, AclPermission.ALLOW)
-
-
-class AclBinding(NamedTuple):
-    """One ACL. `principal` is `User:alice` or `User:*`, `host` an address or `*`."""
-
-    resource_type: ResourceType
-    resource_name: str
-    pattern_type: PatternType
-    principal: str
-    host: str
-    operation: AclOperation
-    permission: AclPermission
-
-
-class AclFilter(NamedTuple):
-    """What matches bindings; None and ANY match everything (KIP-290)."""
-
-    resource_type: ResourceType = ResourceType.ANY
-    resource_name: str | None = None
-    pattern_type: PatternType = PatternType.ANY
-    principal: str | None = None
-    host: str | None = None
-    operation: AclOperation = AclOperation.ANY
-    permission: AclPermission = AclPermission.ANY
-
-    def matches(self, binding: AclBinding) -> bool:
-        """Whether the filter means this binding."""
-        return (
-            self.resource_type in (ResourceType.ANY, binding.resource_type)
-            and self.principal in (None, binding.principal)
-            and self.host in (None, binding.host)
-            and self.operation in (AclOperation.ANY, binding.operation)
-            and self.permission in (AclPermission.ANY, binding.permission)
-            and self._matches_name(binding)
-        )
-
-    def _matches_name(self, binding: AclBinding) -> bool:
-        """MATCH means whatever applies to a resource of that name, any other type the pattern's own name."""
-        if self.pattern_type not in (PatternType.ANY, PatternType.MATCH, binding.pattern_type):
-            return False
-        if self.resource_name is None or self.resource_name == binding.resource_name:
-            return True
-        if self.pattern_type is not PatternType.MATCH:
-            return False
-        if binding.pattern_type is PatternType.LITERAL:
-            return binding.resource_name == WILDCARD
-        return self.resource_name.startswith(binding.resource_name)
 
 
 def _from_plain(plain: Any) -> AclBinding:

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from barnabas.config.resources import Resource
-from barnabas.metadata.acls import ACLS, AclBinding
+from barnabas.metadata.acls import ACLS
 from barnabas.metadata.brokers import BROKERS, Broker
 from barnabas.metadata.cluster import CLUSTER, Cluster
 from barnabas.metadata.configs import (
@@ -34,6 +34,7 @@ from barnabas.metadata.topics import (
     initial_state,
     partition_key,
 )
+from barnabas.wire.acls import AclBinding
 
 #: What the cluster knows of, by the first part of a key.
 NOUNS = MappingProxyType(

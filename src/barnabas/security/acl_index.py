@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from itertools import chain
 
-from barnabas.metadata.acls import AclBinding
 from barnabas.wire.acls import (
     WILDCARD,
     WILDCARD_PRINCIPAL,
+    AclBinding,
     AclOperation,
     AclPermission,
     PatternType,

@@ -5,12 +5,12 @@ from typing import Protocol
 
 from barnabas.config.authorization import allows_if_no_acl, super_users
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.metadata.acls import ACLS, AclBinding
+from barnabas.metadata.acls import ACLS
 from barnabas.metadata.image import Image
 from barnabas.metadata.store import Change
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.security.acl_index import decide, decide_any, indexes
-from barnabas.wire.acls import AclOperation, AclPermission, ResourceType
+from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, ResourceType
 
 #: Decisions that are kept; all are dropped when there are so many, and when ACLs change.
 DECISIONS_COUNT_MAX = 20_000

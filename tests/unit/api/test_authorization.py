@@ -10,13 +10,19 @@ from typing import Any, NamedTuple
 import pytest
 
 from barnabas.api import authorization
-from barnabas.metadata.acls import AclBinding, AclFilter, decide_create_acls, decide_delete_acls
+from barnabas.metadata.acls import decide_create_acls, decide_delete_acls
 from barnabas.security.operations import OPERATIONS
-from barnabas.wire.acls import CLUSTER_NAME, AclPermission, PatternType, ResourceType
+from barnabas.wire.acls import CLUSTER_NAME, AclBinding, AclFilter, AclPermission, PatternType, ResourceType
 from barnabas.wire.acls import AclOperation as Op
 from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.add_raft_voter import AddRaftVoterRequest
+from barnabas.wire.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData
 from barnabas.wire.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
 from barnabas.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from barnabas.wire.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialDeletion,
+)
 from barnabas.wire.messages.create_acls import AclCreation, CreateAclsRequest
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from barnabas.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -28,11 +34,14 @@ from barnabas.wire.messages.delete_records import (
 )
 from barnabas.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from barnabas.wire.messages.describe_acls import DescribeAclsRequest
+from barnabas.wire.messages.describe_client_quotas import DescribeClientQuotasRequest
 from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from barnabas.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
+from barnabas.wire.messages.describe_quorum import DescribeQuorumRequest
 from barnabas.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from barnabas.wire.messages.describe_topic_partitions import TopicRequest as DescribedTopic
+from barnabas.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from barnabas.wire.messages.elect_leaders import ElectLeadersRequest
 from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
@@ -50,6 +59,10 @@ from barnabas.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
+from barnabas.wire.messages.unregister_broker import UnregisterBrokerRequest
+from barnabas.wire.messages.update_features import UpdateFeaturesRequest
+from barnabas.wire.messages.update_raft_voter import UpdateRaftVoterRequest
 from barnabas.wire.schema import Message, Struct
 from support.acls import ALICE, AUTHORIZED
 from support.batches import batch
@@ -77,7 +90,7 @@ CLUSTER_REFUSED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 TRANSACTION_REFUSED = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 #: What everybody may ask: what is not for everybody is left out of the answer, or was never secret.
-OPEN = {"ApiVersions", "DescribeCluster"}
+OPEN = {"ApiVersions", "DescribeCluster", "SaslHandshake", "SaslAuthenticate"}
 
 
 class Rule(NamedTuple):
@@ -251,6 +264,27 @@ RULES = [
     Rule(ElectLeadersRequest(topic_partitions=[]), ALTER_CLUSTER, CLUSTER_REFUSED),
     Rule(AlterPartitionReassignmentsRequest(topics=[]), ALTER_CLUSTER, CLUSTER_REFUSED),
     Rule(ListPartitionReassignmentsRequest(topics=None), SEE_CLUSTER, CLUSTER_REFUSED),
+    Rule(DescribeUserScramCredentialsRequest(users=None), SEE_CLUSTER, CLUSTER_REFUSED),
+    Rule(
+        AlterUserScramCredentialsRequest(deletions=[ScramCredentialDeletion(name="bob", mechanism=1)]),
+        ALTER_CLUSTER,
+        CLUSTER_REFUSED,
+    ),
+    Rule(DescribeClientQuotasRequest(), see_configs(CLUSTER), CLUSTER_REFUSED),
+    Rule(
+        AlterClientQuotasRequest(
+            entries=[EntryData(entity=[EntityData(entity_type="user", entity_name="bob")])],
+            validate_only=True,
+        ),
+        one(Op.ALTER_CONFIGS, CLUSTER),
+        CLUSTER_REFUSED,
+    ),
+    Rule(DescribeQuorumRequest(), SEE_CLUSTER, CLUSTER_REFUSED),
+    Rule(UpdateFeaturesRequest(validate_only=True), ALTER_CLUSTER, CLUSTER_REFUSED),
+    Rule(UnregisterBrokerRequest(broker_id=99), ALTER_CLUSTER, CLUSTER_REFUSED),
+    Rule(AddRaftVoterRequest(voter_id=99), ALTER_CLUSTER, CLUSTER_REFUSED),
+    Rule(RemoveRaftVoterRequest(voter_id=99), ALTER_CLUSTER, CLUSTER_REFUSED),
+    Rule(UpdateRaftVoterRequest(voter_id=99), ALTER_CLUSTER, CLUSTER_REFUSED),
     Rule(
         DescribeProducersRequest(topics=[TopicRequest(name="t", partition_indexes=[0])]),
         one(Op.READ, TOPIC),

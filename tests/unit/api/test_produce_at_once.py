@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from barnabas.api.dispatch import Refused
-from barnabas.metadata.acls import AclFilter, decide_create_acls, decide_delete_acls
+from barnabas.metadata.acls import decide_create_acls, decide_delete_acls
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
 from barnabas.metadata.topics import PARTITION_STATES, PartitionState, Topic, partition_key
-from barnabas.wire.acls import AclOperation
+from barnabas.wire.acls import AclFilter, AclOperation
 from barnabas.wire.framing import FrameReader
 from barnabas.wire.messages.produce import (
     PartitionProduceData,

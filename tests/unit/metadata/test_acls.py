@@ -3,8 +3,6 @@ import pytest
 from barnabas.metadata.acls import (
     ACLS,
     REMOVED_COUNT_MAX,
-    AclBinding,
-    AclFilter,
     Removed,
     acl_key,
     decide_create_acls,
@@ -13,7 +11,7 @@ from barnabas.metadata.acls import (
 )
 from barnabas.metadata.image import Image
 from barnabas.metadata.store import NEVER
-from barnabas.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
+from barnabas.wire.acls import AclBinding, AclFilter, AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from support.acls import allow, allow_cluster, deny
 from support.images import replayed

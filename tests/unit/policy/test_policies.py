@@ -3,11 +3,10 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.metadata.acls import AclBinding
 from barnabas.policy.loading import PolicyLoadError
 from barnabas.policy.policies import Policies, PolicySettings
 from barnabas.policy.rules import AclAction
-from barnabas.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
+from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from support.loop import on_loop
 from support.policies import NAMING, PolicyModule, altered_topic, new_topic, policy_module

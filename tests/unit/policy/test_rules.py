@@ -3,10 +3,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from barnabas.metadata.acls import AclBinding
 from barnabas.policy import ConfigResourceType, CreateTopicPolicy
 from barnabas.policy.rules import AclAction, AclRule, Action, Bounds, ConfigRule, Rule, Rules, Violation
-from barnabas.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
+from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from support.policies import altered_topic, new_topic
 
 

@@ -2,12 +2,11 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.metadata.acls import AclBinding
 from barnabas.policy import AlterConfigPolicy, ConfigResource, ConfigResourceType
 from barnabas.policy.loading import PolicyLoadError
 from barnabas.policy.rules import AclAction, Rules
 from barnabas.policy.rules_file import read_rules
-from barnabas.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
+from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from support.policies import altered_topic, new_topic
 
 KNOWN = {

@@ -4,10 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from barnabas.metadata.acls import AclBinding
 from barnabas.security.acl_index import AclIndex, decide, decide_any
+from barnabas.wire.acls import AclBinding, AclPermission, PatternType, ResourceType
 from barnabas.wire.acls import AclOperation as Op
-from barnabas.wire.acls import AclPermission, PatternType, ResourceType
 from support.acls import ALICE, allow, deny
 
 ALLOW, DENY = AclPermission.ALLOW, AclPermission.DENY

@@ -1,10 +1,10 @@
 import asyncio
 
-from barnabas.metadata.acls import AclBinding, AclFilter, acl_key, decide_create_acls, decide_delete_acls
+from barnabas.metadata.acls import acl_key, decide_create_acls, decide_delete_acls
 from barnabas.metadata.image import Image
 from barnabas.security import authorizer as module
 from barnabas.security.authorizer import StandardAuthorizer
-from barnabas.wire.acls import AclOperation, ResourceType
+from barnabas.wire.acls import AclBinding, AclFilter, AclOperation, ResourceType
 from support.acls import ALICE, ROOT, allow, deny
 from support.images import replayed
 

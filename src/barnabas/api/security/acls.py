@@ -1,8 +1,15 @@
 """What the three ACL APIs share: ACLs and filters as messages carry them, and the broker that has none."""
 
 from barnabas.api.context import RequestContext
-from barnabas.metadata.acls import AclBinding, AclFilter
-from barnabas.wire.acls import AclOperation, AclPermission, PatternType, ResourceType, from_code
+from barnabas.wire.acls import (
+    AclBinding,
+    AclFilter,
+    AclOperation,
+    AclPermission,
+    PatternType,
+    ResourceType,
+    from_code,
+)
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.create_acls import AclCreation
 from barnabas.wire.messages.delete_acls import DeleteAclsFilter

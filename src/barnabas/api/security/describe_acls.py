@@ -11,8 +11,8 @@ from barnabas.api.authorization import require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.security.acls import filter_of, has_unknown, require_authorizer
-from barnabas.metadata.acls import AclBinding, matching
-from barnabas.wire.acls import AclOperation, PatternType
+from barnabas.metadata.acls import matching
+from barnabas.wire.acls import AclBinding, AclOperation, PatternType
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.describe_acls import (
     AclDescription,

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.metadata.acls import AclBinding, acl_key
+from barnabas.metadata.acls import acl_key
 from barnabas.policy.policies import Policies, PolicySettings
-from barnabas.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
+from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from barnabas.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse

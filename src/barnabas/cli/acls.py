@@ -1,0 +1,127 @@
+"""`barnabas acls`: who may do what."""
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from barnabas.cli.failures import guarded
+from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
+
+app = typer.Typer(help="List, add and remove ACLs: who may do what.", no_args_is_help=True)
+
+
+class Operation(StrEnum):
+    """What may be done, or not."""
+
+    ALL = "all"
+    READ = "read"
+    WRITE = "write"
+    CREATE = "create"
+    DELETE = "delete"
+    ALTER = "alter"
+    DESCRIBE = "describe"
+    CLUSTER_ACTION = "cluster-action"
+    DESCRIBE_CONFIGS = "describe-configs"
+    ALTER_CONFIGS = "alter-configs"
+    IDEMPOTENT_WRITE = "idempotent-write"
+    CREATE_TOKENS = "create-tokens"
+    DESCRIBE_TOKENS = "describe-tokens"
+    TWO_PHASE_COMMIT = "two-phase-commit"
+
+
+Names = list[str] | None
+Topics = Annotated[Names, typer.Option("--topic", "-t", metavar="NAME", help="A topic, '*' for all.")]
+Groups = Annotated[Names, typer.Option("--group", "-g", metavar="NAME", help="A group.")]
+Transactions = Annotated[
+    Names, typer.Option("--transactional-id", metavar="NAME", help="A transactional id.")
+]
+Tokens = Annotated[Names, typer.Option("--delegation-token", metavar="NAME", help="A delegation token.")]
+Users = Annotated[Names, typer.Option("--user", metavar="NAME", help="A user whose tokens are meant.")]
+OnCluster = Annotated[bool, typer.Option("--cluster", help="The cluster itself.")]
+Operations = Annotated[
+    list[Operation] | None, typer.Option("--operation", "-o", case_sensitive=False, help="May be repeated.")
+]
+Principals = Annotated[
+    Names,
+    typer.Option("--principal", "-p", metavar="USER", help="Who: alice, User:alice or '*'; may be repeated."),
+]
+Hosts = Annotated[Names, typer.Option("--host", metavar="ADDRESS", help="From where; may be repeated.")]
+Prefixed = Annotated[bool, typer.Option("--prefixed", help="Names are prefixes.")]
+Deny = Annotated[bool, typer.Option("--deny", help="Forbid, which beats whatever allows.")]
+
+
+@app.command("list")
+@guarded
+def list_acls(
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    topic: Topics = None,
+    group: Groups = None,
+    transactional_id: Transactions = None,
+    delegation_token: Tokens = None,
+    user: Users = None,
+    cluster: OnCluster = False,
+    principal: Principals = None,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Not what applies to the name by '*' or by a prefix, too.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """List ACLs: all, or those that apply to a resource or concern a principal."""
+    from barnabas.cli.work import acls
+
+    resources = acls.resources(topic, group, transactional_id, delegation_token, user, cluster=cluster)
+    acls.show_list(bootstrap, acls.filters(resources, principal, exact=exact), as_json=as_json)
+
+
+@app.command("add")
+@guarded
+def add_acls(
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    principal: Principals = None,
+    operation: Operations = None,
+    topic: Topics = None,
+    group: Groups = None,
+    transactional_id: Transactions = None,
+    delegation_token: Tokens = None,
+    user: Users = None,
+    cluster: OnCluster = False,
+    prefixed: Prefixed = False,
+    host: Hosts = None,
+    deny: Deny = False,
+    as_json: Json = False,
+) -> None:
+    """Allow (or forbid) each principal each operation on each resource."""
+    from barnabas.cli.work import acls
+
+    resources = acls.resources(topic, group, transactional_id, delegation_token, user, cluster=cluster)
+    bindings = acls.bindings(
+        resources, principal, [each.value for each in operation or []], host, prefixed=prefixed, deny=deny
+    )
+    acls.add(bootstrap, bindings, as_json=as_json)
+
+
+@app.command("remove")
+@guarded
+def remove_acls(
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    principal: Principals = None,
+    operation: Operations = None,
+    topic: Topics = None,
+    group: Groups = None,
+    transactional_id: Transactions = None,
+    delegation_token: Tokens = None,
+    user: Users = None,
+    cluster: OnCluster = False,
+    prefixed: Prefixed = False,
+    host: Hosts = None,
+    deny: Annotated[bool, typer.Option("--deny", help="Only what forbids.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Remove the ACLs that have exactly these names, and are for these principals and operations, if given."""
+    from barnabas.cli.work import acls
+
+    resources = acls.resources(topic, group, transactional_id, delegation_token, user, cluster=cluster)
+    operations = [each.value for each in operation or []]
+    filters = acls.removal(resources, principal, operations, host, prefixed=prefixed, deny=deny)
+    acls.remove(bootstrap, filters, as_json=as_json)

@@ -1,0 +1,114 @@
+"""ACLs, administered: listed, made and removed."""
+
+from collections.abc import Iterable
+
+from barnabas.client.errors import check, error_for
+from barnabas.wire.acls import (
+    AclBinding,
+    AclFilter,
+    AclOperation,
+    AclPermission,
+    PatternType,
+    ResourceType,
+    from_code,
+)
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
+from barnabas.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
+from barnabas.wire.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+
+
+def describing(wanted: AclFilter) -> DescribeAclsRequest:
+    """The question for the ACLs that a filter means."""
+    return DescribeAclsRequest(
+        resource_type_filter=wanted.resource_type,
+        resource_name_filter=wanted.resource_name,
+        pattern_type_filter=wanted.pattern_type,
+        principal_filter=wanted.principal,
+        host_filter=wanted.host,
+        operation=wanted.operation,
+        permission_type=wanted.permission,
+    )
+
+
+def described(response: DescribeAclsResponse) -> list[AclBinding]:
+    """The ACLs that there are.
+
+    :raises KafkaError: When the question was refused.
+    """
+    check(response.error_code, response.error_message)
+    return [
+        AclBinding(
+            from_code(ResourceType, resource.resource_type),
+            resource.resource_name,
+            from_code(PatternType, resource.pattern_type),
+            acl.principal,
+            acl.host,
+            from_code(AclOperation, acl.operation),
+            from_code(AclPermission, acl.permission_type),
+        )
+        for resource in response.resources
+        for acl in resource.acls
+    ]
+
+
+def creating(bindings: Iterable[AclBinding]) -> CreateAclsRequest:
+    """The order for those ACLs."""
+    return CreateAclsRequest(
+        creations=[
+            AclCreation(
+                resource_type=binding.resource_type,
+                resource_name=binding.resource_name,
+                resource_pattern_type=binding.pattern_type,
+                principal=binding.principal,
+                host=binding.host,
+                operation=binding.operation,
+                permission_type=binding.permission,
+            )
+            for binding in bindings
+        ]
+    )
+
+
+def created(response: CreateAclsResponse) -> list[KafkaError | None]:
+    """What became of each ACL, in the order of the request; None stands for success."""
+    return [error_for(each.error_code, each.error_message) for each in response.results]
+
+
+def deleting(filters: Iterable[AclFilter]) -> DeleteAclsRequest:
+    """The order to remove what the filters mean."""
+    return DeleteAclsRequest(
+        filters=[
+            DeleteAclsFilter(
+                resource_type_filter=wanted.resource_type,
+                resource_name_filter=wanted.resource_name,
+                pattern_type_filter=wanted.pattern_type,
+                principal_filter=wanted.principal,
+                host_filter=wanted.host,
+                operation=wanted.operation,
+                permission_type=wanted.permission,
+            )
+            for wanted in filters
+        ]
+    )
+
+
+def deleted(response: DeleteAclsResponse) -> list[list[AclBinding] | KafkaError]:
+    """What each filter removed, in the order of the request."""
+    return [
+        error_for(result.error_code, result.error_message)
+        or [
+            AclBinding(
+                from_code(ResourceType, acl.resource_type),
+                acl.resource_name,
+                from_code(PatternType, acl.pattern_type),
+                acl.principal,
+                acl.host,
+                from_code(AclOperation, acl.operation),
+                from_code(AclPermission, acl.permission_type),
+            )
+            for acl in result.matching_acls
+            if not acl.error_code
+        ]
+        for result in response.filter_results
+    ]

@@ -1,0 +1,167 @@
+"""ACLs on a real broker: principals that log in, permissions given and taken by `barnabas acls`."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from barnabas.base.ids import TopicPartition
+from barnabas.cli.main import app
+from barnabas.client.blocking import Client
+from barnabas.client.offsets import EARLIEST
+from barnabas.testing import EmbeddedBroker
+from barnabas.wire.acls import AclBinding, AclFilter, AclOperation, AclPermission, PatternType, ResourceType
+from barnabas.wire.errors import ErrorCode, KafkaError
+from support.sasl import ALICE, SASL_SETTINGS
+
+#: The administrator comes in by the open listener.
+SETTINGS = {
+    **SASL_SETTINGS,
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+pytestmark = pytest.mark.kafka_settings(SETTINGS)
+
+Run = Callable[..., Result]
+
+
+def address_of(kafka: EmbeddedBroker, listener: str) -> str:
+    return next(f"{host}:{port}" for name, host, port in kafka.server.addresses if name == listener)
+
+
+@pytest.fixture
+def run(kafka: EmbeddedBroker) -> Run:
+    """Runs the command line as the administrator."""
+
+    def invoke(*command: str) -> Result:
+        environment = {"BARNABAS_BOOTSTRAP": address_of(kafka, "PLAINTEXT"), "COLUMNS": "200"}
+        return CliRunner().invoke(app, command, env=environment)
+
+    return invoke
+
+
+def rows(result: Result) -> list[dict[str, Any]]:
+    assert result.exit_code == 0, result.output
+    found: list[dict[str, Any]] = json.loads(result.stdout)
+    return found
+
+
+@pytest.fixture
+def admin(kafka: EmbeddedBroker) -> Iterator[Client]:
+    with Client(address_of(kafka, "PLAINTEXT")) as client:
+        yield client
+
+
+@pytest.fixture
+def alice(kafka: EmbeddedBroker) -> Iterator[Client]:
+    with Client(address_of(kafka, "CLIENTS"), login=ALICE) as client:
+        yield client
+
+
+ORDERS = ("--topic", "orders", "--principal", "alice")
+
+
+def produce(client: Client, *values: bytes) -> None:
+    with client.producer() as producer:
+        for value in values:
+            producer.send_and_wait("orders", value)
+
+
+def refused(call: Callable[[], object]) -> ErrorCode:
+    with pytest.raises(KafkaError) as caught:
+        call()
+    return caught.value.code
+
+
+def test_a_permission_counts_from_the_answer_on_and_until_it_is_taken(
+    run: Run, admin: Client, alice: Client
+) -> None:
+    assert run("topics", "create", "orders").exit_code == 0
+    with alice.producer() as producer:
+        code = refused(lambda: producer.send_and_wait("orders", b"1"))
+        assert code in (ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    [added] = rows(run("acls", "add", *ORDERS, "--operation", "write", "--json"))
+    assert added == {
+        "resource": "topic",
+        "name": "orders",
+        "pattern": "literal",
+        "principal": "User:alice",
+        "host": "*",
+        "operation": "write",
+        "permission": "allow",
+    }
+    with alice.producer() as producer:
+        for value in (b"2", b"3", b"4"):
+            producer.send_and_wait("orders", value)
+        assert rows(run("acls", "remove", *ORDERS, "--json")) == [added]
+        assert refused(lambda: producer.send_and_wait("orders", b"5")) is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    starts = {TopicPartition("orders", 0): EARLIEST}
+    assert [record.value for record in admin.consumer(starts, stop_at_end=True)] == [b"2", b"3", b"4"]
+
+
+def test_what_may_not_be_seen_is_not_told_from_what_is_not_there(run: Run, alice: Client) -> None:
+    assert run("topics", "create", "orders").exit_code == 0
+    for name in ("orders", "missing"):
+        [found] = alice.admin.describe_topics([name]).values()
+        assert isinstance(found, KafkaError)
+        assert found.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert alice.admin.describe_topics() == {}
+
+
+def test_acls_are_listed_by_what_applies_to_a_name(run: Run) -> None:
+    run("acls", "add", "-p", "alice", "-p", "Group:x", "-o", "read", "-o", "write", "-t", "ord", "--prefixed")
+    run("acls", "add", "-p", "*", "-o", "describe", "-t", "*", "--host", "10.0.0.1", "--deny")
+    run("acls", "add", "-p", "bob", "-o", "cluster-action", "--cluster", "--prefixed")
+    assert len(rows(run("acls", "list", "--json"))) == 6
+    assert len(rows(run("acls", "list", "--topic", "orders", "--json"))) == 5
+    assert rows(run("acls", "list", "--topic", "orders", "--exact", "--json")) == []
+    assert len(rows(run("acls", "list", "--topic", "ord", "--exact", "-p", "alice", "--json"))) == 2
+    [denied] = rows(run("acls", "list", "-p", "*", "--json"))
+    assert (denied["principal"], denied["permission"], denied["host"]) == ("User:*", "deny", "10.0.0.1")
+    [on_cluster] = rows(run("acls", "list", "--cluster", "--json"))
+    assert (on_cluster["name"], on_cluster["pattern"]) == ("kafka-cluster", "literal")
+    assert len(rows(run("acls", "remove", "--topic", "ord", "--prefixed", "-o", "read", "--json"))) == 2
+    assert len(rows(run("acls", "remove", "--principal", "Group:x", "--json"))) == 1
+    assert len(rows(run("acls", "list", "--json"))) == 3
+    assert "User:bob" in run("acls", "list").stdout
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("add", "--topic", "t", "--operation", "read"),
+        ("add", "--topic", "t", "--principal", "alice"),
+        ("add", "--principal", "alice", "--operation", "read"),
+        ("remove",),
+    ],
+)
+def test_half_an_acl_is_wrong_use(run: Run, command: tuple[str, ...]) -> None:
+    result = run("acls", *command)
+    assert result.exit_code == 2
+    assert "error:" in result.stderr
+
+
+def test_the_client_makes_finds_and_removes_acls(admin: Client, alice: Client) -> None:
+    binding = AclBinding(
+        ResourceType.GROUP, "g", PatternType.LITERAL, "User:bob", "*", AclOperation.READ, AclPermission.ALLOW
+    )
+    nonsense = binding._replace(resource_name="")
+    made, error = admin.admin.create_acls([binding, nonsense])
+    assert made is None
+    assert isinstance(error, KafkaError)
+    assert error.code is ErrorCode.INVALID_REQUEST
+    assert admin.admin.describe_acls() == [binding]
+    assert refused(lambda: alice.admin.describe_acls()) is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    [error] = alice.admin.delete_acls([AclFilter()])
+    assert isinstance(error, KafkaError)
+    assert admin.admin.delete_acls([AclFilter(), AclFilter(principal="User:nobody")]) == [[binding], []]
+
+
+@pytest.mark.kafka_settings({"authorizer.class.name": "", "super.users": ""})
+def test_without_an_authorizer_the_command_says_what_to_do(run: Run) -> None:
+    result = run("acls", "list")
+    assert result.exit_code == 1
+    assert "authorizer.class.name" in result.stderr
