@@ -19,6 +19,11 @@ from barnabas.wire.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from barnabas.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
 from barnabas.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
@@ -365,6 +370,18 @@ CASES: dict[str, Case] = {
         1,
     ),
     "ListConfigResources": Case(ListConfigResourcesRequest(resource_types=[16]), 1),
+    "AlterReplicaLogDirs": Case(
+        AlterReplicaLogDirsRequest(
+            dirs=[
+                AlterReplicaLogDir(
+                    path="/nowhere",
+                    topics=[AlterReplicaLogDirTopic(name=_name(name), partitions=[0]) for name in NAMES],
+                )
+            ]
+        ),
+        2,
+        True,
+    ),
     "DescribeLogDirs": Case(DescribeLogDirsRequest(topics=[]), 4, True),
     "CreatePartitions": Case(
         CreatePartitionsRequest(

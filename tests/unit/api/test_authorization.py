@@ -19,6 +19,11 @@ from barnabas.wire.messages.add_raft_voter import AddRaftVoterRequest
 from barnabas.wire.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData
 from barnabas.wire.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
 from barnabas.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from barnabas.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
 from barnabas.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
@@ -90,7 +95,10 @@ CLUSTER_REFUSED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 TRANSACTION_REFUSED = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 #: What everybody may ask: what is not for everybody is left out of the answer, or was never secret.
-OPEN = {"ApiVersions", "DescribeCluster", "SaslHandshake", "SaslAuthenticate"}
+OPEN = {"ApiVersions", "DescribeCluster", "SaslHandshake", "SaslAuthenticate"} | {
+    "GetTelemetrySubscriptions",
+    "PushTelemetry",
+}
 
 
 class Rule(NamedTuple):
@@ -251,6 +259,17 @@ RULES = [
         GROUP_REFUSED,
     ),
     Rule(ListConfigResourcesRequest(resource_types=[16]), see_configs(CLUSTER), CLUSTER_REFUSED),
+    Rule(
+        AlterReplicaLogDirsRequest(
+            dirs=[
+                AlterReplicaLogDir(
+                    path="/nowhere", topics=[AlterReplicaLogDirTopic(name="t", partitions=[0])]
+                )
+            ]
+        ),
+        ALTER_CLUSTER,
+        CLUSTER_REFUSED,
+    ),
     Rule(DescribeLogDirsRequest(topics=[]), SEE_CLUSTER, CLUSTER_REFUSED),
     Rule(
         CreatePartitionsRequest(
