@@ -54,7 +54,10 @@ class DynamicConfig:
             self._changes_count += 1
             self.load(after)
             for follower in self._followers:
-                await follower(current, self.current)
+                try:
+                    await follower(current, self.current)
+                except Exception:  # whatever it is, cluster state must go on, and the other followers, too
+                    _log.exception("a change of the broker's configuration could not be followed")
 
     def statistics(self) -> dict[str, int]:
         """How much is set dynamically, and how often that has changed since the start."""

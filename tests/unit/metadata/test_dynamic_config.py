@@ -50,6 +50,27 @@ async def test_followers_are_told_when_broker_configs_change_and_only_then() -> 
 
 
 @on_loop
+async def test_a_follower_that_fails_keeps_no_other_from_following(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    config = loaded(Image())
+    told: list[int] = []
+
+    async def fail(before: BrokerConfig, after: BrokerConfig) -> None:
+        message = "no room"
+        raise OSError(message)
+
+    async def follow(before: BrokerConfig, after: BrokerConfig) -> None:
+        told.append(after.integer(KEY))
+
+    config.follow(fail)
+    config.follow(follow)
+    await config.apply(Image(), image_with(b1={KEY: "5"}), ())
+    assert told == [5]
+    assert "no room" in capsys.readouterr().err
+
+
+@on_loop
 async def test_a_value_that_is_taken_away_gives_way_to_what_is_below() -> None:
     config = loaded(image_with(every={KEY: "2"}, b1={KEY: "3"}))
     after = image_with(every={KEY: "2"})
