@@ -13,7 +13,7 @@ from barnabas.wire.messages import alter_configs, incremental_alter_configs
 from barnabas.wire.messages.create_topics import CreatableTopic
 from interop import reference
 from support.admin import create, new_topic
-from support.policies import policy_module
+from support.policies import NAMING, policy_module
 from support.wire import Wire
 
 JAVA = Path(reference.__file__).parent / "reference" / "policies"
@@ -205,3 +205,16 @@ def test_configs_replaced(sides: Sides, kind: int, name: str, configs: dict[str,
     assert [told(each.error_code, each.error_message) for each in by_barnabas] == [
         told(each.error_code, each.error_message) for each in by_kafka
     ]
+
+
+def test_kafka_s_own_tools_show_what_a_policy_says(tmp_path: Path) -> None:
+    with (
+        policy_module(tmp_path, NAMING) as module,
+        EmbeddedBroker({KEYS[0]: module.named("Naming")}) as barnabas,
+    ):
+        where = ("--bootstrap-server", barnabas.bootstrap)
+        refused = reference.tool("kafka-topics", *where, "--create", "--topic", "t", check=False)
+        assert refused.returncode == 1
+        assert "PolicyViolationException: t must begin with team." in refused.stdout + refused.stderr
+        created = reference.tool("kafka-topics", *where, "--create", "--topic", "team.t")
+        assert "Created topic team.t." in created.stdout

@@ -5,10 +5,21 @@ import pty
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    NewTopic,
+)
 
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode
@@ -172,3 +183,60 @@ def test_rules_that_are_wrong_end_the_start_with_2(rules: Path, tmp_path: Path) 
         f"barnabas: Invalid value '{rules}' for barnabas.policy.file: "
         "line 2: a key of topics[0].partitions is 'maximum': is unknown; did you mean max?\n"
     )
+
+
+def test_sighup_reads_the_rules_again_and_keeps_the_old_when_they_are_wrong(
+    rules: Path, tmp_path: Path
+) -> None:
+    setting = f"barnabas.policy.file={rules}"
+    with BrokerProcess(tmp_path / "data", "--set", setting) as broker, Wire(broker.port) as wire:
+        assert (
+            create(wire, new_topic("t", 4), validate_only=True)["t"].error_code == ErrorCode.POLICY_VIOLATION
+        )
+        rules.write_text("topics:\n  - partitions: {max: many}\n")
+        broker.process.send_signal(signal.SIGHUP)
+        await_line(broker, "line 2: topics[0].partitions.max is 'many': must be a whole number of at least 1")
+        assert (
+            create(wire, new_topic("t", 4), validate_only=True)["t"].error_code == ErrorCode.POLICY_VIOLATION
+        )
+        rules.write_text("topics:\n  - partitions: {max: 4}\n")
+        broker.process.send_signal(signal.SIGHUP)
+        await_line(broker, "policies reloaded")
+        assert create(wire, new_topic("t", 4), validate_only=True)["t"].error_code == ErrorCode.NONE
+
+
+def told(futures: Mapping[object, Any]) -> tuple[int, str]:
+    """What a user of confluent-kafka is told about the one thing that was asked for."""
+    [future] = futures.values()
+    with pytest.raises(KafkaException) as caught:
+        future.result(20)
+    error: KafkaError = caught.value.args[0]
+    return error.code(), error.str()
+
+
+def test_users_of_a_real_client_are_told_what_was_wrong(rules: Path) -> None:
+    with EmbeddedBroker({"barnabas.policy.file": str(rules)}) as kafka:
+        kafka.create_topic("pay")
+        admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+        code = KafkaError.POLICY_VIOLATION
+        protected = "Topic 'pay' is protected: "
+        too_many = "Topic 't' has 4 partitions: it must be at most 3."
+        assert told(admin.create_topics([NewTopic("t", 4)])) == (code, too_many)
+        assert told(admin.delete_topics(["pay"]))[0] == code  # it asks at a version that has no messages
+        grown = admin.create_partitions([NewPartitions("pay", 3)])
+        assert told(grown) == (code, f"{protected}no partitions may be added.")
+        setting = ConfigEntry("retention.ms", "1", incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ConfigResource.Type.TOPIC, "pay", incremental_configs=[setting])
+        altered = admin.incremental_alter_configs([resource])
+        assert told(altered) == (code, f"{protected}its configs must not be altered.")
+
+
+def test_what_policies_do_is_counted_for_prometheus(rules: Path) -> None:
+    settings = {"barnabas.policy.file": str(rules), "barnabas.metrics.listener": "127.0.0.1:0"}
+    with EmbeddedBroker(settings) as kafka, Wire(kafka.port) as wire:
+        create(wire, new_topic("t", 4), new_topic("u"))
+        with urlopen(f"http://127.0.0.1:{kafka.server.metrics_port}/metrics") as page:
+            lines = page.read().decode().splitlines()
+    assert 'barnabas_policy_checks_total{outcome="asked"} 2.0' in lines
+    assert 'barnabas_policy_checks_total{outcome="refused"} 1.0' in lines
+    assert 'barnabas_policy_reloads_total{outcome="done"} 0.0' in lines

@@ -18,8 +18,8 @@ BARNABAS_KEYS: tuple[ConfigKey, ...] = (
               "A YAML file with rules on topics, configurations and ACLs (policies.md); empty for none.",
               since="Barnabas"),
     ConfigKey("barnabas.policy.timeout.ms", INT, 1000, Range(1), READ_ONLY, HONOURED,
-              "How long in milliseconds a policy may think about one topic or resource; what it has not let "
-              "pass by then is refused.", since="Barnabas"),
+              "How long in milliseconds a policy class may think about one topic or resource; what it has not "
+              "let pass by then fails.", since="Barnabas"),
     ConfigKey("barnabas.log.format", STRING, "console", OneOfIgnoreCase(("console", "json")), READ_ONLY,
               HONOURED, "Whether log lines are for people (console) or for machines (json).",
               since="Barnabas"),

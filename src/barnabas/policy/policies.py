@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,6 +50,13 @@ class _Loaded:
             if policy is not None:
                 await policy.close()
 
+    def statistics(self) -> Counter[str]:
+        """What the classes were asked, and what came of it."""
+        totals: Counter[str] = Counter()
+        for policy in (self.create_topic, self.alter_config):
+            totals.update(policy.statistics() if policy is not None else {})
+        return totals
+
 
 class Policies:
     """What the handlers ask before they change anything. Without settings everything may be done."""
@@ -60,8 +68,17 @@ class Policies:
         self._settings = settings or PolicySettings()
         self._on_warning = on_warning or _log_warning
         self._loaded = _Loaded()
+        self._reloading = asyncio.Lock()
         self._counts = dict.fromkeys(
-            ("reloads_count", "failed_reloads_count", "refusals_count", "warnings_count"), 0
+            (
+                "checks_count",
+                "refusals_count",
+                "warnings_count",
+                "failures_count",
+                "reloads_count",
+                "failed_reloads_count",
+            ),
+            0,
         )
 
     async def load(self) -> None:
@@ -77,16 +94,18 @@ class Policies:
         :raises PolicyLoadError: When one of them cannot be had: all policies stay as they were.
         """
         settings = self._settings
-        try:
-            with fresh_modules(settings.create_topic_class, settings.alter_config_class):
-                loaded = await self._load()
-        except PolicyLoadError as error:
-            self._counts["failed_reloads_count"] += 1
-            _log.error("policies could not be reloaded, those from before stay in force: %s", error)
-            raise
-        before, self._loaded = self._loaded, loaded
-        self._counts["reloads_count"] += 1
-        await before.close()
+        async with self._reloading:
+            try:
+                with fresh_modules(settings.create_topic_class, settings.alter_config_class):
+                    loaded = await self._load()
+            except PolicyLoadError as error:
+                self._counts["failed_reloads_count"] += 1
+                _log.error("policies could not be reloaded, those from before stay in force: %s", error)
+                raise
+            before, self._loaded = self._loaded, loaded
+            self._counts["reloads_count"] += 1
+            self._count_classes(before)
+            await before.close()
 
     async def _load(self) -> _Loaded:
         settings = self._settings
@@ -178,6 +197,7 @@ class Policies:
             self._act_on(self._loaded.rules.acl(action, acl))
 
     def _act_on(self, violations: Sequence[Violation]) -> None:
+        self._counts["checks_count"] += 1
         refused = "; ".join(violation.message for violation in violations if violation.enforced)
         for violation in violations:
             if not violation.enforced:
@@ -190,10 +210,15 @@ class Policies:
     def statistics(self) -> dict[str, int]:
         """What the policies were asked, and what came of it."""
         totals = dict(self._counts)
-        for policy in (self._loaded.create_topic, self._loaded.alter_config):
-            for name, count in policy.statistics().items() if policy else ():
-                totals[name] = totals.get(name, 0) + count
+        for name, count in self._loaded.statistics().items():
+            totals[name] = totals.get(name, 0) + count
         return totals
+
+    def _count_classes(self, before: _Loaded) -> None:
+        """Keep the counts of classes that go."""
+        for name, count in before.statistics().items():
+            if name in self._counts:
+                self._counts[name] += count
 
 
 def _read_rules(settings: PolicySettings) -> Rules:

@@ -51,9 +51,9 @@ class _Thread:
 
     def give_up(self) -> None:
         """End it, if need be in the middle of a call. Python code notices; a wait in C does when it is over."""
-        self.end()
         identifier = ctypes.c_ulong(self._thread.ident or 0)
         ctypes.pythonapi.PyThreadState_SetAsyncExc(identifier, ctypes.py_object(_GivenUp))
+        self.end()  # only now: a thread that has ended leaves its number to another
 
     def _run(self) -> None:
         try:

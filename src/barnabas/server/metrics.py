@@ -3,6 +3,7 @@
 from barnabas.api.context import Node
 from barnabas.log.directories import LogDirectories
 from barnabas.net.connections import Connections
+from barnabas.policy.policies import Policies
 from barnabas.telemetry import names
 from barnabas.telemetry.metrics import MetricsRegistry, Values, request_metrics
 from barnabas.telemetry.names import MetricName
@@ -26,6 +27,7 @@ def metrics_registry(
     registry.add_metric(names.PARTITION_LEADERS, lambda: [({}, node.replicas.statistics()["leaders_count"])])
     registry.add_metric(names.FLUSHES, lambda: [({}, node.flusher.flushes_count)])
     registry.add_metric(names.METADATA_REVISION, lambda: [({}, node.image.revision)])
+    _policy_metrics(registry, node.policies)
     quotas, telemetry = node.quotas, node.client_telemetry
     registry.add_metric(names.THROTTLED, lambda: [({}, quotas.throttled_count)])
     registry.add_metric(names.REFUSED_CONNECTIONS, lambda: [({}, quotas.refused_connections_count)])
@@ -38,6 +40,22 @@ def metrics_registry(
     _log_metric(registry, names.LOG_END_OFFSET, directories, "log_end_offset")
     _log_metric(registry, names.HIGH_WATERMARK, directories, "high_watermark")
     return registry
+
+
+def _policy_metrics(registry: MetricsRegistry, policies: Policies) -> None:
+    def collect(outcomes: dict[str, str]) -> Values:
+        counts = policies.statistics()
+        return [({"outcome": outcome}, counts[name]) for outcome, name in outcomes.items()]
+
+    checks = {
+        "asked": "checks_count",
+        "refused": "refusals_count",
+        "failed": "failures_count",
+        "warned": "warnings_count",
+    }
+    reloads = {"done": "reloads_count", "failed": "failed_reloads_count"}
+    registry.add_metric(names.POLICY_CHECKS, lambda: collect(checks))
+    registry.add_metric(names.POLICY_RELOADS, lambda: collect(reloads))
 
 
 def _log_metric(

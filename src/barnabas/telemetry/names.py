@@ -56,6 +56,18 @@ FLUSHES = MetricName("barnabas_flushes_total", "Times that log data was forced t
 METADATA_REVISION = MetricName(
     "barnabas_metadata_revision", "Revision of cluster state that this broker has reached.", "gauge"
 )
+POLICY_CHECKS = MetricName(
+    "barnabas_policy_checks_total",
+    "What policies were asked, by outcome: asked (in all), refused, failed (an error, or too slow), warned.",
+    "counter",
+    ("outcome",),
+)
+POLICY_RELOADS = MetricName(
+    "barnabas_policy_reloads_total",
+    "Reloads of policies, by outcome: done or failed.",
+    "counter",
+    ("outcome",),
+)
 THROTTLED = MetricName(
     "barnabas_throttled_answers_total", "Answers that told a client to wait because of its quotas.", "counter"
 )
@@ -108,6 +120,8 @@ METRICS: tuple[MetricName, ...] = (
     HIGH_WATERMARK,
     FLUSHES,
     METADATA_REVISION,
+    POLICY_CHECKS,
+    POLICY_RELOADS,
     THROTTLED,
     REFUSED_CONNECTIONS,
     CLIENT_INSTANCES,

@@ -1,3 +1,4 @@
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -99,13 +100,15 @@ def test_a_reload_takes_the_code_as_it_is_now_and_closes_what_was_before(naming:
     @on_loop
     async def scenario() -> None:
         policies = await loaded(naming.named("Naming"))
+        assert await refusal(policies, "t") == "POLICY_VIOLATION: t must begin with team."
         calls_before = naming.calls
         naming.write(NAMING.replace("team.", "crew."))
         await policies.reload()
         assert await refusal(policies, "team.t") == "POLICY_VIOLATION: team.t must begin with crew."
         assert calls_before[-1] == ("close",)
         assert naming.calls[0] == ("configure", {"a": "b"})
-        assert policies.statistics()["reloads_count"] == 1
+        counts = policies.statistics()
+        assert (counts["reloads_count"], counts["checks_count"], counts["refusals_count"]) == (1, 2, 2)
         await policies.close()
 
     scenario()
@@ -249,5 +252,18 @@ def test_a_reload_reads_the_file_again_and_keeps_the_rules_when_it_is_wrong(tmp_
         path.write_text("topics: []")
         await policies.reload()
         policies.check_delete_topic("pay")
+
+    scenario()
+
+
+def test_reloads_come_one_after_the_other(naming: PolicyModule) -> None:
+    @on_loop
+    async def scenario() -> None:
+        policies = await loaded(naming.named("Naming"))
+        naming.write(NAMING.replace("team.", "crew."))
+        await asyncio.gather(policies.reload(), policies.reload(), policies.reload())
+        assert policies.statistics()["reloads_count"] == 3
+        assert await refusal(policies, "t") == "POLICY_VIOLATION: t must begin with crew."
+        await policies.close()
 
     scenario()
