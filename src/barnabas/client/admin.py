@@ -37,6 +37,7 @@ from barnabas.config.edits import Edit
 from barnabas.config.resources import Resource, ResourceKind
 from barnabas.wire.acls import AclBinding, AclFilter
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.features import UpgradeType
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from barnabas.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
@@ -296,7 +297,7 @@ class Admin:
     async def update_features(
         self,
         levels: Mapping[str, int],
-        upgrade_type: control.UpgradeType = control.UpgradeType.UPGRADE,
+        upgrade_type: UpgradeType = UpgradeType.UPGRADE,
         *,
         validate_only: bool = False,
     ) -> None:

@@ -9,6 +9,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.address import Address
 from barnabas.client.errors import check, error_for
 from barnabas.wire.errors import KafkaError
+from barnabas.wire.features import UpgradeType
 from barnabas.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -35,14 +36,6 @@ class ElectionType(IntEnum):
 
     PREFERRED = 0
     UNCLEAN = 1
-
-
-class UpgradeType(IntEnum):
-    """Which way a feature's level may go."""
-
-    UPGRADE = 1
-    SAFE_DOWNGRADE = 2
-    UNSAFE_DOWNGRADE = 3
 
 
 class Reassignment(NamedTuple):

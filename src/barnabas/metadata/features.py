@@ -2,25 +2,17 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.noun import Noun, Table
 from barnabas.metadata.store import Change
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.features import UpgradeType
 
 METADATA_VERSION = "metadata.version"
 
 #: feature -> its level; what is not used at all has no row
 FINALIZED_FEATURES: Noun[int] = Noun("finalized_features", int, int)
-
-
-class UpgradeType(IntEnum):
-    """Which way a level may go (`FeatureUpdate.UpgradeType`)."""
-
-    UPGRADE = 1
-    SAFE_DOWNGRADE = 2
-    UNSAFE_DOWNGRADE = 3
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,14 +80,14 @@ def _grown(image: Image, more: MorePartitions, dice: random.Random) -> Topic:
     if added_count < 0:
         message = f"Topic '{more.name}' has {topic.partition_count} partitions: {more.count} would be fewer."
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
-    added = _added(topic, more, added_count, usable_brokers(image), dice)
+    factor = len(image.partition(topic, 0).replicas)  # as it is now: a reassignment may have changed it
+    added = _added(more, added_count, factor, usable_brokers(image), dice)
     return replace(topic, assignments=topic.assignments + added)
 
 
 def _added(
-    topic: Topic, more: MorePartitions, added_count: int, broker_ids: Sequence[int], dice: random.Random
+    more: MorePartitions, added_count: int, factor: int, broker_ids: Sequence[int], dice: random.Random
 ) -> Assignments:
-    factor = topic.replication_factor
     if more.assignments is not None and len(more.assignments) != added_count:
         message = (
             f"Topic '{more.name}' gets {added_count} additional partition(s), but {len(more.assignments)} "

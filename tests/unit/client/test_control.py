@@ -5,8 +5,9 @@ import pytest
 from barnabas.base.ids import TopicPartition
 from barnabas.client import control
 from barnabas.client.address import Address
-from barnabas.client.control import ElectionType, Feature, QuorumReplica, Reassignment, UpgradeType
+from barnabas.client.control import ElectionType, Feature, QuorumReplica, Reassignment
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.features import UpgradeType
 from barnabas.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsResponse,
     ReassignablePartitionResponse,

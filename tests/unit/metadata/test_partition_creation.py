@@ -31,6 +31,13 @@ def test_new_partitions_have_as_many_replicas_as_the_first() -> None:
     assert [len(replicas) for replicas in after.assignments] == [2, 2, 2]
 
 
+def test_new_partitions_have_as_many_replicas_as_the_first_has_now() -> None:
+    state = PartitionState(1, 3, (1,), replicas=(1,))
+    image = with_state(IMAGE, IMAGE.topics["pairs"], 0, state)
+    after = replayed(image, grow(image, MorePartitions("pairs", 2))).topics["pairs"]
+    assert [len(replicas) for replicas in after.assignments] == [2, 1]
+
+
 def test_replicas_by_hand_are_taken_as_they_are() -> None:
     after = replayed(IMAGE, grow(IMAGE, MorePartitions("pairs", 3, [[3, 1], [2, 3]]))).topics["pairs"]
     assert after.assignments == ((1, 2), (3, 1), (2, 3))

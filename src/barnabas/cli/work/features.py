@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from barnabas.cli.output import print_json, print_table
 from barnabas.cli.work.calls import with_admin
-from barnabas.client.control import UpgradeType
+from barnabas.wire.features import UpgradeType
 
 _DOWNGRADES = {
     None: UpgradeType.UPGRADE,
