@@ -1,6 +1,7 @@
 """The clients under test: how each is started, what it can do, and what its users see when a call fails."""
 
 import json
+import os
 import select
 import subprocess
 import sys
@@ -51,6 +52,7 @@ class Kind:
     creates_topics_by_producing: bool = True
     creates_topics_by_describing: bool = False
     tells_empty_from_null: bool = True
+    logs_in: bool = False  #: its program logs in as it is told
 
     def can(self, *operations: str) -> bool:
         """True when the library has a call for every one of ``operations``."""
@@ -60,8 +62,10 @@ class Kind:
 class Client:
     """A running client program; ``do`` sends it a command and waits for the answer."""
 
-    def __init__(self, kind: Kind, bootstrap: str, log: Path) -> None:
+    def __init__(self, kind: Kind, bootstrap: str, log: Path, login: Sequence[str] = ()) -> None:
+        """``login`` is a SASL mechanism, a user and a password."""
         self.kind = kind
+        names = ("INTEROP_MECHANISM", "INTEROP_USER", "INTEROP_PASSWORD")
         with log.open("ab") as stderr:
             self._process = subprocess.Popen(
                 [*kind.command(), bootstrap],
@@ -70,6 +74,7 @@ class Client:
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 text=True,
+                env={**os.environ, **dict(zip(names, login, strict=False))},
             )
 
     def do(self, operation: str, **arguments: Any) -> Any:
@@ -185,6 +190,7 @@ KINDS = {
             ),
             cannot=_QUOTAS | _REPLICAS | {"config_resources"},
             creates_topics_by_describing=True,
+            logs_in=True,
         ),
         Kind(
             "kafka-python",
@@ -213,6 +219,7 @@ KINDS = {
                 "ElectionNotNeededException",
             ),
             cannot=frozenset({"replace_topic_configs"}),
+            logs_in=True,
         ),
         Kind(
             "franz-go",
@@ -230,6 +237,7 @@ KINDS = {
             cannot=frozenset({"config_resources"}),
             tells_the_brokers_message=False,
             creates_topics_by_producing=False,
+            logs_in=True,
         ),
         Kind(
             "sarama",
@@ -269,6 +277,7 @@ KINDS = {
             ),
             cannot=_CLUSTER | {"consume"},
             tells_the_brokers_message=False,
+            logs_in=True,
         ),
     )
 }

@@ -8,7 +8,9 @@ const LZ4 = require('kafkajs-lz4')
 const Snappy = require('kafkajs-snappy')
 const { ZstdCodec } = require('zstd-codec')
 
-const kafka = new Kafka({ brokers: [process.argv[2]], logLevel: logLevel.NOTHING })
+const { INTEROP_MECHANISM: mechanism, INTEROP_USER: username, INTEROP_PASSWORD: password } = process.env
+const sasl = mechanism && { mechanism: mechanism.toLowerCase(), username, password }
+const kafka = new Kafka({ brokers: [process.argv[2]], logLevel: logLevel.NOTHING, sasl })
 const codecs = {
   none: CompressionTypes.None,
   gzip: CompressionTypes.GZIP,

@@ -24,6 +24,7 @@ from confluent_kafka.admin import (
 
 from interop.python.confluent_cluster import offer, only
 from interop.python.lines import (
+    LOGIN,
     PATIENCE_S,
     Record,
     TimedOut,
@@ -34,8 +35,15 @@ from interop.python.lines import (
     serve,
 )
 
-BOOTSTRAP = sys.argv[1]
-admin = AdminClient({"bootstrap.servers": BOOTSTRAP})
+CONNECTION: dict[str, Any] = {"bootstrap.servers": sys.argv[1]}
+if LOGIN:
+    CONNECTION |= {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": LOGIN[0],
+        "sasl.username": LOGIN[1],
+        "sasl.password": LOGIN[2],
+    }
+admin = AdminClient(CONNECTION)
 offer(admin)
 
 
@@ -84,7 +92,7 @@ def _configs(resource: ConfigResource) -> object:
 def produce(topic: str, partition: int, records: list[Record], codec: str, idempotent: bool) -> object:
     producer = Producer(
         {
-            "bootstrap.servers": BOOTSTRAP,
+            **CONNECTION,
             "compression.type": codec,
             "enable.idempotence": idempotent,
             "linger.ms": 50,
@@ -114,7 +122,7 @@ def produce(topic: str, partition: int, records: list[Record], codec: str, idemp
 
 @operation
 def consume(topic: str, partition: int, count: int, timestamp: int | None = None) -> list[Record]:
-    consumer = Consumer({"bootstrap.servers": BOOTSTRAP, "group.id": "assigned", "enable.auto.commit": False})
+    consumer = Consumer({**CONNECTION, "group.id": "assigned", "enable.auto.commit": False})
     try:
         consumer.assign([_start(consumer, topic, partition, timestamp)])
         return _read(consumer, count)

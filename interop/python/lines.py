@@ -6,6 +6,7 @@ lists the commands and their results.
 """
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
@@ -13,6 +14,13 @@ from typing import Any
 
 #: How long a client waits for what it was promised: records, a delivery, an answer.
 PATIENCE_S = 20.0
+
+#: By which SASL mechanism, as whom and with which password the client logs in; empty where nobody asks.
+LOGIN = tuple(
+    os.environ[name]
+    for name in ("INTEROP_MECHANISM", "INTEROP_USER", "INTEROP_PASSWORD")
+    if name in os.environ
+)
 
 Operation = Callable[..., object]
 _operations: dict[str, Operation] = {}

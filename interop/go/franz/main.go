@@ -12,6 +12,9 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/sasl"
+	"github.com/twmb/franz-go/pkg/sasl/plain"
+	logins "github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
 var codecs = map[string]kgo.CompressionCodec{
@@ -20,11 +23,29 @@ var codecs = map[string]kgo.CompressionCodec{
 }
 
 func connect(options ...kgo.Opt) *kgo.Client {
-	client, err := kgo.NewClient(append(options, kgo.SeedBrokers(os.Args[1]))...)
+	options = append(options, kgo.SeedBrokers(os.Args[1]))
+	if mechanism := login(); mechanism != nil {
+		options = append(options, kgo.SASL(mechanism))
+	}
+	client, err := kgo.NewClient(options...)
 	if err != nil {
 		panic(err)
 	}
 	return client
+}
+
+// login is how and as whom to log in, as the environment says; nil where nobody asks.
+func login() sasl.Mechanism {
+	user, password := os.Getenv("INTEROP_USER"), os.Getenv("INTEROP_PASSWORD")
+	switch os.Getenv("INTEROP_MECHANISM") {
+	case "PLAIN":
+		return plain.Auth{User: user, Pass: password}.AsMechanism()
+	case "SCRAM-SHA-256":
+		return logins.Auth{User: user, Pass: password}.AsSha256Mechanism()
+	case "SCRAM-SHA-512":
+		return logins.Auth{User: user, Pass: password}.AsSha512Mechanism()
+	}
+	return nil
 }
 
 func main() {

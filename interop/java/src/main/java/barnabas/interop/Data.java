@@ -24,17 +24,15 @@ import org.apache.kafka.common.serialization.StringSerializer;
 final class Data {
     private static final Duration PATIENCE = Duration.ofSeconds(20);
 
-    private final String bootstrap;
+    private final Connection connection;
 
-    Data(String bootstrap) {
-        this.bootstrap = bootstrap;
+    Data(Connection connection) {
+        this.connection = connection;
     }
 
     Object produce(Command command) throws Exception {
-        Map<String, Object> configs = Map.of(
-                "bootstrap.servers", bootstrap,
-                "compression.type", command.codec(),
-                "enable.idempotence", command.idempotent());
+        Map<String, Object> configs = connection.configs(
+                Map.of("compression.type", command.codec(), "enable.idempotence", command.idempotent()));
         var offsets = new ArrayList<Long>();
         try (var producer = new KafkaProducer<>(configs, new StringSerializer(), new StringSerializer())) {
             List<Future<RecordMetadata>> sent = new ArrayList<>();
@@ -58,7 +56,7 @@ final class Data {
     }
 
     Object consume(Command command) throws Exception {
-        Map<String, Object> configs = Map.of("bootstrap.servers", bootstrap);
+        Map<String, Object> configs = connection.configs(Map.of());
         try (var consumer = new KafkaConsumer<>(configs, new StringDeserializer(), new StringDeserializer())) {
             consumer.assign(List.of(command.topicPartition()));
             seek(consumer, command);

@@ -22,8 +22,10 @@ public final class Main {
     private Main() {}
 
     public static void main(String[] arguments) throws Exception {
-        try (var admin = Admin.create(Map.of("bootstrap.servers", arguments[0]))) {
-            var operations = operations(new Administration(admin), new Cluster(admin), new Whole(admin), new Data(arguments[0]));
+        var connection = new Connection(arguments[0]);
+        try (var admin = Admin.create(connection.configs(Map.of()))) {
+            var operations = operations(
+                    new Administration(admin), new Cluster(admin), new Whole(admin), new Data(connection));
             var input = new BufferedReader(new InputStreamReader(System.in));
             for (String line = input.readLine(); line != null; line = input.readLine()) {
                 System.out.println(JSON.writeValueAsString(answer(operations, line)));

@@ -1,0 +1,107 @@
+"""Real clients and Kafka's tools log in: by PLAIN and both kinds of SCRAM, and with a wrong password."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from interop.clients import KINDS, Client, ClientError
+from interop.reference import tool
+
+from interop import candidate, reference, sasl
+
+START = {"barnabas": candidate.start, "kafka": reference.start}
+USERS = {"PLAIN": "alice", "SCRAM-SHA-256": "carol", "SCRAM-SHA-512": "dave"}
+LOGGING_IN = [kind.name for kind in KINDS.values() if kind.logs_in]
+
+
+@pytest.fixture(scope="module")
+def address(target: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Of the listener on which clients log in; `admin` has made the users of SCRAM with Kafka's own tool."""
+    home, address = tmp_path_factory.mktemp("logins"), sasl.free_address()
+    broker = START[target](home, sasl.SETTINGS, listeners=[f"{sasl.LISTENER}://{address}"])
+    try:
+        admin = properties(home, "PLAIN", "admin")
+        for mechanism, user in USERS.items():
+            if mechanism != "PLAIN":
+                setting = f"{mechanism}=[iterations=4096,password={user}-secret]"
+                who = ("--alter", "--entity-type", "users", "--entity-name", user, "--add-config", setting)
+                run("kafka-configs", address, admin, *who)
+        yield address
+    finally:
+        broker.stop()
+
+
+def properties(home: Path, mechanism: str, user: str, password: str | None = None) -> Path:
+    """A file for --command-config."""
+    given = sasl.client_properties(mechanism, user, password or f"{user}-secret")
+    path = home / f"{user}.properties"
+    path.write_text("".join(f"{key}={value}\n" for key, value in given.items()))
+    return path
+
+
+def run(name: str, address: str, config: Path, *arguments: str) -> str:
+    return tool(name, "--bootstrap-server", address, "--command-config", config, *arguments).stdout
+
+
+@pytest.mark.parametrize("name", LOGGING_IN)
+@pytest.mark.parametrize("mechanism", USERS)
+def test_a_client_logs_in_and_works(address: str, tmp_path: Path, name: str, mechanism: str) -> None:
+    user = USERS[mechanism]
+    client = Client(KINDS[name], address, tmp_path / "client.log", (mechanism, user, f"{user}-secret"))
+    try:
+        topic = f"logins-{name}-{mechanism}"
+        client.do("create_topic", topic=topic, partitions=1, configs={})
+        assert client.do("metadata")["brokers"] == [address]
+        records = [{"key": None, "value": text} for text in ("one", "two")]
+        assert client.do(
+            "produce", topic=topic, partition=0, records=records, codec="none", idempotent=True
+        ) == [0, 1]
+        if client.kind.can("consume"):
+            read = client.do("consume", topic=topic, partition=0, count=2)
+            assert [record["value"] for record in read] == ["one", "two"]
+    finally:
+        client.close()
+
+
+@pytest.mark.parametrize("name", ["java", "franz-go", "kafkajs"])
+@pytest.mark.parametrize("mechanism", USERS)
+def test_a_client_with_a_wrong_password_sees_why(
+    address: str, tmp_path: Path, name: str, mechanism: str
+) -> None:
+    client = Client(KINDS[name], address, tmp_path / "client.log", (mechanism, USERS[mechanism], "wrong"))
+    try:
+        with pytest.raises(ClientError) as refused:
+            client.do("metadata")
+    finally:
+        client.close()
+    assert "sasl" in f"{refused.value.name} {refused.value.message}".lower()
+
+
+@pytest.mark.parametrize("mechanism", USERS)
+def test_kafka_topics_logs_in_with_a_command_config(address: str, tmp_path: Path, mechanism: str) -> None:
+    config = properties(tmp_path, mechanism, USERS[mechanism])
+    topic = f"logins-tools-{mechanism}"
+    assert f"Created topic {topic}." in run("kafka-topics", address, config, "--create", "--topic", topic)
+    assert topic in run("kafka-topics", address, config, "--list").split()
+
+
+def test_kafka_topics_says_that_the_login_failed(address: str, tmp_path: Path) -> None:
+    config = properties(tmp_path, "SCRAM-SHA-256", "carol", "wrong")
+    done = tool(
+        "kafka-topics", "--bootstrap-server", address, "--command-config", config, "--list", check=False
+    )
+    assert done.returncode != 0
+    assert (
+        "Authentication failed during authentication due to invalid credentials with SASL mechanism SCRAM-SHA-256"
+        in done.stdout + done.stderr
+    )
+
+
+def test_kafka_configs_describes_and_deletes_scram_credentials(address: str, tmp_path: Path) -> None:
+    admin = properties(tmp_path, "PLAIN", "admin")
+    who = ("--entity-type", "users", "--entity-name", "erin")
+    run("kafka-configs", address, admin, "--alter", *who, "--add-config", "SCRAM-SHA-512=[password=x]")
+    described = run("kafka-configs", address, admin, "--describe", *who)
+    assert "SCRAM credential configs for user-principal 'erin' are SCRAM-SHA-512=iterations=4096" in described
+    run("kafka-configs", address, admin, "--alter", *who, "--delete-config", "SCRAM-SHA-512")
+    assert "SCRAM-SHA-512" not in run("kafka-configs", address, admin, "--describe", *who)
