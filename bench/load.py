@@ -5,7 +5,7 @@ import json
 import subprocess
 from pathlib import Path
 
-from interop import reference
+from interop import candidate, reference
 
 HERE = Path(__file__).resolve().parent
 LOADGEN = HERE / ".cache" / "loadgen"
@@ -38,6 +38,18 @@ def raw(command: str, bootstrap: str, **options: str | float) -> dict[str, float
         raise LoadFailed(done.stderr.strip())
     measured: dict[str, float] = json.loads(done.stdout)
     return measured
+
+
+def administer(bootstrap: str, *arguments: str) -> None:
+    """Run an administrative command of Barnabas.
+
+    Raises:
+        LoadFailed: the broker refused; the message is the command's own.
+    """
+    command = [candidate.COMMAND, *arguments, "--bootstrap", bootstrap]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    if done.returncode:
+        raise LoadFailed(done.stderr.strip())
 
 
 def produce_with_java(bootstrap: str, topic: str, count: int, size_bytes: int, *properties: str) -> None:

@@ -60,6 +60,8 @@ class Measure:
     fresh_broker_each_round: bool = False
     #: settings by contestant, for what only one of them is to do
     settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    #: Barnabas without the settings takes Kafka's place: what they cost is measured
+    against_itself: bool = False
 
 
 def produce_cpu(broker: Broker, size: Size, record_bytes: int, *properties: str) -> Measured:
@@ -157,6 +159,33 @@ def alter_rate(broker: Broker, size: Size) -> Measured:
     return {"rate": done["alters_per_s"]}
 
 
+#: High enough never to throttle: what is measured is the keeping of accounts.
+GENEROUS_QUOTAS = ("producer_byte_rate=1000000000000", "request_percentage=10000")
+GUARDED_OPERATIONS = ("create", "write", "describe", "delete")
+
+
+def prepare_guarded(broker: Broker, size: Size) -> None:
+    """Where there is an authorizer, ACLs and quotas under which all that is measured may still be done."""
+    operations = [part for operation in GUARDED_OPERATIONS for part in ("--operation", operation)]
+    try:
+        load.administer(broker.bootstrap, "acls", "add", "--principal", "*", *operations, "--topic", "*")
+    except load.LoadFailed:
+        pass  # SECURITY_DISABLED: this is the side that does without
+    else:
+        load.administer(broker.bootstrap, "quotas", "set", "user", *GENEROUS_QUOTAS)
+    prepare_topic(broker, size, "requests")
+
+
+def guarded_cpu(broker: Broker, size: Size) -> Measured:
+    """Broker CPU for each record of the Java producer, and for each one-record request, microseconds."""
+    measured = produce_cpu(broker, size, 1024, "acks=all")
+    before_s = cpu_s(broker.pid)
+    flags = {"connections": 10, "depth": 16, "seconds": size.seconds, "partitions": 8}
+    done = load.raw("produce", broker.bootstrap, topic="requests-0", **flags)
+    requests_count = done["requests_per_s"] * size.seconds
+    return {**measured, "request": (cpu_s(broker.pid) - before_s) / requests_count * 1e6}
+
+
 def _produce(name: str, text: str, record_bytes: int, *properties: str) -> Measure:
     def run(broker: Broker, size: Size) -> Measured:
         return produce_cpu(broker, size, record_bytes, *properties)
@@ -238,5 +267,21 @@ MEASURES = (
         alter_rate,
         {"rate": Metric("IncrementalAlterConfigs one after the other", "/s", 3.0, more_is_better=True)},
         functools.partial(prepare_topic, topic="altered"),
+    ),
+    Measure(
+        "guarded",
+        guarded_cpu,
+        {
+            "cpu": Metric("broker CPU per record, 1 KiB, acks=all, with authorizer and quotas", "µs", 1.1),
+            "request": Metric("broker CPU per one-record request, with authorizer and quotas", "µs", 1.1),
+        },
+        prepare_guarded,
+        settings={
+            "barnabas": {
+                "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+                "allow.everyone.if.no.acl.found": "true",
+            }
+        },
+        against_itself=True,
     ),
 )

@@ -10,24 +10,40 @@ from pathlib import Path
 from bench.measures import Metric
 
 
+ACL_DECISION_US_MAX = 2.0
+
+
 @dataclass(frozen=True)
 class Result:
-    """What the rounds gave for one metric, Kafka's and Barnabas's values in the order of the rounds."""
+    """What the rounds gave for one metric, the baseline's and Barnabas's values in the order of the rounds."""
 
     metric: Metric
-    kafka: Sequence[float]
+    baseline: Sequence[float]  #: Kafka's, or Barnabas's as it is without what is measured
     barnabas: Sequence[float]
+    against_itself: bool = False
 
     @property
     def ratio(self) -> float:
-        """Barnabas's median over Kafka's."""
-        return statistics.median(self.barnabas) / statistics.median(self.kafka)
+        """Barnabas's median over the baseline's."""
+        return statistics.median(self.barnabas) / statistics.median(self.baseline)
 
 
-def table(results: Sequence[Result]) -> str:
-    """The results as a Markdown table: medians, ranges, the ratio and the target."""
+def tables(results: Sequence[Result]) -> str:
+    """The results as Markdown tables: against Kafka, and against Barnabas without what is measured."""
+    against_kafka = [result for result in results if not result.against_itself]
+    against_itself = [result for result in results if result.against_itself]
+    parts = []
+    if against_kafka:
+        parts.append(table(against_kafka, "Kafka", "Barnabas", "Barnabas / Kafka"))
+    if against_itself:
+        parts.append(table(against_itself, "without", "with", "with / without"))
+    return "\n\n".join(parts)
+
+
+def table(results: Sequence[Result], baseline: str, barnabas: str, ratio: str) -> str:
+    """Medians, ranges, the ratio and the target, under the names of the columns."""
     lines = [
-        "| measure | unit | Kafka | Barnabas | Barnabas / Kafka | target | reached |",
+        f"| measure | unit | {baseline} | {barnabas} | {ratio} | target | reached |",
         "|---|---|---|---|---|---|---|",
     ]
     return "\n".join([*lines, *(_line(result) for result in results)])
@@ -38,7 +54,7 @@ def _line(result: Result) -> str:
     bound = "≥" if metric.more_is_better else "≤"
     reached = "yes" if metric.reached(result.ratio) else "no"
     return (
-        f"| {metric.text} | {metric.unit} | {_values(result.kafka)} | {_values(result.barnabas)} "
+        f"| {metric.text} | {metric.unit} | {_values(result.baseline)} | {_values(result.barnabas)} "
         f"| **{result.ratio:.2f}** | {bound} {metric.target:g} | {reached} |"
     )
 
@@ -53,8 +69,14 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def document(results: Sequence[Result], rounds: int, machine: Mapping[str, str]) -> str:
-    """docs/benchmarks.md: how it was measured, where, and the table."""
+def document(
+    results: Sequence[Result], rounds: int, machine: Mapping[str, str], acl_decision_us: Mapping[str, float]
+) -> str:
+    """docs/benchmarks.md: how it was measured, where, and the tables."""
+    decisions = "\n".join(
+        f"| {kind} | {time_us:.2f} | {ACL_DECISION_US_MAX:g} | {'yes' if time_us < ACL_DECISION_US_MAX else 'no'} |"
+        for kind, time_us in acl_decision_us.items()
+    )
     where = "\n".join(f"- {name}: {value}" for name, value in machine.items())
     return f"""# Benchmarks
 
@@ -68,7 +90,13 @@ was due.
 
 {where}
 
-{table(results)}
+{tables(results)}
+
+A decision of the authorizer among 10,000 ACLs, within one process (`bench/acl_decisions.py`):
+
+| question | µs | below | reached |
+|---|---|---|---|
+{decisions}
 """
 
 

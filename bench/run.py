@@ -17,8 +17,9 @@ sys.path.insert(0, str(ROOT))
 from interop.brokers import Broker  # noqa: E402
 from interop.targets import START  # noqa: E402
 
+from bench import acl_decisions  # noqa: E402
 from bench.measures import FULL, MEASURES, QUICK, Measure, Measured, Size  # noqa: E402
-from bench.report import Result, document, machine, table  # noqa: E402
+from bench.report import Result, document, machine, tables  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "benchmarks.md"
 
@@ -59,11 +60,25 @@ def compare(measure: Measure, contestants: Sequence[Contestant], size: Size, rou
             for contestant in turns(contestants, number):
                 contestant.rounds.append(once(measure, contestant, size))
                 show(measure, contestant, f"round {number + 1}/{rounds}", contestant.rounds[-1])
-    kafka, barnabas = contestants
+    baseline, barnabas = contestants
     return [
-        Result(metric, [each[name] for each in kafka.rounds], [each[name] for each in barnabas.rounds])
+        Result(
+            metric,
+            [each[name] for each in baseline.rounds],
+            [each[name] for each in barnabas.rounds],
+            against_itself=measure.against_itself,
+        )
         for name, metric in measure.metrics.items()
     ]
+
+
+def contestants_of(measure: Measure, against: str) -> Sequence[Contestant]:
+    """Kafka, or Barnabas without the measure's settings, and who is held against it."""
+    settings = measure.settings.get(against, {})
+    if measure.against_itself:
+        return Contestant("plain", START[against]), Contestant(against, START[against], settings)
+    kafka = Contestant("kafka", START["kafka"], measure.settings.get("kafka", {}))
+    return kafka, Contestant(against, START[against], settings)
 
 
 def turns(contestants: Sequence[Contestant], number: int) -> Sequence[Contestant]:
@@ -116,16 +131,12 @@ def main() -> int:
     started_s = time.monotonic()
     results: list[Result] = []
     for measure in chosen:
-        contestants = [
-            Contestant(name, START[name], measure.settings.get(name, {}))
-            for name in ("kafka", options.against)
-        ]
-        results += compare(measure, contestants, size, rounds)
-    print(f"\n{table(results)}\n\n{time.monotonic() - started_s:.0f} s")
+        results += compare(measure, contestants_of(measure, options.against), size, rounds)
+    print(f"\n{tables(results)}\n\n{time.monotonic() - started_s:.0f} s")
     whole = not options.quick and not options.only and options.against == "barnabas"
     output = options.output or (DOCUMENT if whole else None)
     if output:
-        output.write_text(document(results, rounds, machine()))
+        output.write_text(document(results, rounds, machine(), acl_decisions.measure_all()))
     return 0
 
 
