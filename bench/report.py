@@ -9,7 +9,6 @@ from pathlib import Path
 
 from bench.measures import Metric
 
-
 ACL_DECISION_US_MAX = 2.0
 
 
