@@ -119,6 +119,9 @@ def test_sighup_reloads_the_code_and_keeps_the_old_when_it_cannot(tmp_path: Path
         assert any("SyntaxError" in line for line in broker.errors)
         assert error_code(broker, "team.t") == ErrorCode.POLICY_VIOLATION
         assert error_code(broker, "crew.t") == ErrorCode.NONE
+        with Wire(broker.port) as wire:
+            describe(wire, "auto", auto_create=True)
+        await_line(broker, "auto must begin with crew.")
         assert broker.terminate() == 0
 
 

@@ -26,6 +26,7 @@ from barnabas.base.ids import ZERO_UUID
 from barnabas.metadata.topic_creation import NewTopic
 from barnabas.metadata.topics import Topic, check_name
 from barnabas.security.operations import NOT_ASKED
+from barnabas.telemetry.logs import get_logger
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.codec import encode
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -35,6 +36,8 @@ from barnabas.wire.messages.metadata import (
     MetadataResponseBroker,
     MetadataResponseTopic,
 )
+
+_log = get_logger("barnabas.api.metadata")
 
 #: Answers on all topics that are kept encoded: as many as differ by version and listener.
 _CACHED_COUNT_MAX = 16
@@ -134,7 +137,10 @@ async def _auto_create(
     wanted = [NewTopic(name) for name in missing if name not in refused]
     with mutations(context, strict_from=None) as quota:
         outcomes = await create_topics(node, wanted, validate_only=False, quota=quota)
-    return refused | {outcome.name: outcome.error for outcome in outcomes if outcome.error is not None}
+    errors = {outcome.name: outcome.error for outcome in outcomes if outcome.error is not None}
+    for name, error in errors.items():  # the answer has no room for the reason
+        _log.info("a topic was not auto-created", topic=name, error=error.code.name, message=error.message)
+    return refused | errors
 
 
 def _by_id(context: RequestContext, request: MetadataRequest, topic_id: bytes) -> MetadataResponseTopic:
