@@ -1,5 +1,6 @@
 """ACLs by the resources that they apply to, so that a decision looks at few of many."""
 
+import ipaddress
 from collections.abc import Iterator
 from itertools import chain
 
@@ -47,6 +48,7 @@ class AclIndex:
 
     def add(self, binding: AclBinding) -> None:
         """Let a new ACL count."""
+        binding = binding._replace(host=one_way_to_write(binding.host))
         patterns = self._patterns(binding)
         name = binding.resource_name
         if name not in patterns:
@@ -57,6 +59,7 @@ class AclIndex:
 
     def remove(self, binding: AclBinding) -> None:
         """Let an ACL that was added count no longer."""
+        binding = binding._replace(host=one_way_to_write(binding.host))
         patterns = self._patterns(binding)
         name = binding.resource_name
         entries = patterns[name]
@@ -93,6 +96,14 @@ class AclIndex:
             yield from entries.get(principal, ())
             if principal != WILDCARD_PRINCIPAL:
                 yield from entries.get(WILDCARD_PRINCIPAL, ())
+
+
+def one_way_to_write(host: str) -> str:
+    """An address as sockets give it: Kafka's users know 0:0:0:0:0:0:0:1, which is ::1."""
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        return host
 
 
 def decide(

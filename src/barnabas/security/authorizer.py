@@ -10,7 +10,10 @@ from barnabas.metadata.image import Image
 from barnabas.metadata.store import Change
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.security.acl_index import decide, decide_any, indexes
+from barnabas.telemetry.logs import get_logger
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, ResourceType
+
+_log = get_logger("barnabas.security")
 
 #: Decisions that are kept; all are dropped when there are so many, and when ACLs change.
 DECISIONS_COUNT_MAX = 20_000
@@ -98,7 +101,11 @@ class StandardAuthorizer:
         if principal in self._super_users:
             return True
         permission = decide(self._indexes[resource_type], principal, host, operation, name)
-        return self._allow_if_no_acl if permission is None else permission is AclPermission.ALLOW
+        allowed = self._allow_if_no_acl if permission is None else permission is AclPermission.ALLOW
+        if not allowed:
+            what = f"{operation.name} on {resource_type.name} {name}"
+            _log.debug("not allowed", principal=principal, host=host, what=what)
+        return allowed
 
     def allows_any(
         self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType

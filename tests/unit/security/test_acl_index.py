@@ -90,6 +90,15 @@ def test_who_may_alter_configs_may_describe_them() -> None:
     assert decided(allow(Op.ALTER_CONFIGS), operation=Op.DESCRIBE) is DENY
 
 
+@pytest.mark.parametrize("written", ["0:0:0:0:0:0:0:1", "::1", "0::1"])
+def test_an_address_may_be_written_in_each_way(written: str) -> None:
+    binding = allow(Op.READ, host=written)
+    index = index_of(binding)
+    assert decide(index, ALICE, "::1", Op.READ, "t") is ALLOW
+    index.remove(binding)
+    assert decide(index, ALICE, "::1", Op.READ, "t") is None
+
+
 def test_an_acl_that_is_removed_counts_no_longer() -> None:
     bindings = [allow(Op.READ), allow(Op.READ, name="t", pattern_type=PREFIXED), allow(Op.WRITE)]
     index = index_of(*bindings)
