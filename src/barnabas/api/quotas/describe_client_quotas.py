@@ -37,7 +37,7 @@ async def handle(
     """Answer from the image."""
     require_cluster(context, AclOperation.DESCRIBE_CONFIGS)
     found = find(context.node.image.quotas, _matches(request.components), strict=request.strict)
-    return DescribeClientQuotasResponse(error_message=None, entries=[_entry(quota) for quota in found])
+    return DescribeClientQuotasResponse(entries=[_entry(quota) for quota in found])
 
 
 def _matches(components: list[ComponentData]) -> list[Match]:

@@ -32,9 +32,7 @@ async def handle(
     require_cluster(context, AclOperation.DESCRIBE)
     users = None if request.users is None else [user.name for user in request.users]
     described = describe_credentials(context.node.image.scram_credentials, users)
-    return DescribeUserScramCredentialsResponse(
-        error_message=None, results=[_result(user) for user in described]
-    )
+    return DescribeUserScramCredentialsResponse(results=[_result(user) for user in described])
 
 
 def _result(user: DescribedUser) -> DescribeUserScramCredentialsResult:
