@@ -19,6 +19,9 @@ from interop import candidate, reference
 
 START_TIMEOUT_S = 30.0
 
+#: GetTelemetrySubscriptions and PushTelemetry: Kafka answers them, but tells nobody unless a plugin listens.
+UNADVERTISED = frozenset({71, 72})
+
 SETTINGS = {
     "node.id": "1",
     "log.retention.ms": "-1",  # the records of the tests are from 1970

@@ -26,6 +26,7 @@ from differential.compare import MISSING, Difference
 from differential.listed_configs import LISTED_CONFIGS
 from differential.listed_control import LISTED_CONTROL
 from differential.listed_entry import ANYWHERE, EXCEPTION, MORE, Listed, is_at
+from differential.listed_quotas import LISTED_QUOTAS
 from differential.sequences import Step, beginning, create, produce, topic
 from differential.symbols import Name
 
@@ -153,6 +154,7 @@ _API_VERSIONS = ((ApiVersionsRequest("differential", "1"), 4),)
 LISTED = (
     *LISTED_CONFIGS,
     *LISTED_CONTROL,
+    *LISTED_QUOTAS,
     Listed(
         "Metadata", ANYWHERE, "neither a name nor an id for a topic", EXCEPTION,
         lambda each: "name=None" in repr(each.request), ((MetadataRequest([MetadataRequestTopic(name=_NULL)]), 12),),

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from barnabas import api
 from barnabas.api import registry
-from differential.brokers import OF_CONTROLLERS
+from differential.brokers import OF_CONTROLLERS, UNADVERTISED
 from differential.budget import EXAMPLES, IS_FIXED
 from differential.compare import brief
 from differential.sequences import Step, beginning, histories
 from differential.values import messages
 from differential.world import Pair, World
 
-APIS = {key: spec for key, spec in registry.build(api).items() if key not in OF_CONTROLLERS}
+APIS = {key: spec for key, spec in registry.build(api).items() if key not in OF_CONTROLLERS | UNADVERTISED}
 
 
 def budget(examples: int) -> settings:

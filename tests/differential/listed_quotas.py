@@ -1,0 +1,40 @@
+"""The differences that are meant in quotas and client metrics."""
+
+import math
+
+from barnabas.wire.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    EntityData,
+    EntryData,
+    OpData,
+)
+from barnabas.wire.messages.api_versions import ApiVersionsRequest
+from differential.listed_entry import Listed, is_at
+from differential.sequences import Step
+
+
+def _tried(kind: str, name: str, key: str, value: float) -> tuple[Step, ...]:
+    entry = EntryData([EntityData(kind, name)], [OpData(key, value)])
+    return ((AlterClientQuotasRequest([entry], validate_only=True), 1),)
+
+
+LISTED_QUOTAS = (
+    Listed(
+        "ApiVersions", "api_keys", "GetTelemetrySubscriptions and PushTelemetry (71, 72)",
+        "Kafka advertises them when a plugin receives what clients push; Barnabas always does, and shows it in "
+        "/metrics.",
+        is_at("api_keys[71]", "api_keys[72]"), ((ApiVersionsRequest("differential", "1"), 4),),
+    ),
+    Listed(
+        "AlterClientQuotas", "entries", "NaN for a value",
+        "Kafka takes it, and whoever has such a quota is never throttled; Barnabas answers INVALID_REQUEST.",
+        lambda each: "nan" in repr(each.request),
+        _tried("user", "nobody", "producer_byte_rate", math.nan),
+    ),
+    Listed(
+        "AlterClientQuotas", "entries", "a host name for an address",
+        "Kafka looks it up once, when the quota is set; Barnabas takes addresses alone and answers INVALID_REQUEST.",
+        lambda each: "localhost" in repr(each.request),
+        _tried("ip", "localhost", "connection_creation_rate", 5.0),
+    ),
+)  # fmt: skip

@@ -1,0 +1,121 @@
+"""Client metrics: Kafka answers these APIs too, though without a receiver it does not advertise them."""
+
+import itertools
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from barnabas import api
+from barnabas.api import registry
+from barnabas.config.edits import Operation
+from barnabas.telemetry.client_instances import subscription_id
+from barnabas.wire.messages.get_telemetry_subscriptions import (
+    GetTelemetrySubscriptionsRequest,
+    GetTelemetrySubscriptionsResponse,
+)
+from barnabas.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from barnabas.wire.messages.push_telemetry import PushTelemetryRequest
+from barnabas.wire.schema import Message
+from differential.brokers import UNADVERTISED
+from differential.world import SETTLE_INTERVAL_S, SETTLE_TIMEOUT_S, Pair, World
+
+CLIENT_METRICS = 16
+METRIC = "org.apache.kafka.producer."
+INTERVAL_MS = 3_600_000
+
+ids = (number.to_bytes(16, "big") for number in itertools.count(1 << 64))
+
+
+@pytest.fixture
+def telling(pair: Pair) -> Iterator[World]:
+    """Both brokers with one subscription, which everybody matches."""
+    served = registry.build(api)
+    both = replace(pair, apis=pair.apis | {key: served[key] for key in UNADVERTISED})
+    with both.world() as world:
+        subscribe(world, "metrics", METRIC)
+        subscribe(world, "interval.ms", str(INTERVAL_MS))
+        settle(world)
+        yield world
+
+
+def subscribe(world: World, key: str, value: str) -> None:
+    config = AlterableConfig(name=key, config_operation=Operation.SET, value=value)
+    resource = AlterConfigsResource(CLIENT_METRICS, "differential", [config])
+    same(world, IncrementalAlterConfigsRequest([resource]), 1)
+
+
+def settle(world: World) -> None:
+    """Wait until both know the subscription: Kafka's broker learns it from its controller."""
+    deadline_s = time.monotonic() + SETTLE_TIMEOUT_S
+    for side, _ in world.sides():
+        while True:
+            request = GetTelemetrySubscriptionsRequest(next(ids))
+            found = side.exchange(request, GetTelemetrySubscriptionsResponse, 0).body
+            assert isinstance(found, GetTelemetrySubscriptionsResponse)
+            if found.push_interval_ms == INTERVAL_MS:
+                break
+            assert time.monotonic() < deadline_s, side.name
+            time.sleep(SETTLE_INTERVAL_S)
+
+
+def same(world: World, request: Message, version: int = 0) -> None:
+    differences = world.exchange(request, version)
+    assert not differences, "\n".join(map(str, differences))
+
+
+def push(instance_id: bytes, **fields: object) -> PushTelemetryRequest:
+    identity = subscription_id((METRIC,), INTERVAL_MS, instance_id)
+    request = PushTelemetryRequest(instance_id, identity, compression_type=0, metrics=b"")
+    for name, value in fields.items():
+        setattr(request, name, value)
+    return request
+
+
+def test_a_client_asks_and_pushes_once(telling: World) -> None:
+    client = next(ids)
+    for request in (
+        GetTelemetrySubscriptionsRequest(client),
+        GetTelemetrySubscriptionsRequest(client),
+        push(client),
+        push(client),
+        GetTelemetrySubscriptionsRequest(client),
+        push(client, terminating=True),
+        push(client),
+        push(client),
+    ):
+        same(telling, request)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"subscription_id": 7},
+        {"compression_type": 5},
+        {"compression_type": -1},
+        {"metrics": bytes(1_048_577)},
+        {"client_instance_id": bytes(16)},
+        {"client_instance_id": bytes(15) + b"\x01"},
+        {"terminating": True, "subscription_id": 7},
+    ],
+    ids=str,
+)
+def test_a_push_that_is_wrong_is_refused_alike_and_so_is_what_follows(
+    telling: World, wrong: dict[str, object]
+) -> None:
+    client = next(ids)
+    same(telling, GetTelemetrySubscriptionsRequest(client))
+    same(telling, push(client, **wrong))
+    same(telling, push(client))
+    same(telling, GetTelemetrySubscriptionsRequest(client))
+
+
+def test_who_pushes_without_having_asked_is_known_by_its_id(telling: World) -> None:
+    client = next(ids)
+    same(telling, push(client))
+    same(telling, GetTelemetrySubscriptionsRequest(client))
