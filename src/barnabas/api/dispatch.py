@@ -87,9 +87,9 @@ class Dispatcher:
         started_ns = self.statistics.started()
         answers, count = produce.take(frames)
         if count:
-            self.statistics.finished(PRODUCE, started_ns, count)
+            elapsed_ns = self.statistics.finished(PRODUCE, started_ns, count)
             if self.node.quotas.enabled:
-                produce.charge(self.statistics.started() - started_ns)
+                produce.charge(elapsed_ns)
         return answers, count
 
     def parse(self, frame: Buffer, connection: ConnectionInfo) -> tuple[RequestContext, Message]:

@@ -32,19 +32,39 @@ Owner = tuple[str, str | None, str | None]
 class ClientQuotas:
     """What holds for one user with one client id; None stands for no quota."""
 
-    __slots__ = ("fetch", "mutation", "produce", "request")
+    __slots__ = ("_now_ms", "fetch", "mutation", "produce", "request")
 
     def __init__(
         self,
+        now_ms: Callable[[], int],
         produce: Rate | None = None,
         fetch: Rate | None = None,
         request: Rate | None = None,
         mutation: TokenBucket | None = None,
     ) -> None:
+        self._now_ms = now_ms
         self.produce = produce
         self.fetch = fetch
         self.request = request
         self.mutation = mutation
+
+    def admit(self, size_bytes: int) -> bool:
+        """Whether Produce requests of that size would be answered without a wait."""
+        produce, request = self.produce, self.request
+        if (produce is None or produce.has_room(size_bytes)) and (request is None or request.has_room(0)):
+            return True
+        now_ms = self._now_ms()
+        return (produce is None or produce.fits(size_bytes, now_ms)) and (
+            request is None or request.fits(0, now_ms)
+        )
+
+    def took(self, size_bytes: int, elapsed_ns: int) -> None:
+        """Count Produce requests that were admitted."""
+        now_ms = self._now_ms()
+        if self.produce is not None:
+            self.produce.record(size_bytes, now_ms)
+        if self.request is not None:
+            self.request.record(elapsed_ns * _PERCENT_SECONDS_PER_NS, now_ms)
 
 
 class QuotaManager:
@@ -97,7 +117,7 @@ class QuotaManager:
         limit = self._limits.of_client(MUTATION, user, client_id)
         if limit is not None:
             bucket = self._bucket((MUTATION, limit.user, limit.client_id), limit)
-        return ClientQuotas(rate(PRODUCE), rate(FETCH), rate(REQUEST), bucket)
+        return ClientQuotas(self.now_ms, rate(PRODUCE), rate(FETCH), rate(REQUEST), bucket)
 
     def _rate(self, owner: Owner, limit: Limit) -> Rate:
         """The owner's rate with its past, against the limit that holds now."""
@@ -117,24 +137,6 @@ class QuotaManager:
     def produced(self, quotas: ClientQuotas, size_bytes: int) -> int:
         """Count the bytes of a Produce request; how long its client must wait, in ms."""
         return 0 if quotas.produce is None else quotas.produce.record(size_bytes, self.now_ms())
-
-    def admits(self, quotas: ClientQuotas, size_bytes: int) -> bool:
-        """Whether Produce requests of that size would be answered without a wait."""
-        produce, request = quotas.produce, quotas.request
-        if (produce is None or produce.has_room(size_bytes)) and (request is None or request.has_room(0)):
-            return True
-        now_ms = self.now_ms()
-        return (produce is None or produce.fits(size_bytes, now_ms)) and (
-            request is None or request.fits(0, now_ms)
-        )
-
-    def took(self, quotas: ClientQuotas, size_bytes: int, elapsed_ns: int) -> None:
-        """Count what was admitted."""
-        now_ms = self.now_ms()
-        if quotas.produce is not None:
-            quotas.produce.record(size_bytes, now_ms)
-        if quotas.request is not None:
-            quotas.request.record(elapsed_ns * _PERCENT_SECONDS_PER_NS, now_ms)
 
     def fetched(self, rate: Rate, size_bytes: int) -> int:
         """Count the bytes of a Fetch answer; above 0 they must not go out, and have not been counted."""

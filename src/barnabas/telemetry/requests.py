@@ -52,12 +52,16 @@ class RequestStatistics:
         self.in_bytes = 0
         self.out_bytes = 0
 
-    def finished(self, api_key: int, started_ns: int, count: int = 1) -> None:
-        """Count requests that were answered together, and how long that took, waiting on purpose included."""
+    def finished(self, api_key: int, started_ns: int, count: int = 1) -> int:
+        """Count requests that were answered together, and how long that took, waiting on purpose included.
+
+        Gives back that time in nanoseconds.
+        """
         elapsed_ns = self.started() - started_ns
         api = self.apis[api_key]
         api.total_ns += elapsed_ns * count
         api.buckets[bisect_left(LATENCY_BOUNDS_NS, elapsed_ns)] += count
+        return elapsed_ns
 
     def failed(self, api_key: int) -> None:
         """Count a request that is answered with an error which its client is told."""

@@ -89,7 +89,8 @@ class ProduceAtOnce:
             if form is None:
                 return b"", 0
             batches, ends = _collect(frames, form)
-            if form.quotas is not None and not self._is_admitted(form.quotas, frames, ends):
+            quotas = form.quotas
+            if quotas is not None and ends and not quotas.admit(ends[-1] - frames.position):
                 return b"", 0
             offsets = form.partition.append_at_once(batches)
         except (KafkaError, IndexError, ValueError, struct.error):
@@ -102,11 +103,7 @@ class ProduceAtOnce:
     def charge(self, elapsed_ns: int) -> None:
         """Count what was taken last, in `elapsed_ns`; nobody has to wait for that, as it was looked at before."""
         if self._form is not None and self._form.quotas is not None:
-            self._node.quotas.took(self._form.quotas, self._taken_bytes, elapsed_ns)
-
-    def _is_admitted(self, quotas: ClientQuotas, frames: FrameReader, ends: list[int]) -> bool:
-        size_bytes = ends[-1] - frames.position if ends else 0
-        return self._node.quotas.admits(quotas, size_bytes)
+            self._form.quotas.took(self._taken_bytes, elapsed_ns)
 
     def _recognise(self, frames: FrameReader) -> _Form | None:
         """The form of the next request; None when the short way does not lead there."""
