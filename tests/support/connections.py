@@ -121,7 +121,8 @@ class Dispatcher:
 class Client:
     """One connection with its fake transport, dispatcher and owner."""
 
-    def __init__(self, *, delay_ms: int = 0, **options: Any) -> None:
+    def __init__(self, *, delay_ms: int = 0, sasl: Any = None, **options: Any) -> None:
+        """`sasl` stands for a SaslServer; None where nobody logs in."""
         self.clock = ManualClock(0)
         options = {
             "frame_bytes_max": FRAME_BYTES_MAX,
@@ -132,7 +133,7 @@ class Client:
         self.connections = Connections(self.clock, **options)
         self.dispatcher = Dispatcher(delay_ms)
         duck: Any = self.dispatcher
-        self.connection = Connection(duck, "PLAINTEXT", self.connections)
+        self.connection = Connection(duck, "PLAINTEXT", self.connections, sasl)
         self.transport = Transport()
         self.connection.connection_made(self.transport)
 

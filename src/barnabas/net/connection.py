@@ -270,13 +270,16 @@ class Connection(asyncio.BufferedProtocol):
         return True
 
     def _refuse_login(self, login: Authenticator, parts: Parts) -> None:
+        """Answer after a while, unheard meanwhile, and close: guessing takes its time."""
         assert self._sasl is not None
         self._closing = True
         self._send()
+        self._pause_reading()
         delay_s = self._sasl.failure_delay_ms / 1000
-        asyncio.get_running_loop().call_later(delay_s, self._hang_up, login.failure, parts)
+        self._muted = asyncio.get_running_loop().call_later(delay_s, self._hang_up, login.failure, parts)
 
     def _hang_up(self, why: str, parts: Parts) -> None:
+        self._muted = None
         self._closing = False
         self._out += parts or []
         self.close(why)

@@ -1,0 +1,151 @@
+"""A connection on which a client must log in."""
+
+import struct
+
+from barnabas.security.sasl.authenticator import LoginEnded, State
+from support.connections import FRAME_BYTES_MAX, Client
+from support.loop import on_loop, turns
+
+RECEIVE_BYTES_MAX = 40
+
+
+class Login:
+    """An authenticator that goes by the frames: `in` logs in, `no` fails, `out` ends it, `bare` is a token."""
+
+    def __init__(self, *, for_good: bool = True) -> None:
+        self.state = State.BEGIN
+        self.user: str | None = None
+        self.failure = "so it is"
+        self.is_expired = False
+        self._for_good = for_good
+
+    def receive(self, frame: memoryview) -> bytes | None:
+        text = bytes(frame).decode()
+        if text.startswith("now:in"):
+            self.state, self.user = State.COMPLETE, "alice"
+        elif text.startswith("now:no"):
+            self.state = State.FAILED
+        elif text == "out":
+            raise LoginEnded("so it is", at_once=True)
+        elif text == "out later":
+            self.state = State.FAILED
+            raise LoginEnded("so it is", at_once=False)
+        elif text == "bare":
+            return b"token;"
+        return None
+
+    @property
+    def is_complete(self) -> bool:
+        return self.state is State.COMPLETE
+
+    @property
+    def is_in_session(self) -> bool:
+        return self.is_complete and not self.is_expired
+
+    @property
+    def is_done(self) -> bool:
+        return self.is_complete and self._for_good
+
+
+class Sasl:
+    """A SaslServer whose failures need not be waited for."""
+
+    receive_bytes_max = RECEIVE_BYTES_MAX
+    failure_delay_ms = 0
+
+    def __init__(self, login: Login | None = None) -> None:
+        self.login = login or Login()
+
+    def authenticator(self) -> Login:
+        return self.login
+
+
+@on_loop
+async def test_before_the_login_nothing_takes_the_short_way() -> None:
+    client = Client(sasl=Sasl())
+    client.send("once:a", "once:b")
+    assert client.dispatcher.started == ["a", "b"]
+    client.send("now:in", "once:c", "once:d")
+    assert client.dispatcher.started == ["a", "b", "in"]
+    assert client.received == ["a", "b", "in", "c", "d"]
+
+
+@on_loop
+async def test_who_has_logged_in_has_a_name_and_is_not_asked_about_again() -> None:
+    client = Client(sasl=Sasl())
+    assert client.connection.info.principal == "User:ANONYMOUS"
+    client.send("now:in", "now:no")
+    assert client.connection.info.principal == "User:alice"
+    assert client.received == ["in", "no"]
+
+
+@on_loop
+async def test_a_session_that_may_end_is_asked_about_each_time() -> None:
+    sasl = Sasl(Login(for_good=False))
+    client = Client(sasl=sasl)
+    client.send("now:in", "once:a")
+    sasl.login.is_expired = True
+    client.send("once:b", "out", "once:c")
+    assert client.dispatcher.started == ["in", "b"]
+    assert client.received == ["in", "a", "b"]
+    assert client.transport.closed
+
+
+@on_loop
+async def test_a_failed_login_is_answered_late_and_nothing_is_heard_after_it() -> None:
+    client = Client(sasl=Sasl())
+    client.send("now:a", "now:no", "now:b")
+    assert client.received == ["a"]
+    assert not client.transport.reading
+    assert not client.transport.closed
+    await turns(3)
+    assert client.received == ["a", "no"]
+    assert client.transport.closed
+    assert client.dispatcher.started == ["a", "no"]
+
+
+@on_loop
+async def test_a_login_that_ends_without_an_answer_is_closed_at_once_or_late() -> None:
+    client = Client(sasl=Sasl())
+    client.send("out")
+    assert client.transport.closed
+    client = Client(sasl=Sasl())
+    client.send("out later")
+    assert not client.transport.closed
+    await turns(3)
+    assert (client.transport.closed, client.received) == (True, [])
+
+
+@on_loop
+async def test_a_client_that_leaves_before_its_failure_is_told_is_forgotten() -> None:
+    client = Client(sasl=Sasl())
+    client.send("now:no")
+    client.connection.connection_lost(None)
+    await turns(3)
+    assert client.received == []
+
+
+@on_loop
+async def test_bare_tokens_are_answered_in_frames_of_their_own() -> None:
+    client = Client(sasl=Sasl())
+    client.send("bare")
+    assert bytes(client.transport.out) == struct.pack(">i", 6) + b"token;"
+
+
+@on_loop
+async def test_a_malformed_request_before_the_login_gets_no_answer() -> None:
+    client = Client(sasl=Sasl())
+    client.send("bad:text;")
+    assert (client.transport.closed, client.received) == (True, [])
+
+
+@on_loop
+async def test_frames_are_small_until_the_login() -> None:
+    client = Client(sasl=Sasl())
+    client.send("now:in" + "x" * RECEIVE_BYTES_MAX)
+    assert client.transport.closed
+    client = Client(sasl=Sasl())
+    client.send("now:in", "now:" + "x" * RECEIVE_BYTES_MAX)
+    assert len(client.received) == 2
+    client.send_bytes(struct.pack(">i", FRAME_BYTES_MAX + 1))
+    assert client.transport.closed
