@@ -47,6 +47,13 @@ def environment(bootstrap: str = "") -> dict[str, str]:
     return {**clean_environment(), "PATH": commands, "BARNABAS_BOOTSTRAP": bootstrap}
 
 
+#: Who comes in unnamed may do everything.
+AUTHORIZER = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+
+
 def run(
     command: list[str], directory: Path, bootstrap: str = "", typed: str = ""
 ) -> subprocess.CompletedProcess[str]:
@@ -98,6 +105,17 @@ def test_users_are_kept_as_the_readme_types(tmp_path: Path) -> None:
         listed = run(["sh", "-euc", f"barnabas users list {add.partition('alice')[2]}"], tmp_path, address[0])
     assert added.returncode == 0, added.stderr
     assert "alice" in listed.stdout, listed.stderr
+
+
+@pytest.mark.kafka_settings(AUTHORIZER)
+def test_permissions_are_given_shown_and_taken_as_the_readme_types(
+    kafka: EmbeddedBroker, tmp_path: Path
+) -> None:
+    (tmp_path / "admin.properties").write_text("client.id=admin\n")
+    block = block_with(README, "bash", "barnabas acls")
+    done = run(["sh", "-euc", block], tmp_path, kafka.bootstrap)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("User:alice  *     read") == 3, "added, listed, removed"
 
 
 def test_the_readme_s_program_prints_the_value_that_it_produced(

@@ -69,7 +69,7 @@ from barnabas.wire.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.wire.messages.update_features import UpdateFeaturesRequest
 from barnabas.wire.messages.update_raft_voter import UpdateRaftVoterRequest
 from barnabas.wire.schema import Message, Struct
-from support.acls import ALICE, AUTHORIZED
+from support.acls import ALICE, AUTHORIZED, ROOT
 from support.batches import batch
 from support.images import new_topic
 from support.loop import on_loop
@@ -381,6 +381,26 @@ def test_each_of_the_permissions_is_enough_and_no_other_one(tmp_path: Path, rule
                 assert await refused(running, rule) == expected, permission
 
     scenario()
+
+
+@on_loop
+async def test_the_answer_on_all_topics_shows_each_principal_what_it_may_see_now(tmp_path: Path) -> None:
+    async with running_node(tmp_path, **AUTHORIZED) as running:
+
+        async def seen_by(principal: str) -> list[str]:
+            running.connection.principal = principal
+            response = await running.ask(MetadataRequest(topics=None))
+            return [topic.name for topic in response.topics]
+
+        await running.create(new_topic("other"))
+        await permit(running)
+        for _ in range(2):
+            assert await seen_by(ROOT) == ["other", "t"]
+            assert await seen_by(ALICE) == []
+        await permit(running, (Op.DESCRIBE, TOPIC))
+        for _ in range(2):
+            assert await seen_by(ALICE) == ["t"]
+            assert await seen_by("User:bob") == []
 
 
 @pytest.mark.parametrize(
