@@ -42,3 +42,9 @@ def _unquoted(word: str) -> str:
     if word[0] not in "\"'":
         return word
     return re.sub(r"\\(.)", r"\1", word[1:-1], flags=re.DOTALL)
+
+
+def quoted(text: str) -> str:
+    """A text as a word of a configuration, whatever is in it."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -31,6 +31,7 @@ from barnabas.testing.faults import (
     api_key_of,
     error_code_of,
 )
+from barnabas.testing.logins import login_settings
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.records.record import RecordHeaders
 
@@ -47,9 +48,15 @@ class EmbeddedBroker:
     `records` ...) are never struck by faults.
     """
 
-    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
-        """`settings` are broker settings by Kafka's names, such as {"auto.create.topics.enable": "false"}."""
+    def __init__(
+        self, settings: Mapping[str, str] | None = None, users: Mapping[str, str] | None = None
+    ) -> None:
+        """`settings` are broker settings by Kafka's names, such as {"auto.create.topics.enable": "false"}.
+
+        `users` are passwords by name: with them clients must log in on `bootstrap`, by PLAIN or SCRAM.
+        """
         self._settings = dict(settings or {})
+        self._users = dict(users or {})
         self._port = 0
         self._directory: TemporaryDirectory[str] | None = None
         self._thread: LoopThread | None = None
@@ -106,10 +113,11 @@ class EmbeddedBroker:
         settings = {
             "listeners": f"PLAINTEXT://{HOST}:{self._port}",
             "log.dirs": str(self.directory),
+            **(login_settings(HOST, self._port, self._users) if self._users else {}),
             **self._settings,
         }
         loaded = load_broker_config(settings=[f"{key}={value}" for key, value in settings.items()])
-        server = BrokerServer(loaded.config)
+        server = BrokerServer(loaded.config, first_users=self._users)
         self._thread.run(server.start())
         self._server = server
         _, _, self._port = server.addresses[0]

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 _INI = "kafka_settings"
 _MARKER = "kafka_settings"
+_USERS_MARKER = "kafka_users"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -29,6 +30,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Make the marker known."""
     text = f"{_MARKER}(settings): broker settings for this test's kafka fixture, as a dict of key to value."
     config.addinivalue_line("markers", text)
+    text = f"{_USERS_MARKER}(passwords): who can log in to this test's kafka fixture, as a dict of name to password."
+    config.addinivalue_line("markers", text)
 
 
 @pytest.fixture
@@ -37,13 +40,14 @@ def kafka(request: pytest.FixtureRequest) -> Iterator["EmbeddedBroker"]:
     settings = _settings(request.config)
     for marker in reversed(list(request.node.iter_markers(_MARKER))):
         settings |= marker.args[0]
-    yield from _running(settings)
+    users = request.node.get_closest_marker(_USERS_MARKER)
+    yield from _running(settings, users.args[0] if users else {})
 
 
 @pytest.fixture(scope="session")
 def kafka_session(pytestconfig: pytest.Config) -> Iterator["EmbeddedBroker"]:
     """One broker for the whole run: whoever uses it picks topic names of their own."""
-    yield from _running(_settings(pytestconfig))
+    yield from _running(_settings(pytestconfig), {})
 
 
 def _settings(config: pytest.Config) -> dict[str, str]:
@@ -57,8 +61,8 @@ def _settings(config: pytest.Config) -> dict[str, str]:
     return settings
 
 
-def _running(settings: dict[str, str]) -> Iterator["EmbeddedBroker"]:
+def _running(settings: dict[str, str], users: dict[str, str]) -> Iterator["EmbeddedBroker"]:
     from barnabas.testing.embedded import EmbeddedBroker
 
-    with EmbeddedBroker(settings) as broker:
+    with EmbeddedBroker(settings, users) as broker:
         yield broker

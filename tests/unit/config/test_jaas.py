@@ -1,6 +1,6 @@
 import pytest
 
-from barnabas.config.jaas import PLAIN_MODULE, parse_jaas
+from barnabas.config.jaas import PLAIN_MODULE, parse_jaas, quoted
 
 
 def test_a_login_module_has_options() -> None:
@@ -42,3 +42,8 @@ def test_what_is_none_is_refused_without_being_quoted(text: str) -> None:
 
 def test_options_are_not_printed() -> None:
     assert "secret" not in repr(parse_jaas('a.B required password="secret";'))
+
+
+@pytest.mark.parametrize("text", ["secret", 'a"b', "a\\b", "a'; b=c", ""])
+def test_a_quoted_text_comes_back_as_it_was(text: str) -> None:
+    assert parse_jaas(f"a.B required {quoted('k')}={quoted(text)};").options == {"k": text}

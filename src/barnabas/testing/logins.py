@@ -1,0 +1,19 @@
+"""Settings of a broker on whose first listener clients must log in."""
+
+from collections.abc import Mapping
+
+from barnabas.config.jaas import PLAIN_MODULE, quoted
+from barnabas.config.sasl import MECHANISMS
+
+
+def login_settings(host: str, port: int, users: Mapping[str, str]) -> dict[str, str]:
+    """A listener with SASL at `port`, where those users log in, and an open one beside it for the broker's own calls.
+
+    :param users: Passwords by name; PLAIN has them from the settings, SCRAM must be given them otherwise.
+    """
+    options = " ".join(f"{quoted(f'user_{user}')}={quoted(password)}" for user, password in users.items())
+    return {
+        "listeners": f"SASL_PLAINTEXT://{host}:{port},PLAINTEXT://{host}:0",
+        "sasl.enabled.mechanisms": ",".join(MECHANISMS),
+        "listener.name.sasl_plaintext.plain.sasl.jaas.config": f"{PLAIN_MODULE} required {options};",
+    }
