@@ -24,9 +24,10 @@ def start(
     data_dir = home / "data"
     data_dir.mkdir(parents=True, exist_ok=True)
     bootstrap = f"127.0.0.1:{port or free_ports(1)[0]}"
-    settings = [part for key, value in (properties or {}).items() for part in ("--set", f"{key}={value}")]
+    given = {"log.dirs": str(data_dir), **(properties or {})}
+    settings = [part for key, value in given.items() for part in ("--set", f"{key}={value}")]
     listen = ",".join([f"PLAINTEXT://{bootstrap}", *listeners])
-    command = [str(COMMAND), "serve", "--data", str(data_dir), "--listen", listen, *settings]
+    command = [str(COMMAND), "serve", "--listen", listen, *settings]
     return launch("barnabas", command, bootstrap, data_dir, home / "barnabas.log")
 
 

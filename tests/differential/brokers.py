@@ -42,15 +42,23 @@ SHARED = {
 def pair_of_brokers(home: Path, settings: Mapping[str, str] = SETTINGS) -> Iterator[Pair]:
     """Both brokers, running in directories below `home`."""
     with ExitStack() as stack:
-        kafka = reference.start(home / "kafka", settings)
+        kafka = reference.start(home / "kafka", dict(settings) | log_dirs(home / "kafka"))
         stack.callback(kafka.stop)
-        barnabas = candidate.start(home / "barnabas", SHARED | dict(settings))
+        mine = SHARED | dict(settings) | log_dirs(home / "barnabas")
+        barnabas = candidate.start(home / "barnabas", mine)
         stack.callback(barnabas.stop)
-        left, right = Side("kafka", kafka.bootstrap), Side("barnabas", barnabas.bootstrap)
+        left = Side("kafka", kafka.bootstrap, home=home / "kafka")
+        right = Side("barnabas", barnabas.bootstrap, home=home / "barnabas")
         stack.callback(left.disconnect)
         stack.callback(right.disconnect)
         wait_for_coordinators(left)
         yield Pair(left, right, served_by_both(left))
+
+
+def log_dirs(home: Path) -> dict[str, str]:
+    """Two log directories, of which the second is cordoned: both brokers put everything into the first."""
+    data, more = home / "data", home / "more"
+    return {"log.dirs": f"{data},{more}", "cordoned.log.dirs": str(more)}
 
 
 def wait_for_coordinators(kafka: Side) -> None:

@@ -22,6 +22,7 @@ TIMESTAMPS = {
     *["log_append_time_ms", "timestamp", "last_timestamp"],
     *["last_fetch_timestamp", "last_caught_up_timestamp"],
 }
+SIZES = {"total_bytes", "usable_bytes", "partition_size"}
 TOPIC_NAMES = {"name", "topic", "topic_name", "resource_name"}
 
 #: What each broker counts, or calls, as it likes.
@@ -55,6 +56,9 @@ KEYED: dict[str, tuple[str, ...]] = {
     "IncrementalAlterConfigsResponse.responses": ("resource_type", "resource_name"),
     "ListConfigResourcesResponse.config_resources": ("resource_type", "resource_name"),
     "MetadataResponse.topics": ("name",),
+    "AlterReplicaLogDirsResponse.results.partitions": ("partition_index",),
+    "DescribeLogDirsResponse.results.topics": ("name",),
+    "DescribeLogDirsResponse.results.topics.partitions": ("partition_index",),
     "DescribeProducersResponse.topics.partitions.active_producers": ("producer_id",),
     "FetchResponse.responses.partitions": ("partition_index",),
     "ListOffsetsResponse.topics.partitions": ("partition_index",),
@@ -62,6 +66,7 @@ KEYED: dict[str, tuple[str, ...]] = {
 }
 #: Arrays that only group: Kafka answers a topic once that is named twice, and leaves out one without partitions.
 GROUPS: dict[str, tuple[str, ...]] = {
+    "AlterReplicaLogDirsResponse.results": ("topic_name",),
     "DeleteRecordsResponse.topics": ("name",),
     "ElectLeadersResponse.replica_election_results": ("topic",),
     "FetchResponse.responses": ("topic", "topic_id"),
@@ -231,6 +236,10 @@ def plain(name: str, value: Any, names: Identities) -> Any:
         return names.plain_producer_id(value)
     if name == "session_id":
         return names.plain_session_id(value)
+    if name == "log_dir":
+        return names.plain_log_dir(value)
+    if name in SIZES and value > 0:
+        return "some bytes"
     if name in ("port", "cluster_id", "throttle_time_ms") and value not in (None, -1):
         return f"some {name}"
     return ErrorCode(value).name if name == "error_code" else value

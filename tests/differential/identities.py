@@ -3,6 +3,7 @@
 import re
 from collections import defaultdict
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from barnabas.base.ids import ZERO_UUID
 from barnabas.wire.messages.create_topics import CreateTopicsResponse
@@ -25,6 +26,7 @@ class Identities:
     """One broker's side of a world. Both sides learn the same things in the same order."""
 
     prefix: str
+    home: Path = Path("/")  #: where the broker's log directories are
     topic_ids: dict[str, list[bytes]] = field(default_factory=lambda: defaultdict(list))
     producer_ids: list[int] = field(default_factory=list)
     #: session id -> the epoch that its next fetch should carry, in the order of their making
@@ -66,6 +68,10 @@ class Identities:
         if session_id in self.sessions:
             return f"session {list(self.sessions).index(session_id)}"
         return session_id
+
+    def plain_log_dir(self, path: str) -> str:
+        """A log directory's path without what is the broker's own."""
+        return path.removeprefix(str(self.home))
 
     def plain_name(self, name: str | None) -> str | None:
         """A topic's name without the world's prefix."""

@@ -11,6 +11,7 @@ from barnabas.base.ids import ZERO_UUID
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from barnabas.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from barnabas.wire.messages.describe_topic_partitions import Cursor as DescribedFrom
 from barnabas.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
@@ -78,7 +79,7 @@ def _is_auto_created(difference: Difference) -> bool:
 #: Keys of which each broker has its own value.
 _OWN = (
     "[advertised.listeners]", "[controller.", "[listener.security.protocol.map]", "[listeners]", "[log.dir",
-    "[process.roles]", "[metadata.log.dir]",
+    "[process.roles]", "[metadata.log.dir]", "[cordoned.log.dirs]",
 )  # fmt: skip
 _NEW: Any = Name("new")
 _A: Any = Name("a")
@@ -279,6 +280,10 @@ LISTED = (
     Listed(
         "Metadata", "topics", "Kafka's internal topics, when all topics are asked for",
         "Barnabas has no coordinators yet.", is_at("topics[__"), ((MetadataRequest(None), 5),),
+    ),
+    Listed(
+        "DescribeLogDirs", "results.topics", "Kafka's internal topics, when all topics are asked for",
+        "Barnabas has no coordinators yet.", is_at("topics[__"), ((DescribeLogDirsRequest(None), 4),),
     ),
     Listed(
         "ListOffsets", "topics.partitions.error_code", "an isolation level other than 0 and 1", EXCEPTION,

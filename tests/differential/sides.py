@@ -4,6 +4,7 @@ import itertools
 import socket
 import struct
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from barnabas.wire.codec import encode, reader
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -31,6 +32,7 @@ class Side:
     name: str
     bootstrap: str
     source: str = ""  #: the address to come from, where it matters
+    home: Path = Path("/")  #: where its log directories are
     _connection: socket.socket | None = None
     _correlation_ids: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 

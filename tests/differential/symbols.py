@@ -72,6 +72,16 @@ class SessionEpoch:
 
 
 @dataclass(frozen=True)
+class LogDir:
+    """The path of a log directory, or of something beside it: `data` is in use, `more` is cordoned."""
+
+    name: str
+
+    def resolve(self, identities: Identities) -> str:
+        return f"{identities.home}/{self.name}"
+
+
+@dataclass(frozen=True)
 class Now:
     """A time relative to the start of the run."""
 

@@ -17,6 +17,7 @@ from barnabas.wire.messages.alter_user_scram_credentials import (
     ScramCredentialUpsertion,
 )
 from barnabas.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from barnabas.wire.messages.describe_quorum import PartitionData, TopicData
 from barnabas.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from barnabas.wire.messages.fetch import FetchRequest
@@ -28,7 +29,7 @@ from barnabas.wire.schema import Field, Message, Struct
 from differential.batches import FLAWS, HOUR_MS, IN_RECORDS, UNREADABLE, Batch
 from differential.config_values import alterations
 from differential.identities import UNKNOWN_TOPIC_ID
-from differential.symbols import Name, Now, Producer, Session, SessionEpoch, TopicId
+from differential.symbols import LogDir, Name, Now, Producer, Session, SessionEpoch, TopicId
 
 INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1
 INT32_MIN, INT64_MIN = -(2**31), -(2**63)
@@ -56,6 +57,7 @@ POOLS: dict[str, Sequence[Any]] = {
     "topic": TOPIC_NAMES,
     "topic_name": TOPIC_NAMES,
     "topic_names": TOPIC_NAMES,
+    "path": [*[LogDir("data")] * 3, LogDir("more"), LogDir("data/"), LogDir("none"), "", "data"],
     "topic_id": TOPIC_IDS,
     "partition": PARTITIONS,
     "partitions": PARTITIONS,
@@ -126,7 +128,6 @@ POOLS: dict[str, Sequence[Any]] = {
     "election_type": [0, 0, 1, 2, -1],
     "replicas": [1, 1, 1, 0, -1, 2],
     "mechanism": ["PLAIN", "SCRAM-SHA-256", ""],
-    "path": ["/no/such/directory", "not/absolute", ""],
     "auth_bytes": [b"", b"\0user\0secret"],
 }
 
@@ -217,6 +218,8 @@ def messages(spec: ApiSpec, version: int) -> SearchStrategy[Message]:
         return built.map(_without_twins)
     if spec.request is DescribeTopicPartitionsRequest:
         return built.filter(_names_topics)
+    if spec.request is DescribeLogDirsRequest:
+        return built.filter(lambda request: request.topics is not None)  # type: ignore[attr-defined]
     if spec.request in (CreateTopicsRequest, MetadataRequest):
         return built.map(_without_collision)
     return built

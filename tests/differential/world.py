@@ -68,7 +68,8 @@ class Pair:
     def world(self) -> Iterator["World"]:
         """Fresh topic names and ids; the topics are gone from both brokers afterwards."""
         prefix = f"w{next(self._numbers)}-"
-        world = World(self, Identities(prefix), Identities(prefix))
+        names = (Identities(prefix, side.home) for side in (self.kafka, self.barnabas))
+        world = World(self, *names)
         try:
             yield world
         finally:

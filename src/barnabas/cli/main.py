@@ -8,6 +8,7 @@ from barnabas.cli import (
     consume,
     elections,
     features,
+    log_dirs,
     metadata,
     policy,
     produce,
@@ -35,6 +36,7 @@ app.command("consume")(consume.consume)
 app.command("metadata")(metadata.metadata)
 app.command("elections")(elections.elections)
 app.add_typer(reassignments.app, name="reassignments")
+app.add_typer(log_dirs.app, name="log-dirs")
 app.add_typer(features.app, name="features")
 app.command("quorum")(quorum.quorum)
 app.add_typer(policy.app, name="policy")

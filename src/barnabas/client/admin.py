@@ -10,7 +10,7 @@ from typing import Any
 
 from barnabas import __version__
 from barnabas.base.ids import TopicPartition
-from barnabas.client import acls, control, quotas, scram
+from barnabas.client import acls, control, log_dirs, quotas, scram
 from barnabas.client.admin_model import (
     ClusterDescription,
     ConfigEntry,
@@ -315,6 +315,21 @@ class Admin:
         :raises KafkaError: What the broker answered.
         """
         return control.quorum_in(await self.send(control.describing_quorum()))
+
+    async def describe_log_dirs(
+        self, node_id: int, partitions: Collection[TopicPartition] | None = None
+    ) -> list[log_dirs.LogDirDescription]:
+        """The log directories of a broker, and in them its replicas of those partitions, or of all.
+
+        :raises KafkaError: CLUSTER_AUTHORIZATION_FAILED.
+        """
+        return log_dirs.described(await self.send(log_dirs.describing(partitions), node_id))
+
+    async def alter_replica_log_dirs(
+        self, node_id: int, targets: Mapping[TopicPartition, str]
+    ) -> dict[TopicPartition, KafkaError | None]:
+        """Begin to bring replicas of a broker to other directories of it; None stands for success."""
+        return log_dirs.moved(await self.send(log_dirs.moving(targets), node_id))
 
     async def unregister_broker(self, node_id: int) -> None:
         """Forget a broker that is gone for good.

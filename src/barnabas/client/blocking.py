@@ -79,6 +79,8 @@ class Admin(_Face[aio_admin.Admin]):
     describe_features = _blocking(aio_admin.Admin.describe_features)
     update_features = _blocking(aio_admin.Admin.update_features)
     describe_metadata_quorum = _blocking(aio_admin.Admin.describe_metadata_quorum)
+    describe_log_dirs = _blocking(aio_admin.Admin.describe_log_dirs)
+    alter_replica_log_dirs = _blocking(aio_admin.Admin.alter_replica_log_dirs)
     unregister_broker = _blocking(aio_admin.Admin.unregister_broker)
 
 

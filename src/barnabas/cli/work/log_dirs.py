@@ -1,0 +1,119 @@
+"""What `barnabas log-dirs` does."""
+
+from collections.abc import Mapping, Sequence
+
+from barnabas.base.ids import TopicPartition
+from barnabas.cli.failures import wrong_use
+from barnabas.cli.output import print_json, print_table
+from barnabas.cli.partitions import Place
+from barnabas.cli.work.calls import with_admin
+from barnabas.cli.work.places import print_outcomes, resolved
+from barnabas.client.admin import Admin
+from barnabas.client.log_dirs import LogDirDescription
+from barnabas.wire.errors import KafkaError
+
+_DIRECTORY_COLUMNS = ("broker", "directory", "state", "total bytes", "usable bytes", "replicas", "bytes")
+_REPLICA_COLUMNS = ("broker", "directory", "replica", "bytes", "lag", "state")
+
+Descriptions = Mapping[int, list[LogDirDescription]]
+
+
+def describe(bootstrap: str, places: Sequence[Place] | None, broker: int | None, *, as_json: bool) -> None:
+    """Print the directories of a broker, or of all, and those replicas, or all."""
+
+    async def work(admin: Admin) -> Descriptions:
+        named = None if places is None else list(await resolved(admin, [(place, None) for place in places]))
+        brokers = sorted(admin.cluster.metadata.nodes) if broker is None else [broker]
+        return {node: await admin.describe_log_dirs(node, named) for node in brokers}
+
+    found = with_admin(bootstrap, work)
+    if as_json:
+        print_json([_as_json(node, each) for node, each in _flat(found)])
+        return
+    print_table(_DIRECTORY_COLUMNS, [_directory_row(node, each) for node, each in _flat(found)])
+    rows = [
+        (
+            node,
+            each.path,
+            place,
+            replica.size_bytes,
+            replica.offset_lag,
+            "future" if replica.is_future else "",
+        )
+        for node, each in _flat(found)
+        for place, replica in sorted(each.replicas.items())
+    ]
+    if rows:
+        print()
+        print_table(_REPLICA_COLUMNS, rows)
+
+
+def move(
+    bootstrap: str, directory: str, places: Sequence[Place], broker: int | None, *, as_json: bool
+) -> None:
+    """Begin to move replicas and print what became of each."""
+
+    async def work(admin: Admin) -> dict[TopicPartition, KafkaError | None]:
+        named = await resolved(admin, [(place, directory) for place in places])
+        return await admin.alter_replica_log_dirs(_the_one(admin) if broker is None else broker, named)
+
+    outcomes = {
+        place: error and KafkaError(error.code, f"{place} cannot be moved to {directory}")
+        for place, error in with_admin(bootstrap, work).items()
+    }
+    print_outcomes(outcomes, f"moves to {directory}", {}, as_json=as_json)
+
+
+def _the_one(admin: Admin) -> int:
+    """The only broker that there is.
+
+    :raises Failure: When there are several.
+    """
+    nodes = admin.cluster.metadata.nodes
+    if len(nodes) != 1:
+        raise wrong_use(
+            f"say which broker is meant: --broker with one of {', '.join(map(str, sorted(nodes)))}"
+        )
+    return next(iter(nodes))
+
+
+def _flat(found: Descriptions) -> list[tuple[int, LogDirDescription]]:
+    return [(node, each) for node, directories in found.items() for each in directories]
+
+
+def _directory_row(node: int, each: LogDirDescription) -> tuple[object, ...]:
+    size_bytes = sum(replica.size_bytes for replica in each.replicas.values())
+    return (
+        node,
+        each.path,
+        _state(each),
+        _shown(each.total_bytes),
+        _shown(each.usable_bytes),
+        len(each.replicas),
+        size_bytes,
+    )
+
+
+def _state(each: LogDirDescription) -> str:
+    if each.error is not None:
+        return f"offline ({each.error.code.name})"
+    return "cordoned" if each.is_cordoned else "online"
+
+
+def _shown(size_bytes: int) -> int | str:
+    return "?" if size_bytes < 0 else size_bytes
+
+
+def _as_json(node: int, each: LogDirDescription) -> dict[str, object]:
+    return {
+        "broker": node,
+        "directory": each.path,
+        "error": None if each.error is None else each.error.code.name,
+        "cordoned": each.is_cordoned,
+        "total_bytes": each.total_bytes,
+        "usable_bytes": each.usable_bytes,
+        "replicas": [
+            {"topic": place.topic, "partition": place.partition, **replica._asdict()}
+            for place, replica in sorted(each.replicas.items())
+        ],
+    }
