@@ -97,6 +97,11 @@ class AclFilter(NamedTuple):
     operation: AclOperation = AclOperation.ANY
     permission: AclPermission = AclPermission.ANY
 
+    @property
+    def is_unknown(self) -> bool:
+        """Whether a part of it is none that Kafka knows; such a filter matches nothing."""
+        return 0 in (self.resource_type, self.pattern_type, self.operation, self.permission)
+
     def matches(self, binding: AclBinding) -> bool:
         """Whether the filter means this binding."""
         return (

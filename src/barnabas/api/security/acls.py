@@ -52,6 +52,13 @@ def filter_of(request: DescribeAclsRequest | DeleteAclsFilter) -> AclFilter:
     )
 
 
-def has_unknown(acl: AclBinding | AclFilter) -> bool:
-    """Whether a number in it is none of Kafka's. Apache Kafka closes the connection of who sends such."""
-    return 0 in (acl.resource_type, acl.pattern_type, acl.operation, acl.permission)
+def says_unknown(message: AclCreation | DescribeAclsRequest | DeleteAclsFilter) -> bool:
+    """Whether it has Kafka's number for UNKNOWN: Apache Kafka closes the connection of who sends that.
+
+    Numbers that Kafka has no names for are unknown as well, but answered.
+    """
+    if isinstance(message, AclCreation):
+        kinds = (message.resource_type, message.resource_pattern_type)
+    else:
+        kinds = (message.resource_type_filter, message.pattern_type_filter)
+    return 0 in (*kinds, message.operation, message.permission_type)

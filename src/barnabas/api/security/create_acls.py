@@ -2,7 +2,7 @@
 
 v3: resources of type USER (KIP-373).
 Errors, per ACL: INVALID_REQUEST, POLICY_VIOLATION; for all of them CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED
-without an authorizer. A number that is none of Kafka's closes the connection.
+without an authorizer. The number of UNKNOWN closes the connection.
 """
 
 import functools
@@ -10,7 +10,7 @@ import functools
 from barnabas.api.authorization import require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.api.security.acls import binding_of, has_unknown, require_authorizer
+from barnabas.api.security.acls import binding_of, require_authorizer, says_unknown
 from barnabas.metadata.acls import decide_create_acls
 from barnabas.policy.rules import AclAction
 from barnabas.wire.acls import AclOperation
@@ -26,10 +26,10 @@ def refuse(request: CreateAclsRequest, error: KafkaError) -> CreateAclsResponse:
 @serves(CreateAclsRequest, CreateAclsResponse, 1, 3, refuse=refuse)
 async def handle(context: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse | None:
     """Decide for each ACL and commit those that pass; they count when this is answered."""
-    bindings = [binding_of(creation) for creation in request.creations]
-    if any(map(has_unknown, bindings)):
+    if any(map(says_unknown, request.creations)):
         context.close_after = True
         return None
+    bindings = [binding_of(creation) for creation in request.creations]
     require_cluster(context, AclOperation.ALTER)
     require_authorizer(context)
     node = context.node

@@ -2,8 +2,8 @@
 
 v3: resources of type USER (KIP-373).
 Errors, per filter: CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED without an authorizer, INVALID_REQUEST where there
-is too much to remove; per ACL, POLICY_VIOLATION for one that stays. A number that is none of Kafka's closes the
-connection.
+is too much to remove or a number is none of Kafka's; per ACL, POLICY_VIOLATION for one that stays. The number of
+UNKNOWN closes the connection.
 """
 
 import functools
@@ -11,10 +11,10 @@ import functools
 from barnabas.api.authorization import require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.api.security.acls import filter_of, has_unknown, require_authorizer
+from barnabas.api.security.acls import filter_of, require_authorizer, says_unknown
 from barnabas.metadata.acls import Removed, decide_delete_acls
 from barnabas.policy.rules import AclAction
-from barnabas.wire.acls import AclOperation
+from barnabas.wire.acls import AclFilter, AclOperation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.delete_acls import (
     DeleteAclsFilterResult,
@@ -33,23 +33,23 @@ def refuse(request: DeleteAclsRequest, error: KafkaError) -> DeleteAclsResponse:
 @serves(DeleteAclsRequest, DeleteAclsResponse, 1, 3, refuse=refuse)
 async def handle(context: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse | None:
     """Find, commit the removal, and show what is gone."""
-    filters = [filter_of(each) for each in request.filters]
-    if any(map(has_unknown, filters)):
+    if any(map(says_unknown, request.filters)):
         context.close_after = True
         return None
+    filters = [filter_of(each) for each in request.filters]
     require_cluster(context, AclOperation.ALTER)
     require_authorizer(context)
     node = context.node
     check = functools.partial(node.policies.check_acl, AclAction.DELETE)
     outcomes = await node.metadata.write(lambda image: decide_delete_acls(image.acls, filters, check))
-    return DeleteAclsResponse(
-        filter_results=[
-            DeleteAclsFilterResult(
-                error_message=None, matching_acls=[_matching(removed) for removed in found]
-            )
-            for found in outcomes
-        ]
-    )
+    return DeleteAclsResponse(filter_results=list(map(_result, filters, outcomes)))
+
+
+def _result(wanted: AclFilter, found: list[Removed]) -> DeleteAclsFilterResult:
+    if wanted.is_unknown:
+        message = "The filter has a type, operation or permission that is not known: nothing can match it."
+        return DeleteAclsFilterResult(error_code=ErrorCode.INVALID_REQUEST, error_message=message)
+    return DeleteAclsFilterResult(error_message=None, matching_acls=[_matching(removed) for removed in found])
 
 
 def _matching(removed: Removed) -> DeleteAclsMatchingAcl:

@@ -1,8 +1,8 @@
 """DescribeAcls (29), v1-v3: the ACLs that a filter means, by resource.
 
 v3: resources of type USER (KIP-373).
-Errors: CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED without an authorizer. A number that is none of Kafka's
-closes the connection.
+Errors: CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED without an authorizer. The number of UNKNOWN closes
+the connection.
 """
 
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from barnabas.api.authorization import require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.api.security.acls import filter_of, has_unknown, require_authorizer
+from barnabas.api.security.acls import filter_of, require_authorizer, says_unknown
 from barnabas.metadata.acls import matching
 from barnabas.wire.acls import AclBinding, AclOperation, PatternType
 from barnabas.wire.errors import KafkaError
@@ -30,13 +30,12 @@ def refuse(request: DescribeAclsRequest, error: KafkaError) -> DescribeAclsRespo
 @serves(DescribeAclsRequest, DescribeAclsResponse, 1, 3, refuse=refuse)
 async def handle(context: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse | None:
     """Answer from the image."""
-    wanted = filter_of(request)
-    if has_unknown(wanted):
+    if says_unknown(request):
         context.close_after = True
         return None
     require_cluster(context, AclOperation.DESCRIBE)
     require_authorizer(context)
-    found = matching(context.node.image.acls, wanted)
+    found = matching(context.node.image.acls, filter_of(request))
     return DescribeAclsResponse(resources=_by_resource(found))
 
 

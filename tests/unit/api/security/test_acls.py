@@ -125,12 +125,12 @@ async def test_without_an_authorizer_acls_are_security_disabled(tmp_path: Path) 
     "request_",
     [
         DescribeAclsRequest(**{**EVERYTHING, "operation": 0}),
-        DescribeAclsRequest(**{**EVERYTHING, "resource_type_filter": 99}),
-        CreateAclsRequest(creations=[creation(allow(READ)), AclCreation(permission_type=-1)]),
-        DeleteAclsRequest(filters=[DeleteAclsFilter(**{**EVERYTHING, "pattern_type_filter": 77})]),
+        DescribeAclsRequest(**{**EVERYTHING, "resource_type_filter": 0}),
+        CreateAclsRequest(creations=[creation(allow(READ)), AclCreation(permission_type=0)]),
+        DeleteAclsRequest(filters=[DeleteAclsFilter(**{**EVERYTHING, "pattern_type_filter": 0})]),
     ],
 )
-def test_numbers_that_nobody_knows_close_the_connection_unanswered(tmp_path: Path, request_: Message) -> None:
+def test_the_number_of_unknown_closes_the_connection_unanswered(tmp_path: Path, request_: Message) -> None:
     @on_loop
     async def test() -> None:
         async with running_node(tmp_path, **AUTHORIZED) as running:
@@ -139,6 +139,33 @@ def test_numbers_that_nobody_knows_close_the_connection_unanswered(tmp_path: Pat
             assert await running.dispatcher.answer(context, request) is None
             assert context.close_after
             assert not running.node.image.acls
+
+    test()
+
+
+@pytest.mark.parametrize("field", ["resource_type", "pattern_type", "operation", "permission_type"])
+@pytest.mark.parametrize("number", [-1, 99])
+def test_numbers_that_nobody_knows_match_nothing_and_make_no_acl(
+    tmp_path: Path, field: str, number: int
+) -> None:
+    @on_loop
+    async def test() -> None:
+        async with running_node(tmp_path, **AUTHORIZED) as running:
+            running.connection.principal = ROOT
+            assert await create(running, allow(READ)) == [0]
+            odd = creation(allow(WRITE))
+            setattr(odd, {"pattern_type": "resource_pattern_type"}.get(field, field), number)
+            made: CreateAclsResponse = await running.ask(CreateAclsRequest(creations=[odd]))
+            assert [result.error_code for result in made.results] == [ErrorCode.INVALID_REQUEST]
+            name = field if field in EVERYTHING else f"{field}_filter"
+            described: DescribeAclsResponse = await running.ask(
+                DescribeAclsRequest(**{**EVERYTHING, name: number})
+            )
+            assert (described.error_code, described.resources) == (ErrorCode.NONE, [])
+            filters = [DeleteAclsFilter(**{**EVERYTHING, name: number}), DeleteAclsFilter(**EVERYTHING)]
+            deleted: DeleteAclsResponse = await running.ask(DeleteAclsRequest(filters=filters))
+            found = [(result.error_code, len(result.matching_acls)) for result in deleted.filter_results]
+            assert found == [(ErrorCode.INVALID_REQUEST, 0), (ErrorCode.NONE, 1)]
 
     test()
 
