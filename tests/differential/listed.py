@@ -8,6 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from barnabas.base.ids import ZERO_UUID
+from barnabas.wire.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialUpsertion,
+)
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -319,6 +323,14 @@ LISTED = (
         "COORDINATOR_NOT_AVAILABLE, which clients try again.",
         lambda each: "transactional_id='" in repr(each.request),
         ((InitProducerIdRequest("tx", 60_000), 4),),
+    ),
+    Listed(
+        "AlterUserScramCredentials", "results", "an empty salted password",
+        "Kafka meets an exception that it does not expect, and alters nobody; Barnabas answers "
+        "UNACCEPTABLE_CREDENTIAL for that user.",
+        lambda each: isinstance(each.request, AlterUserScramCredentialsRequest)
+        and not all(upsertion.salted_password for upsertion in each.request.upsertions),
+        ((AlterUserScramCredentialsRequest(upsertions=[ScramCredentialUpsertion("u", 1, 4096, b"salt", b"")]), 0),),
     ),
     # The last one, because Kafka's controller is gone for a while after it.
     Listed(

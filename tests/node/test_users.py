@@ -19,6 +19,7 @@ SETTINGS = {
     "inter.broker.listener.name": "CLIENTS",
     "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
     "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512",
+    "listener.name.clients.plain.sasl.jaas.config": f'{MODULE} required user_old="old-secret";',
 }
 
 Run = Callable[..., Result]
@@ -74,9 +75,11 @@ def test_no_password_stays_in_process_listings_or_goes_to_the_log(broker: Broker
     command = Path(f"/proc/{broker.process.pid}/cmdline").read_bytes()
     assert b"admin=************" in command
     assert b"admin-secret" not in command
+    assert b"old-secret" not in command
     broker.terminate()
     assert "added a user" in broker.stderr
     assert "admin-secret" not in broker.stderr
+    assert "old-secret" not in broker.stderr
 
 
 def test_every_command_logs_in(run: Run, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from barnabas.config.broker_config import BrokerConfig
+from barnabas.config.broker_config import BrokerConfig, find_broker_key
 from barnabas.config.definition import ConfigError
 from barnabas.config.load import LoadedConfig, environment_name, load_broker_config, read_properties
 from barnabas.log.checkpoints import MalformedFile
@@ -46,11 +46,17 @@ def serve(
     try:
         loaded = load(config_file, data, listen, overrides)
         passwords = first_users(users, os.environ)
-        conceal(passwords.values())
+        conceal([*passwords.values(), *_sensitive(overrides)])
         return run(loaded, passwords)
     except (ConfigError, StartError, LogDirectoryError, StoreError, MalformedFile, PolicyLoadError) as error:
         print(f"barnabas: {error}", file=sys.stderr)
         return EXIT_CANNOT_START
+
+
+def _sensitive(settings: Mapping[str, str]) -> list[str]:
+    """The values that are never shown."""
+    keys = {name: find_broker_key(name) for name in settings}
+    return [settings[name] for name, key in keys.items() if key is not None and key.sensitive]
 
 
 def load(
