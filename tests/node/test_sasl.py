@@ -1,6 +1,7 @@
 """Logging in to a real broker, over real sockets."""
 
 import time
+import urllib.request
 from collections.abc import Iterator
 
 import pytest
@@ -189,6 +190,21 @@ def test_a_session_that_was_not_renewed_ends_with_the_next_request(wire: Wire) -
     assert log_in(wire).session_lifetime_ms == 1
     with pytest.raises(EOFError):
         _ = [wire.ask(NAMES) for _ in range(1_000_000)]
+
+
+@pytest.mark.kafka_settings({"barnabas.metrics.listener": "127.0.0.1:0"})
+def test_logins_are_counted_for_who_watches(kafka: EmbeddedBroker, wire: Wire) -> None:
+    log_in(wire)
+    with Wire(port_of(kafka, "CLIENTS")) as other:
+        log_in(other, WRONG)
+    url = f"http://127.0.0.1:{kafka.server.metrics_port}/metrics"
+    with urllib.request.urlopen(url) as response:
+        lines = response.read().decode().splitlines()
+    counts = {line for line in lines if line.startswith("barnabas_logins_total{")}
+    assert counts == {
+        f'barnabas_logins_total{{listener="CLIENTS",mechanism="PLAIN",outcome="{outcome}"}} 1.0'
+        for outcome in ("succeeded", "failed")
+    }
 
 
 # SCRAM

@@ -278,7 +278,9 @@ class BrokerServer:
         address = self._config.text("barnabas.metrics.listener")
         if not address:
             return
-        metrics = metrics_registry(self.node, self.statistics, self._connections, self._directories)
+        metrics = metrics_registry(
+            self.node, self.statistics, self._connections, self._listeners, self._directories
+        )
         self._metrics = MetricsServer(metrics, address)
         try:
             await self._metrics.start()

@@ -1,6 +1,7 @@
 """The listeners of a broker: opened at the start, and opened and closed as `listeners` changes (KIP-226)."""
 
 import random
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from barnabas.metadata.scram import ScramCredential
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.net.connections import ConnectionLimits, Connections
 from barnabas.net.listener import NetworkListener, StartError
+from barnabas.security.sasl.authenticator import Outcome
 from barnabas.security.sasl.server import SaslServer
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.scram import ScramMechanism
@@ -50,6 +52,8 @@ class Listeners:
         self._clock = clock
         self._dice = dice
         self._opened: dict[str, _Opened] = {}
+        #: (listener, mechanism or "", outcome) -> how often
+        self.logins: Counter[tuple[str, str, Outcome]] = Counter()
         #: called when clients are to be told of other endpoints
         self.on_changed: Callable[[], None] = lambda: None
 
@@ -102,12 +106,12 @@ class Listeners:
             await self._open(listener, config)
             await self._opened[listener.name].network.accept()
         elif (settings := _sasl_settings(listener, config)) != opened.sasl_settings:
-            opened.network.sasl = self._sasl_server(settings, config)
+            opened.network.sasl = self._sasl_server(listener, settings, config)
             opened.sasl_settings = settings
 
     async def _open(self, listener: Listener, config: BrokerConfig) -> None:
         settings = _sasl_settings(listener, config)
-        sasl = self._sasl_server(settings, config)
+        sasl = self._sasl_server(listener, settings, config)
         network = NetworkListener(listener, config, self._dispatcher, self._connections, sasl)
         await network.start()
         self._opened[listener.name] = _Opened(listener, network, settings)
@@ -116,14 +120,24 @@ class Listeners:
         await self._opened.pop(name).network.stop()
         self._connections.close_listener(name)
 
-    def _sasl_server(self, settings: SaslSettings | None, config: BrokerConfig) -> SaslServer | None:
+    def _sasl_server(
+        self, listener: Listener, settings: SaslSettings | None, config: BrokerConfig
+    ) -> SaslServer | None:
         """What clients log in against on a listener; None where nobody does."""
         if settings is None:
             return None
-        delay_ms = config.integer("connection.failed.authentication.delay.ms")
+
+        def count(mechanism: str, outcome: Outcome) -> None:
+            self.logins[listener.name, mechanism, outcome] += 1
+
         try:
             return SaslServer(
-                settings, self._credential_of, self._clock, self._dice, failure_delay_ms=delay_ms
+                settings,
+                self._credential_of,
+                self._clock,
+                self._dice,
+                failure_delay_ms=config.integer("connection.failed.authentication.delay.ms"),
+                count=count,
             )
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)

@@ -4,6 +4,7 @@ from barnabas.api.context import Node
 from barnabas.log.directories import LogDirectories
 from barnabas.net.connections import Connections
 from barnabas.policy.policies import Policies
+from barnabas.server.listeners import Listeners
 from barnabas.telemetry import names
 from barnabas.telemetry.metrics import MetricsRegistry, Values, request_metrics
 from barnabas.telemetry.names import MetricName
@@ -12,7 +13,11 @@ from barnabas.telemetry.requests import RequestStatistics
 
 
 def metrics_registry(
-    node: Node, statistics: RequestStatistics, connections: Connections, directories: LogDirectories
+    node: Node,
+    statistics: RequestStatistics,
+    connections: Connections,
+    listeners: Listeners,
+    directories: LogDirectories,
 ) -> MetricsRegistry:
     """Every metric of one broker."""
     registry = MetricsRegistry()
@@ -21,6 +26,7 @@ def metrics_registry(
     registry.add_metric(
         names.CONNECTIONS, lambda: [({"listener": k}, n) for k, n in connections.by_listener().items()]
     )
+    registry.add_metric(names.LOGINS, lambda: _logins(listeners))
     sessions = node.fetch_sessions
     registry.add_metric(names.FETCH_SESSIONS, lambda: [({}, sessions.statistics()["sessions_count"])])
     registry.add_metric(names.PARTITIONS, lambda: [({}, node.replicas.statistics()["partitions_count"])])
@@ -40,6 +46,13 @@ def metrics_registry(
     _log_metric(registry, names.LOG_END_OFFSET, directories, "log_end_offset")
     _log_metric(registry, names.HIGH_WATERMARK, directories, "high_watermark")
     return registry
+
+
+def _logins(listeners: Listeners) -> Values:
+    return [
+        ({"listener": listener, "mechanism": mechanism, "outcome": outcome.value}, count)
+        for (listener, mechanism, outcome), count in listeners.logins.items()
+    ]
 
 
 def _policy_metrics(registry: MetricsRegistry, policies: Policies) -> None:

@@ -37,6 +37,12 @@ REQUEST_SECONDS = MetricName(
 BYTES_IN = MetricName("barnabas_bytes_in_total", "Bytes received from clients.", "counter")
 BYTES_OUT = MetricName("barnabas_bytes_out_total", "Bytes sent to clients.", "counter")
 CONNECTIONS = MetricName("barnabas_connections", "Open client connections.", "gauge", ("listener",))
+LOGINS = MetricName(
+    "barnabas_logins_total",
+    "Logins, by outcome: succeeded, renewed, failed, expired; before a mechanism is chosen it is empty.",
+    "counter",
+    ("listener", "mechanism", "outcome"),
+)
 FETCH_SESSIONS = MetricName("barnabas_fetch_sessions", "Incremental fetch sessions kept (KIP-227).", "gauge")
 PARTITIONS = MetricName("barnabas_partitions", "Partition replicas on this broker.", "gauge")
 PARTITION_LEADERS = MetricName("barnabas_partition_leaders", "Partitions that this broker leads.", "gauge")
@@ -111,6 +117,7 @@ METRICS: tuple[MetricName, ...] = (
     BYTES_IN,
     BYTES_OUT,
     CONNECTIONS,
+    LOGINS,
     FETCH_SESSIONS,
     PARTITIONS,
     PARTITION_LEADERS,

@@ -39,6 +39,19 @@ TRANSITIONS: Mapping[State, frozenset[State]] = {
     _State.FAILED: frozenset(),
 }
 
+
+class Outcome(enum.StrEnum):
+    """What can come of a login; for those who watch."""
+
+    SUCCEEDED = "succeeded"
+    RENEWED = "renewed"
+    FAILED = "failed"
+    EXPIRED = "expired"
+
+
+#: Told of each login by which mechanism it was (empty: none yet) and what came of it.
+Count: TypeAlias = Callable[[str, Outcome], None]
+
 #: The mechanisms that a listener offers, and how an exchange by each begins.
 Mechanisms: TypeAlias = Mapping[str, Callable[[], ServerMechanism]]
 
@@ -59,11 +72,13 @@ class Authenticator:
         mechanisms: Mechanisms,
         session_ms_max: Mapping[str, int],
         now_ms: Callable[[], int],
+        count: Count,
     ) -> None:
         """`session_ms_max` is for how long a login by each mechanism is good; 0 for ever."""
         self._mechanisms = mechanisms
         self._session_ms_max = session_ms_max
         self._now_ms = now_ms
+        self._count = count
         self._exchange: ServerMechanism | None = None
         self._takes_bare_tokens = False
         self._expires_ms: int | None = None  #: when the session ends, on the monotonic clock
@@ -128,7 +143,7 @@ class Authenticator:
             self._renewed_ms = now_ms
             self._go(State.HANDSHAKE)
         elif now_ms > self._expires_ms:
-            self._fail("the session has expired and was not renewed")
+            self._fail("the session has expired and was not renewed", Outcome.EXPIRED)
             raise LoginEnded(self.failure, at_once=True)
 
     def _receive_in_handshake(self, api_key: int) -> None:
@@ -214,6 +229,7 @@ class Authenticator:
         if self._is_renewal and user != self.user:
             message = f"Cannot change principals during re-authentication from User.{self.user}: User.{user}"
             raise LoginRefused(message)
+        self._count(self.mechanism or "", Outcome.RENEWED if self._is_renewal else Outcome.SUCCEEDED)
         self.user = user
         self._exchange = None
         self._expires_ms = self._now_ms() + self._session_ms if self._session_ms else None
@@ -223,7 +239,8 @@ class Authenticator:
     def _session_ms(self) -> int:
         return self._session_ms_max.get(self.mechanism or "", 0)
 
-    def _fail(self, why: str) -> None:
+    def _fail(self, why: str, outcome: Outcome = Outcome.FAILED) -> None:
+        self._count(self.mechanism or "", outcome)
         self.failure = why
         self._exchange = None
         self._go(State.FAILED)

@@ -7,7 +7,7 @@ from functools import partial
 from barnabas.base.clock import Clock
 from barnabas.config.sasl import PLAIN, SaslSettings
 from barnabas.metadata.scram import ScramCredential
-from barnabas.security.sasl.authenticator import Authenticator, Mechanisms
+from barnabas.security.sasl.authenticator import Authenticator, Count, Mechanisms
 from barnabas.security.sasl.plain import PlainServer
 from barnabas.security.sasl.scram import ScramServer
 from barnabas.security.sasl.users_file import UsersFile
@@ -30,6 +30,7 @@ class SaslServer:
         dice: random.Random,
         *,
         failure_delay_ms: int,
+        count: Count,
     ) -> None:
         """`failure_delay_ms` is how long a failed login waits for its answer.
 
@@ -41,6 +42,7 @@ class SaslServer:
         self._settings = settings
         self._credential_of = credential_of
         self._now_ms = clock.monotonic_ms
+        self._count = count
         self._dice = dice
         self._secret = dice.randbytes(_SECRET_BYTES)
         self._users_file = UsersFile(settings.users_file) if settings.users_file else None
@@ -48,7 +50,7 @@ class SaslServer:
 
     def authenticator(self) -> Authenticator:
         """The login of a new connection."""
-        return Authenticator(self._mechanisms, self._settings.session_ms_max, self._now_ms)
+        return Authenticator(self._mechanisms, self._settings.session_ms_max, self._now_ms, self._count)
 
     def _mechanism(self, title: str) -> Callable[[], PlainServer | ScramServer]:
         if title == PLAIN:

@@ -9,6 +9,7 @@ from barnabas.security.sasl.authenticator import (
     TRANSITIONS,
     Authenticator,
     LoginEnded,
+    Outcome,
     State,
 )
 from barnabas.security.sasl.mechanism import BadCredentials, LoginRefused
@@ -42,8 +43,12 @@ class Login:
 
     def __init__(self, session_ms: int = 0) -> None:
         self.clock = ManualClock(0)
+        self.outcomes: list[tuple[str, Outcome]] = []
         self.machine = Authenticator(
-            {"ECHO": Echo, "OTHER": Echo}, {"ECHO": session_ms}, self.clock.monotonic_ms
+            {"ECHO": Echo, "OTHER": Echo},
+            {"ECHO": session_ms},
+            self.clock.monotonic_ms,
+            lambda mechanism, outcome: self.outcomes.append((mechanism, outcome)),
         )
 
     def arrives(self, api_key: int) -> None:
@@ -233,6 +238,23 @@ def test_a_renewal_that_fails_says_so() -> None:
     login.handshake()
     with pytest.raises(KafkaError, match="failed during re-authentication due to invalid credentials"):
         login.authenticate(b"bad")
+
+
+def test_what_came_of_a_login_is_counted_by_mechanisms_that_there_are() -> None:
+    login = Login(SESSION_MS)
+    login.log_in()
+    login.log_in()
+    login.clock.advance(SESSION_MS + 1)
+    with pytest.raises(LoginEnded):
+        login.arrives(PRODUCE)
+    assert login.outcomes == [
+        ("ECHO", Outcome.SUCCEEDED),
+        ("ECHO", Outcome.RENEWED),
+        ("ECHO", Outcome.EXPIRED),
+    ]
+    login = Login()
+    login.handshake("a name that somebody made up")
+    assert login.outcomes == [("", Outcome.FAILED)]
 
 
 def test_every_state_is_in_the_table_and_failure_is_the_end_of_all() -> None:

@@ -22,7 +22,14 @@ def server(users_file: Path | None = None) -> SaslServer:
     def credential_of(user: str, mechanism: ScramMechanism) -> ScramCredential | None:
         return ScramCredential.of_password(mechanism, mechanism.title, b"salt") if user == "alice" else None
 
-    return SaslServer(settings, credential_of, ManualClock(), random.Random(1), failure_delay_ms=100)
+    return SaslServer(
+        settings,
+        credential_of,
+        ManualClock(),
+        random.Random(1),
+        failure_delay_ms=100,
+        count=lambda mechanism, outcome: None,
+    )
 
 
 def session_ms(server: SaslServer, login: SaslLogin) -> int:
