@@ -55,6 +55,28 @@ def sync_path(path: Path) -> None:
         os.close(fd)
 
 
+def sync_file_system(path: Path) -> bool:
+    """Flush all of the file system that `path` is on; False where the operating system cannot do that. Blocks.
+
+    Of thousands of files this costs a small part of what `sync_path` does one by one.
+
+    :raises OSError: When something of it could not be written.
+    """
+    import ctypes  # loads slowly, and is needed for many files alone
+
+    flush = getattr(ctypes.CDLL(None, use_errno=True), "syncfs", None)
+    if flush is None:
+        return False
+    fd = os.open(path, os.O_RDONLY)
+    try:
+        if flush(fd) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), str(path))
+    finally:
+        os.close(fd)
+    return True
+
+
 def unlink_files(paths: list[Path]) -> None:
     """Remove files, those that are gone already included. Blocks: run it in a thread."""
     for path in paths:

@@ -103,6 +103,11 @@ class LeaderEpochs:
         write_checkpoint(self._path, self._entries, sync=False)
         self._unsynced = True
 
+    @property
+    def is_synced(self) -> bool:
+        """Whether the file is on the disk as it is."""
+        return not self._unsynced
+
     def flush(self) -> None:
         """Put the file on the disk. Blocks; may run in a thread."""
         if self._unsynced:

@@ -391,6 +391,16 @@ class LocalLog:
             self._sync_segment(self._segments.active)
             sync_path(offset_file(self.directory, self.log_end_offset, SNAPSHOT_SUFFIX))
 
+    @property
+    def is_synced(self) -> bool:
+        """Whether `sync_closed` has nothing to do."""
+        is_flushed = self.recovery_point == self.log_end_offset and self.epochs.is_synced
+        return is_flushed and not self._unsynced_close and not self._unsynced_directory
+
+    def note_synced(self) -> None:
+        """In the place of `sync_closed`: everything has been put on the disk together with much else."""
+        self.recovery_point = self.log_end_offset
+
     def abandon(self) -> None:
         """Close the files without writing anything more, before the directory is deleted."""
         for segment in self._segments:

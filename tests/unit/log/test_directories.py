@@ -317,3 +317,40 @@ def test_a_topic_made_again_does_not_begin_where_a_deleted_one_did(
     kill(logs)
     again = open_all("a").logs[TopicPartition("t", 0)]
     assert (again.log_start_offset, again.log_end_offset) == (0, 1)
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_many_logs_are_stopped_cleanly_whether_their_file_system_can_be_flushed_at_once_or_not(
+    open_all: OpenAll, produce: Produce, monkeypatch: pytest.MonkeyPatch, at_once: bool
+) -> None:
+    flushed: list[Path] = []
+
+    def flush(path: Path) -> bool:
+        flushed.append(path)
+        return at_once
+
+    monkeypatch.setattr("barnabas.log.directories._SYNCED_ALONE_COUNT_MAX", 3)
+    monkeypatch.setattr("barnabas.log.directories.sync_file_system", flush)
+    first = open_all()
+    for partition in range(12):
+        produce(first.create("t", partition, TOPIC_ID, LogConfig()), b"x")
+    first.close()
+    assert flushed == [directory.path for directory in first.directories]
+    second = open_all()
+    assert [log.recovery_point for log in second.logs.values()] == [1] * 12
+    second.close()
+    assert len(flushed) == 2, "nothing was left to flush"
+
+
+def test_a_file_system_that_cannot_be_flushed_is_not_marked_as_cleanly_stopped(
+    open_all: OpenAll, produce: Produce, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def broken(path: Path) -> bool:
+        raise OSError(5, "Input/output error", str(path))
+
+    monkeypatch.setattr("barnabas.log.directories._SYNCED_ALONE_COUNT_MAX", 0)
+    monkeypatch.setattr("barnabas.log.directories.sync_file_system", broken)
+    directories = open_all("a")
+    produce(directories.create("t", 0, TOPIC_ID, LogConfig()), b"x")
+    directories.close()
+    assert not (tmp_path / "a" / ".kafka_cleanshutdown").exists()

@@ -1,10 +1,12 @@
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from barnabas.log.files import (
     offset_file,
     offset_of,
+    sync_file_system,
     sync_path,
     unlink_files,
     unlink_what_can_be,
@@ -54,3 +56,26 @@ def test_what_cannot_be_removed_keeps_nothing_else_from_being_removed(tmp_path: 
         ("directory", "Is a directory")
     ]
     assert not (tmp_path / "b").exists()
+
+
+def test_a_whole_file_system_is_flushed_at_once(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x")
+    assert sync_file_system(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        sync_file_system(tmp_path / "missing")
+
+
+def test_what_the_file_system_could_not_write_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ctypes.CDLL", lambda *_, **__: SimpleNamespace(syncfs=lambda fd: -1))
+    monkeypatch.setattr("ctypes.get_errno", lambda: 5)
+    with pytest.raises(OSError, match="Input/output error"):
+        sync_file_system(tmp_path)
+
+
+def test_a_system_that_cannot_flush_one_file_system_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ctypes.CDLL", lambda *_, **__: SimpleNamespace())
+    assert not sync_file_system(tmp_path)
