@@ -82,6 +82,17 @@ def test_no_password_stays_in_process_listings_or_goes_to_the_log(broker: Broker
     assert "old-secret" not in broker.stderr
 
 
+def test_what_is_there_to_try_says_that_a_login_is_needed(broker: BrokerProcess) -> None:
+    assert broker.process.stdout
+    shown = [broker.process.stdout.readline() for _ in range(4)]
+    assert [line.endswith(f"--bootstrap {broker.bootstrap} --command-config FILE\n") for line in shown] == [
+        False,
+        True,
+        True,
+        True,
+    ]
+
+
 def test_every_command_logs_in(run: Run, tmp_path: Path) -> None:
     (tmp_path / "lines").write_text("hello\n")
     assert run("topics", "create", "t").output == "t: created\n"

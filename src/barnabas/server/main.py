@@ -12,6 +12,7 @@ from pathlib import Path
 
 from barnabas.config.broker_config import BrokerConfig, find_broker_key
 from barnabas.config.definition import ConfigError
+from barnabas.config.listeners import SecurityProtocol
 from barnabas.config.load import LoadedConfig, environment_name, load_broker_config, read_properties
 from barnabas.log.checkpoints import MalformedFile
 from barnabas.log.log_directory import LogDirectoryError
@@ -152,10 +153,12 @@ def _greet(server: BrokerServer, config: BrokerConfig) -> None:
         metrics_host = config.text("barnabas.metrics.listener").rpartition(":")[0] or "127.0.0.1"
         print(f"Metrics: http://{metrics_host}:{server.metrics_port}/metrics")
     command = _command()
+    asks_for_login = config.listeners[0].security_protocol is SecurityProtocol.SASL_PLAINTEXT
+    whither = f"--bootstrap {bootstrap}" + (" --command-config FILE" if asks_for_login else "")
     print("Try, in another terminal:")
-    print(f"  {command} topics create greetings --bootstrap {bootstrap}")
-    print(f"  echo hello | {command} produce greetings --bootstrap {bootstrap}")
-    print(f"  {command} consume greetings --from-beginning --bootstrap {bootstrap}", flush=True)
+    print(f"  {command} topics create greetings {whither}")
+    print(f"  echo hello | {command} produce greetings {whither}")
+    print(f"  {command} consume greetings --from-beginning {whither}", flush=True)
 
 
 def _command() -> str:
