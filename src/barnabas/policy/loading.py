@@ -62,7 +62,7 @@ def fresh_modules(*class_names: str) -> Iterator[None]:
     When the block fails, the modules that were there before are back.
     """
     roots = {name.partition(":")[0].partition(".")[0] for name in class_names if name}
-    roots.discard(__name__.partition(".")[0])  # our own are not the user's to change
+    roots -= {__name__.partition(".")[0], "__main__"}  # our own code, and what runs now, cannot be taken out
     before = _take_out(roots)
     importlib.invalidate_caches()
     try:

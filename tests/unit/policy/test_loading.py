@@ -95,8 +95,7 @@ def test_after_a_failure_the_modules_from_before_are_back(naming: PolicyModule) 
     assert sys.modules[naming.name].Naming is type(before)
 
 
-def test_barnabas_itself_is_never_reloaded() -> None:
-    before = sys.modules["barnabas.policy.loading"]
-    with fresh_modules("barnabas.policy.interfaces:CreateTopicPolicy", ""):
-        pass
-    assert sys.modules["barnabas.policy.loading"] is before
+def test_barnabas_itself_and_the_program_that_runs_are_never_reloaded() -> None:
+    before = {name: sys.modules[name] for name in ("barnabas.policy.loading", "__main__")}
+    with fresh_modules("barnabas.policy.interfaces:CreateTopicPolicy", "__main__:Naming", ""):
+        assert {name: sys.modules[name] for name in before} == before
