@@ -13,51 +13,83 @@ from barnabas.wire.messages.alter_client_quotas import (
 )
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from barnabas.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from differential.sequences import Step, create, topic
+from barnabas.wire.schema import Message
+from differential import symbols
+from differential.sequences import create, topic
 from differential.symbols import Name
 from differential.world import World
 
 A: Any = Name("a")
 
+#: Changes a second: hardly any comes back during a test. The bucket holds eleven seconds of them.
+RATE = 1e-3
 
-def quota(rate: float, *, remove: bool = False) -> Step:
-    entry = EntryData(
-        [EntityData("client-id", "differential")], [OpData("controller_mutation_rate", rate, remove)]
-    )
-    return AlterClientQuotasRequest([entry]), 1
+#: (error codes, whether the client must wait)
+Outcome = tuple[list[int], bool]
 
 
 @pytest.fixture
 def limited(world: World) -> Iterator[World]:
-    """Eleven changes at once, and hardly any later."""
-    same(world, quota(1e-3), (create(topic("warm"))[0], 7))
+    alter(world, OpData("controller_mutation_rate", RATE))
     yield world
-    same(world, quota(1.0, remove=True))
+    alter(world, OpData("controller_mutation_rate", RATE, True))
 
 
-def same(world: World, *steps: Step) -> None:
-    for request, version in steps:
-        differences = world.exchange(request, version)
-        assert not differences, "\n".join(map(str, differences))
+def alter(world: World, operation: OpData) -> None:
+    entry = EntryData([EntityData("client-id", "differential")], [operation])
+    assert world.exchange(AlterClientQuotasRequest([entry]), 1) == []
+
+
+def outcome(world: World, request: Message, version: int) -> Outcome:
+    """What both brokers answer; each gets it on a connection of its own, as who must wait is not heard."""
+    world.names_in(request)
+    spec = world.pair.apis[request.API_KEY]
+    found: list[Outcome] = []
+    for side, names in world.sides():
+        side.disconnect()
+        body: Any = side.exchange(symbols.resolve(request, names), spec.response, version).body
+        side.disconnect()
+        results = getattr(body, "topics", None) or getattr(body, "results", None) or body.responses
+        found.append(([each.error_code for each in results], body.throttle_time_ms > 0))
+    assert world.settle(spec.name, version) == []
+    assert found[0] == found[1], found
+    return found[0]
+
+
+REFUSED, DONE, DONE_BUT_WAIT = ([89], True), ([0], False), ([0], True)
+
+
+def creation(name: str, partitions: int = 1, *, validate_only: bool = False) -> Any:
+    request: Any = create(topic(name, partitions))[0]
+    request.validate_only = validate_only
+    return request
 
 
 def test_creations_are_refused_by_the_versions_that_know_how(limited: World) -> None:
-    many = create(topic("a", 20))[0]
-    same(limited, (many, 7), (create(topic("b"))[0], 7), (create(topic("b"))[0], 6))
-    same(limited, (create(topic("c"))[0], 5))
+    assert outcome(limited, creation("a", 20), 7) == DONE
+    assert outcome(limited, creation("b"), 7) == REFUSED
+    assert outcome(limited, creation("b"), 6) == REFUSED
+    assert outcome(limited, creation("b"), 5) == DONE_BUT_WAIT
 
 
 def test_growing_and_deleting_are_refused_alike(limited: World) -> None:
-    same(limited, (create(topic("a", 20))[0], 7))
+    outcome(limited, creation("a", 20), 7)
     grow = CreatePartitionsRequest([CreatePartitionsTopic(A, 21, None)], 10_000)
-    same(limited, (grow, 3), (grow, 2))
-    delete = DeleteTopicsRequest(topics=[DeleteTopicState(A)], timeout_ms=10_000)
-    same(limited, (delete, 6))
-    same(limited, (DeleteTopicsRequest(topic_names=[A], timeout_ms=10_000), 4))
+    assert outcome(limited, grow, 3) == REFUSED
+    assert outcome(limited, grow, 2) == DONE_BUT_WAIT
+    by_state = DeleteTopicsRequest(topics=[DeleteTopicState(A)], timeout_ms=10_000)
+    by_name = DeleteTopicsRequest(topic_names=[A], timeout_ms=10_000)
+    assert outcome(limited, by_state, 6) == REFUSED
+    assert outcome(limited, by_name, 5) == REFUSED
+    assert outcome(limited, by_name, 4) == DONE_BUT_WAIT
 
 
 @pytest.mark.parametrize("version", [4, 7])
 def test_validating_counts_as_doing_it(limited: World, version: int) -> None:
-    request = create(topic("a", 20))[0]
-    request.validate_only = True  # type: ignore[attr-defined]
-    same(limited, (request, version), (create(topic("b"))[0], 7))
+    outcome(limited, creation("a", 20, validate_only=True), version)
+    outcome(limited, creation("b"), 7)
+
+
+def test_what_is_refused_for_another_reason_counts_nothing(limited: World) -> None:
+    outcome(limited, creation("a", 20), 7)
+    assert outcome(limited, creation("a", 20), 7)[0] == [36]
