@@ -4,6 +4,14 @@ from collections import deque
 from dataclasses import dataclass
 from typing import NamedTuple
 
+#: The protocol has room for no more.
+WAIT_MS_MAX = 2**31 - 1
+
+
+def whole_ms(wait_ms: float) -> int:
+    """A wait as answers tell it, rounded as Java does."""
+    return int(min(wait_ms, WAIT_MS_MAX - 1) + 0.5)
+
 
 @dataclass(frozen=True, slots=True)
 class Windows:
@@ -121,4 +129,4 @@ class Rate:
         rate = total / span_ms * 1000
         if rate <= self._limit:
             return 0
-        return int((rate - self._limit) / self._limit * span_ms + 0.5)  # as Java rounds
+        return whole_ms((rate - self._limit) / self._limit * span_ms)

@@ -1,6 +1,6 @@
 """A bucket that fills by a rate and is emptied by what is done (Kafka's `TokenBucket`, KIP-599)."""
 
-from barnabas.quotas.rate import Windows
+from barnabas.quotas.rate import Windows, whole_ms
 
 
 class TokenBucket:
@@ -41,4 +41,4 @@ class TokenBucket:
     def wait_ms(self, now_ms: int, taken: float = 0) -> int:
         """How long until the bucket is no longer below empty, had `taken` tokens been taken from it as well."""
         lacking = taken - self.tokens(now_ms)
-        return int(lacking / self.limit * 1000 + 0.5) if lacking > 0 else 0
+        return whole_ms(lacking / self.limit * 1000) if lacking > 0 else 0

@@ -58,6 +58,11 @@ def test_one_window_alone_is_measured_from_its_beginning() -> None:
     assert rate.record(0, 100) == 0
 
 
+@pytest.mark.parametrize("limit", [5e-324, 1e-300, 1e-9])
+def test_a_limit_of_next_to_nothing_makes_waits_that_can_still_be_told(limit: float) -> None:
+    assert 0 < Rate(WINDOWS, limit, 0).record(1e12, 0) <= 2**31 - 1
+
+
 class Model:
     """The same by a ring of samples, which are emptied when they are too old, as Kafka keeps them."""
 

@@ -1,3 +1,5 @@
+import pytest
+
 from barnabas.quotas.rate import Windows
 from barnabas.quotas.token_bucket import TokenBucket
 
@@ -18,6 +20,13 @@ def test_more_can_be_taken_than_there_is_and_must_then_be_waited_for() -> None:
     assert bucket.wait_ms(0) == 5000
     assert bucket.wait_ms(4999) == 1
     assert bucket.wait_ms(5000) == 0
+
+
+@pytest.mark.parametrize("limit", [5e-324, 1e-300, 1e-9])
+def test_a_rate_of_next_to_nothing_makes_waits_that_can_still_be_told(limit: float) -> None:
+    bucket = TokenBucket(WINDOWS, limit, 0)
+    bucket.take(10**6, 0)
+    assert 0 < bucket.wait_ms(0) <= 2**31 - 1
 
 
 def test_a_new_rate_holds_from_then_on() -> None:
