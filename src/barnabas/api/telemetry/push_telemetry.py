@@ -41,8 +41,9 @@ async def handle(context: RequestContext, request: PushTelemetryRequest) -> Push
         labels = {name: instance.attributes[name] for name in LABELS}
         try:
             unpacked = decompress(Compression(request.compression_type), request.metrics, UNPACKED_BYTES_MAX)
-            telemetry.metrics.push(instance.instance_id, labels, read_points(unpacked))
+            points = list(read_points(unpacked))
         except (KafkaError, MalformedMetrics) as error:
             message = f"The metrics cannot be read: {error}"
             raise KafkaError(ErrorCode.INVALID_RECORD, message) from error
+        telemetry.metrics.push(instance.instance_id, labels, points)
     return PushTelemetryResponse()

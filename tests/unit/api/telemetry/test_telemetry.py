@@ -94,6 +94,7 @@ def test_what_is_pushed_in_any_codec_is_kept_under_the_clients_name(
     ("fields", "code"),
     [
         ({"metrics": b"nonsense"}, ErrorCode.INVALID_RECORD),
+        ({"metrics": METRICS + b"nonsense"}, ErrorCode.INVALID_RECORD),
         ({"compression_type": Compression.ZSTD}, ErrorCode.INVALID_RECORD),
         ({"compression_type": 9}, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
         ({"metrics": b"x" * 1001}, ErrorCode.TELEMETRY_TOO_LARGE),
