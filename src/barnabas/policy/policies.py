@@ -4,8 +4,9 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
 
 from barnabas.policy.guarded import GuardedPolicy
 from barnabas.policy.interfaces import (
@@ -25,8 +26,7 @@ FILE_KEY = "barnabas.policy.file"
 _log = logging.getLogger("barnabas.policy")
 
 
-@dataclass(frozen=True, slots=True)
-class PolicySettings:
+class PolicySettings(NamedTuple):
     """Which policies a broker has; an empty name stands for none."""
 
     create_topic_class: str = ""
@@ -34,13 +34,12 @@ class PolicySettings:
     time_limit_ms: int = 1000
     file: Path | None = None  #: the rules of the ready-made policies
     #: the keys that rules may speak of, by what they belong to; without an entry, any
-    known_keys: Mapping[ConfigResourceType, Iterable[str]] = field(default_factory=dict)
+    known_keys: Mapping[ConfigResourceType, Iterable[str]] = MappingProxyType({})
     #: what `configure` gets: the broker's settings
-    configs: Mapping[str, str] = field(default_factory=dict)
+    configs: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class _Loaded:
+class _Loaded(NamedTuple):
     create_topic: GuardedPolicy | None = None
     alter_config: GuardedPolicy | None = None
     rules: Rules | None = None

@@ -6,7 +6,7 @@ For each setting that rules speak of, the one with the longest prefix counts. Pu
 import enum
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple, Protocol, TypeVar
 
 from barnabas.policy.interfaces import AlterConfigPolicy, ConfigResourceType, CreateTopicPolicy
@@ -34,8 +34,7 @@ class Action(enum.StrEnum):
     ALTER_ACLS = "alter_acls"
 
 
-@dataclass(frozen=True, slots=True)
-class Bounds:
+class Bounds(NamedTuple):
     """A least and a greatest number; None leaves that side open."""
 
     min: float | None = None
@@ -50,8 +49,7 @@ class Bounds:
         return ""
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigRule:
+class ConfigRule(NamedTuple):
     """What is allowed of one config."""
 
     required: bool = False
@@ -77,8 +75,7 @@ class ConfigRule:
         return self.bounds.objection(number)
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """What holds for resources whose name begins with `prefix`. None says nothing of a setting."""
 
     prefix: str = ""
@@ -87,7 +84,7 @@ class Rule:
     pattern: re.Pattern[str] | None = None  #: the whole name must match
     partitions: Bounds | None = None
     replication_factor: Bounds | None = None
-    configs: Mapping[str, ConfigRule] = field(default_factory=dict)
+    configs: Mapping[str, ConfigRule] = MappingProxyType({})
     protected: frozenset[Action] | None = None
 
     def violation(self, message: str) -> Violation:
@@ -114,8 +111,7 @@ class Acl(Protocol):
     def permission(self) -> AclPermission: ...  # noqa: D102
 
 
-@dataclass(frozen=True, slots=True)
-class AclRule:
+class AclRule(NamedTuple):
     """An ACL that must not be created: one that is as `forbidden` says, by attribute."""
 
     forbidden: Mapping[str, object]

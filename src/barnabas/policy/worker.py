@@ -1,7 +1,6 @@
 """A thread for calls into code that is not ours, which may be slow or never come back."""
 
 import asyncio
-import ctypes
 import queue
 import threading
 from collections.abc import Callable
@@ -51,6 +50,8 @@ class _Thread:
 
     def give_up(self) -> None:
         """End it, if need be in the middle of a call. Python code notices; a wait in C does when it is over."""
+        import ctypes  # 2 ms that few brokers need
+
         identifier = ctypes.c_ulong(self._thread.ident or 0)
         ctypes.pythonapi.PyThreadState_SetAsyncExc(identifier, ctypes.py_object(_GivenUp))
         self.end()  # only now: a thread that has ended leaves its number to another
