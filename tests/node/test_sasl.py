@@ -1,5 +1,7 @@
 """Logging in to a real broker, over real sockets."""
 
+import random
+import socket
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -30,6 +32,7 @@ from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest
 from barnabas.wire.schema import Message
 from barnabas.wire.scram import ScramMechanism, salted_password
 from support.batches import batch
+from support.nodes import frame_of
 from support.sasl import ALICE, SASL_SETTINGS, log_in
 from support.wire import Wire, produce_request
 
@@ -190,6 +193,29 @@ def test_a_session_that_was_not_renewed_ends_with_the_next_request(wire: Wire) -
     assert log_in(wire).session_lifetime_ms == 1
     with pytest.raises(EOFError):
         _ = [wire.ask(NAMES) for _ in range(1_000_000)]
+
+
+@pytest.mark.kafka_settings({"connection.failed.authentication.delay.ms": "0"})
+def test_nothing_that_a_stranger_sends_is_served_or_harms_the_broker(kafka: EmbeddedBroker) -> None:
+    dice = random.Random(1)
+    tokens = [Exchange(ALICE).first, b"n,,n=alice,r=x", b"c=biws,r=x,p=QQ=="]
+    frames = [frame_of(request, 0) for request in (SaslHandshakeRequest(), SaslAuthenticateRequest(), NAMES)]
+    for _ in range(300):
+        with Wire(port_of(kafka, "CLIENTS")) as stranger:
+            if dice.random() < 0.8:
+                mechanism = dice.choice(["PLAIN", "SCRAM-SHA-256"])
+                stranger.ask(SaslHandshakeRequest(mechanism=mechanism), dice.choice([0, 1]))
+            frame = bytearray(dice.choice([*tokens, *frames, dice.randbytes(30)]))
+            for _ in range(dice.randrange(1, 4)):
+                frame[dice.randrange(len(frame))] = dice.randrange(256)
+            stranger.send_frame(bytes(frame))
+            stranger.socket.shutdown(socket.SHUT_WR)
+    with Wire(port_of(kafka, "CLIENTS")) as wire:
+        assert log_in(wire).error_code == ErrorCode.NONE
+    statistics = kafka.server.statistics
+    assert statistics.crashes == {}
+    others = [api for key, api in statistics.apis.items() if key not in (17, 18, 36)]
+    assert [api.requests_count - api.errors_count for api in others] == [0] * len(others)
 
 
 @pytest.mark.kafka_settings({"barnabas.metrics.listener": "127.0.0.1:0"})
