@@ -1,0 +1,63 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from typer.main import get_command
+
+from barnabas.cli.login import command_config, current_login
+from barnabas.cli.main import app
+from barnabas.client.sasl import SaslLogin
+from unit.cli.conftest import Run
+
+JAAS = 'a.PlainLoginModule required username="alice" password="secret";'
+
+
+def commands(command: click.Command, name: str = "barnabas") -> Iterator[tuple[str, set[str]]]:
+    """Every command with its options."""
+    inner = getattr(command, "commands", None)
+    if inner is None:
+        yield name, {option for parameter in command.params for option in parameter.opts}
+        return
+    for inner_name, each in inner.items():
+        yield from commands(each, f"{name} {inner_name}")
+
+
+def test_every_command_that_speaks_to_brokers_can_log_in() -> None:
+    speaking = {name: options for name, options in commands(get_command(app)) if "--bootstrap" in options}
+    assert len(speaking) > 10
+    assert [name for name, options in speaking.items() if "--command-config" not in options] == []
+
+
+def test_nobody_logs_in_without_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={JAAS}\n")
+    assert current_login() is None
+    with command_config(path):
+        assert current_login() == SaslLogin("PLAIN", "alice", "secret")
+    assert current_login() is None
+
+
+@pytest.mark.parametrize(
+    ("content", "exit_code", "why"),
+    [
+        (None, 3, "No such file"),
+        ("security.protocol=SASL_SSL", 2, "client.properties: security.protocol=SASL_SSL"),
+        (
+            "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config=secret",
+            2,
+            "one login module",
+        ),
+        ("a=\\u12", 2, "hexadecimal"),
+    ],
+)
+def test_a_file_that_cannot_be_is_named_without_its_password(
+    run: Run, tmp_path: Path, content: str | None, exit_code: int, why: str
+) -> None:
+    path = tmp_path / "client.properties"
+    if content is not None:
+        path.write_text(content)
+    result = run("topics", "list", "--command-config", str(path))
+    assert result.exit_code == exit_code
+    assert why in result.stderr
+    assert "secret" not in result.stderr
