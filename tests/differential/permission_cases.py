@@ -333,6 +333,22 @@ CASES: dict[str, Case] = {
         ),
         3,
     ),
+    "DescribeAcls with a zero": Case(DescribeAclsRequest(**(ANY_ACL | {"operation": 0})), 3),
+    "DescribeAcls with an unknown number": Case(DescribeAclsRequest(**(ANY_ACL | {"operation": 99})), 3),
+    "DeleteAcls with a zero and not": Case(
+        DeleteAclsRequest(
+            filters=[DeleteAclsFilter(**ANY_ACL), DeleteAclsFilter(**(ANY_ACL | {"pattern_type_filter": 0}))]
+        ),
+        3,
+    ),
+    "DeleteAcls with unknown numbers": Case(
+        DeleteAclsRequest(
+            filters=[
+                DeleteAclsFilter(**(ANY_ACL | {field: 99})) for field in ("operation", "permission_type")
+            ]
+        ),
+        3,
+    ),
     "DescribeConfigs": Case(
         DescribeConfigsRequest(
             resources=[

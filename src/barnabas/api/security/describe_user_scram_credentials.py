@@ -20,8 +20,13 @@ from barnabas.wire.messages.describe_user_scram_credentials import (
 def refuse(
     request: DescribeUserScramCredentialsRequest, error: KafkaError
 ) -> DescribeUserScramCredentialsResponse:
-    """The error at the top."""
-    return DescribeUserScramCredentialsResponse(error_code=error.code, error_message=error.message or None)
+    """The error at the top, and for each user that is named."""
+    message = error.message or None
+    results = [
+        DescribeUserScramCredentialsResult(error_code=error.code, error_message=message)
+        for _ in request.users or ()
+    ]
+    return DescribeUserScramCredentialsResponse(error_code=error.code, error_message=message, results=results)
 
 
 @serves(DescribeUserScramCredentialsRequest, DescribeUserScramCredentialsResponse, 0, 0, refuse=refuse)
