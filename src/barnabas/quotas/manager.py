@@ -20,10 +20,13 @@ INACTIVE_MS_MAX = 3_600_000
 #: Clients whose quotas are remembered; beyond, all are looked up anew. Client ids are the clients' own to make up.
 CLIENTS_COUNT_MAX = 10_000
 
+#: Rates of one kind that are remembered; beyond, those go that have come down to nothing, and if that is none, all.
+RATES_COUNT_MAX = 20_000
+
 _PERCENT_SECONDS_PER_NS = 100 / 1_000_000_000
 
 KeyT = TypeVar("KeyT")
-ValueT = TypeVar("ValueT")
+MeasureT = TypeVar("MeasureT", Rate, TokenBucket)
 
 #: Whose: the key of the quota, and the user, the client id or both who share it.
 Owner = tuple[str, str | None, str | None]
@@ -71,7 +74,6 @@ class QuotaManager:
     """Follows the image; asked on each request when `enabled`, on each connection when `has_addresses`."""
 
     def __init__(self, config: BrokerConfig, clock: Clock) -> None:
-        self._clock = clock
         self.now_ms = clock.monotonic_ms
         self._windows = _windows(config, "quota.window")
         self._mutation_windows = _windows(config, "controller.quota.window")
@@ -123,6 +125,7 @@ class QuotaManager:
         """The owner's rate with its past, against the limit that holds now."""
         rate = self._rates.get(owner)
         if rate is None:
+            self._make_room(self._rates)
             rate = self._rates[owner] = Rate(self._windows, limit.value, self.now_ms())
         rate.limit = limit.value
         return rate
@@ -130,6 +133,7 @@ class QuotaManager:
     def _bucket(self, owner: Owner, limit: Limit) -> TokenBucket:
         bucket = self._buckets.get(owner)
         if bucket is None:
+            self._make_room(self._buckets)
             bucket = self._buckets[owner] = TokenBucket(self._mutation_windows, limit.value, self.now_ms())
         bucket.limit = limit.value
         return bucket
@@ -161,6 +165,7 @@ class QuotaManager:
         now_ms, address = self.now_ms(), canonical(address)
         rate = self._addresses.get(address)
         if rate is None:
+            self._make_room(self._addresses)
             rate = self._addresses[address] = Rate(self._windows, limit, now_ms)
         rate.limit = limit
         throttle_ms = min(rate.record(1, now_ms), self._windows.size_ms)
@@ -168,6 +173,15 @@ class QuotaManager:
             rate.record(-1, now_ms)
             self.refused_connections_count += 1
         return throttle_ms
+
+    def _make_room(self, table: dict[KeyT, MeasureT]) -> None:
+        if len(table) < RATES_COUNT_MAX:
+            return
+        silent_ms = self.now_ms() - self._windows.count * self._windows.size_ms
+        _drop(table, lambda each: each.last_ms <= silent_ms)
+        if len(table) >= RATES_COUNT_MAX:
+            table.clear()
+        self._forget_clients()
 
     def expire(self) -> None:
         """Forget who has taken nothing for an hour."""
@@ -197,6 +211,6 @@ def _windows(config: BrokerConfig, prefix: str) -> Windows:
     return Windows(config.integer(f"{prefix}.num"), config.integer(f"{prefix}.size.seconds") * 1000)
 
 
-def _drop(table: dict[KeyT, ValueT], is_gone: Callable[[ValueT], bool]) -> None:
+def _drop(table: dict[KeyT, MeasureT], is_gone: Callable[[MeasureT], bool]) -> None:
     for key in [key for key, value in table.items() if is_gone(value)]:
         del table[key]

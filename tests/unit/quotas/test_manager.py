@@ -111,6 +111,23 @@ def test_who_is_silent_for_an_hour_is_forgotten(quotas: Quotas) -> None:
     )
 
 
+def test_of_too_many_rates_those_go_that_have_come_down_to_nothing(
+    quotas: Quotas, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manager_module, "RATES_COUNT_MAX", 3)
+    quotas.set({"client-id": None}, {"producer_byte_rate": 100.0})
+    quotas.produce(2000, client_id="old")
+    quotas.clock.advance(10_999)
+    quotas.produce(2000, client_id="busy")
+    quotas.produce(1, client_id="new")
+    quotas.clock.advance(1)
+    quotas.produce(1, client_id="newer")
+    assert quotas.manager.statistics()["rates_count"] == 3
+    assert quotas.produce(0, client_id="busy") > 0
+    quotas.produce(1, client_id="newest")
+    assert quotas.manager.statistics()["rates_count"] == 1
+
+
 def test_clients_that_make_up_ids_fill_no_memory(quotas: Quotas, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(manager_module, "CLIENTS_COUNT_MAX", 10)
     quotas.set({"user": "u"}, {"producer_byte_rate": 100.0})
