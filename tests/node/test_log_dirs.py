@@ -66,6 +66,7 @@ class Traffic:
         self.acknowledged: list[int] = []
         self.errors: list[KafkaError] = []
         self._stopped = threading.Event()
+        self._written = threading.Event()  #: everything that was sent is acknowledged, or never will be
         settings = {"bootstrap.servers": bootstrap, "log_level": 0}
         self._producer = Producer({**settings, "enable.idempotence": True, "linger.ms": 1})
         self._consumer = Consumer({**settings, "group.id": "unused", "enable.auto.commit": False})
@@ -82,6 +83,7 @@ class Traffic:
                 number += 1
             self._producer.poll(0.0005)
         assert self._producer.flush(WAIT_S) == 0
+        self._written.set()
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         if error is not None:
@@ -90,7 +92,7 @@ class Traffic:
             self.acknowledged.append(int(message.value() or b""))
 
     def _read(self) -> None:
-        while not (self._stopped.is_set() and self.read[-1:] == self.acknowledged[-1:]):
+        while not (self._written.is_set() and self.read[-1:] == self.acknowledged[-1:]):
             message = self._consumer.poll(0.05)
             if message is None:
                 continue
