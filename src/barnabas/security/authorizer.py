@@ -124,8 +124,9 @@ def configured_authorizer(config: BrokerConfig, metadata: MetadataWriter) -> Sta
     """The authorizer that `authorizer.class.name` asks for, following the cluster's ACLs; None for none."""
     if not config.part("authorizer.class.name"):
         return None
-    authorizer = StandardAuthorizer(
-        metadata.image.acls, super_users(config), allow_if_no_acl=allows_if_no_acl(config)
-    )
+    users, allow_if_no_acl = super_users(config), allows_if_no_acl(config)
+    if not (users or allow_if_no_acl or metadata.image.acls):
+        _log.warning("nobody may do anything: there are neither ACLs nor super.users")
+    authorizer = StandardAuthorizer(metadata.image.acls, users, allow_if_no_acl=allow_if_no_acl)
     metadata.listen(authorizer.apply)
     return authorizer

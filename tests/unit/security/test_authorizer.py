@@ -1,12 +1,17 @@
 import asyncio
+from pathlib import Path
+
+import pytest
 
 from barnabas.metadata.acls import acl_key, decide_create_acls, decide_delete_acls
 from barnabas.metadata.image import Image
 from barnabas.security import authorizer as module
 from barnabas.security.authorizer import StandardAuthorizer
 from barnabas.wire.acls import AclBinding, AclFilter, AclOperation, ResourceType
-from support.acls import ALICE, ROOT, allow, deny
+from support.acls import ALICE, AUTHORIZED, ROOT, allow, deny
 from support.images import replayed
+from support.loop import on_loop
+from support.nodes import running_node
 
 READ, TOPIC = AclOperation.READ, ResourceType.TOPIC
 
@@ -70,3 +75,19 @@ def test_decisions_that_are_kept_are_bounded(monkeypatch) -> None:
     for number in range(25):
         assert authorizer.allows(ALICE, "h", READ, TOPIC, f"t{number}") is (number == 1)
     assert authorizer.statistics()["decisions_count"] <= 10
+
+
+@pytest.mark.parametrize(
+    ("more", "warns"),
+    [({}, True), ({"super_users": ROOT}, False), ({"allow_everyone_if_no_acl_found": "true"}, False)],
+)
+def test_an_authorizer_that_lets_nobody_in_is_warned_of(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: dict[str, str], warns: bool
+) -> None:
+    @on_loop
+    async def scenario() -> None:
+        settings = {"authorizer_class_name": AUTHORIZED["authorizer_class_name"], **more}
+        async with running_node(tmp_path, **settings):
+            assert ("nobody may do anything" in capsys.readouterr().err) is warns
+
+    scenario()
