@@ -1,6 +1,7 @@
 """Listeners, and how clients log in on them, change while the broker runs."""
 
 import socket
+import time
 
 import pytest
 
@@ -31,7 +32,17 @@ def alter(kafka: EmbeddedBroker, **values: str | None) -> None:
 
 
 def port_of(kafka: EmbeddedBroker, listener: str) -> int:
-    return next(port for name, _, port in kafka.server.addresses if name == listener)
+    """The port of a listener, once it serves: it does when the cluster knows of it."""
+    port = next(port for name, _, port in kafka.server.addresses if name == listener)
+    deadline_s = time.monotonic() + 10
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=5).close()
+        except ConnectionRefusedError:
+            assert time.monotonic() < deadline_s
+            time.sleep(0.01)
+        else:
+            return port
 
 
 def listeners(kafka: EmbeddedBroker) -> str:

@@ -264,8 +264,13 @@ class BrokerServer:
         await asyncio.to_thread(self._directories.begin_service)  # all that can refuse to start has not
         self._moves.resume()
         await self._listeners.accept()
-        self._listeners.on_changed = lambda: self._housekeeping.spawn(self._register())
+        self._listeners.on_changed = lambda: self._housekeeping.spawn(self._register_anew())
         self._dynamic_config.follow(self._listeners.follow)
+
+    async def _register_anew(self) -> None:
+        """Serve on new listeners once the cluster knows of them: clients ask there for brokers first."""
+        await self._register()
+        await self._listeners.accept()
 
     async def _register(self) -> None:
         """Tell the cluster how this broker is reached."""

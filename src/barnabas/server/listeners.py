@@ -54,7 +54,7 @@ class Listeners:
         self._opened: dict[str, _Opened] = {}
         #: (listener, mechanism or "", outcome) -> how often
         self.logins: Counter[tuple[str, str, Outcome]] = Counter()
-        #: called when clients are to be told of other endpoints
+        #: called when clients are to be told of other endpoints: whoever it is must `accept` afterwards
         self.on_changed: Callable[[], None] = lambda: None
 
     async def start(self, config: BrokerConfig, static: BrokerConfig) -> None:
@@ -79,8 +79,8 @@ class Listeners:
             await self._open(listener, config)
 
     async def accept(self) -> None:
-        """Begin to serve."""
-        for opened in self._opened.values():
+        """Begin to serve, where that has not begun."""
+        for opened in list(self._opened.values()):
             await opened.network.accept()
 
     async def stop(self) -> None:
@@ -97,14 +97,15 @@ class Listeners:
                 await self._close(name)
         for listener in after.listeners:
             await _logged(listener.name, self._renew(listener, after))
-        if self.endpoints != endpoints:
+        if self.endpoints == endpoints:
+            await self.accept()
+        else:
             self.on_changed()
 
     async def _renew(self, listener: Listener, config: BrokerConfig) -> None:
         opened = self._opened.get(listener.name)
         if opened is None:
             await self._open(listener, config)
-            await self._opened[listener.name].network.accept()
         elif (settings := _sasl_settings(listener, config)) != opened.sasl_settings:
             opened.network.sasl = self._sasl_server(listener, settings, config)
             opened.sasl_settings = settings
