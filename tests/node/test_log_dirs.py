@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartit
 from barnabas.config.edits import Edit, Operation
 from barnabas.config.resources import Resource, ResourceKind
 from barnabas.testing import EmbeddedBroker
+from barnabas.wire.errors import KafkaError as BrokerError
 from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from support.log_dirs import codes, move, places, replicas
 from support.wire import Wire
@@ -178,6 +179,10 @@ def test_a_directory_is_cordoned_and_freed_while_the_broker_runs(
     assert [result.is_cordoned for result in asking.ask(EVERYTHING).results] == [True, False]
     assert is_at(asking, "b")()
     assert codes(asking.ask(move(tmp_path / "a", "t", 0))) == {("t", 0): "INVALID_REPLICA_ASSIGNMENT"}
+    alter(broker, own, "cordoned.log.dirs", "*")
+    until(lambda: broker.server.node.image.brokers[own].cordoned)
+    with pytest.raises(BrokerError, match="not cordoned"):
+        broker.create_topic("nowhere")
     alter(broker, own, "cordoned.log.dirs", None)
     assert codes(asking.ask(move(tmp_path / "a", "t", 0))) == {("t", 0): "NONE"}
     until(is_at(asking, "a"))

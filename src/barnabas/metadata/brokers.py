@@ -24,6 +24,7 @@ class Broker:
     rack: str | None = None
     log_dirs: tuple[bytes, ...] = ()  #: the ids of its log directories
     fenced: bool = False
+    cordoned: bool = False  #: all its log directories are: it gets no new replicas unless by hand (KIP-1066)
 
     def endpoint(self, listener: str) -> Endpoint | None:
         """Where a client that came in by `listener` finds this broker; None when it has no such listener."""
@@ -37,6 +38,7 @@ def _to_plain(broker: Broker) -> Any:
         "rack": broker.rack,
         "log_dirs": [directory.hex() for directory in broker.log_dirs],
         "fenced": broker.fenced,
+        "cordoned": broker.cordoned,
     }
 
 
@@ -47,6 +49,7 @@ def _from_plain(plain: Any) -> Broker:
         rack=plain["rack"],
         log_dirs=tuple(bytes.fromhex(directory) for directory in plain["log_dirs"]),
         fenced=plain["fenced"],
+        cordoned=plain.get("cordoned", False),
     )
 
 

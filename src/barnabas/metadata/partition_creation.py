@@ -9,7 +9,7 @@ from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import Image
 from barnabas.metadata.placement import Assignments, check_replicas, spread
 from barnabas.metadata.store import Change
-from barnabas.metadata.topic_creation import PARTITIONS_PER_REQUEST_MAX, usable_brokers
+from barnabas.metadata.topic_creation import PARTITIONS_PER_REQUEST_MAX, open_brokers, usable_brokers
 from barnabas.metadata.topics import TOPICS, Topic, unknown_topic
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -81,7 +81,8 @@ def _grown(image: Image, more: MorePartitions, dice: random.Random) -> Topic:
         message = f"Topic '{more.name}' has {topic.partition_count} partitions: {more.count} would be fewer."
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
     factor = len(image.partition(topic, 0).replicas)  # as it is now: a reassignment may have changed it
-    added = _added(more, added_count, factor, usable_brokers(image), dice)
+    broker_ids = open_brokers(image) if more.assignments is None else usable_brokers(image)
+    added = _added(more, added_count, factor, broker_ids, dice)
     return replace(topic, assignments=topic.assignments + added)
 
 

@@ -32,7 +32,7 @@ def check_replication_factor(broker_ids: Sequence[int], replication_factor: int)
     if replication_factor > len(broker_ids):
         message = (
             f"A replication factor of {replication_factor} cannot be reached: {len(broker_ids)} "
-            f"broker{' is' if len(broker_ids) == 1 else 's are'} registered."
+            f"broker{' is' if len(broker_ids) == 1 else 's are'} registered and not cordoned."
         )
         raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, message)
 

@@ -128,11 +128,10 @@ def _new_topic(
         )
     _check_free(image, new.name, taken)
     rules.check_configs(new.name, new.configs or {})
-    broker_ids = usable_brokers(image)
     if new.assignments:
-        assignments = _by_hand(new, broker_ids)
+        assignments = _by_hand(new, usable_brokers(image))
     else:
-        assignments = _automatic(new, rules, broker_ids, dice)
+        assignments = _automatic(new, rules, open_brokers(image), dice)
     return Topic(new.name, random_topic_id(dice), assignments)
 
 
@@ -183,6 +182,11 @@ def _automatic(
 def usable_brokers(image: Image) -> list[int]:
     """The brokers that may get replicas: registered and not fenced."""
     return sorted(broker.broker_id for broker in image.brokers.values() if not broker.fenced)
+
+
+def open_brokers(image: Image) -> list[int]:
+    """The brokers that get replicas when nobody says which should: usable and not cordoned."""
+    return [each for each in usable_brokers(image) if not image.brokers[str(each)].cordoned]
 
 
 def random_topic_id(dice: random.Random) -> bytes:

@@ -253,6 +253,8 @@ class BrokerServer:
         """Hand on what others have copied."""
         self._connections.limits = connection_limits(after)
         self._replicas.reconfigure_all()
+        if before.items_or_none("cordoned.log.dirs") != after.items_or_none("cordoned.log.dirs"):
+            self._housekeeping.spawn(self._register())
 
     async def _listen(self) -> None:
         self._undo.push_async_callback(self._listeners.stop)
@@ -276,7 +278,8 @@ class BrokerServer:
         """Tell the cluster how this broker is reached."""
         log_dirs = tuple(directory.directory_id for directory in self._directories.directories)
         rack = self._config.text_or_none("broker.rack")
-        broker = Broker(self._config.node_id, self._listeners.endpoints, rack, log_dirs)
+        cordoned = all(map(self._directories.is_cordoned, self._directories.directories))
+        broker = Broker(self._config.node_id, self._listeners.endpoints, rack, log_dirs, cordoned=cordoned)
         await self._metadata.write(lambda image: decide_register(image.brokers, broker))
 
     async def _serve_metrics(self) -> None:

@@ -37,9 +37,15 @@ def test_an_endpoint_is_found_by_its_listener() -> None:
 
 def test_a_broker_reads_back_from_the_store() -> None:
     whole = Broker(
-        7, (Endpoint("A", "::1", 1), Endpoint("B", "b", 2)), "rack", (b"\xff" * 16, bytes(16)), True
+        7, (Endpoint("A", "::1", 1), Endpoint("B", "b", 2)), "rack", (b"\xff" * 16, bytes(16)), True, True
     )
     for each in (whole, Broker(0, ())):
         value = BROKERS.put("k", each).value
         assert value is not None
         assert BROKERS.decode(value) == each
+
+
+def test_a_broker_that_was_written_before_there_were_cordons_has_none() -> None:
+    value = BROKERS.put("k", Broker(0, ())).value
+    assert value is not None
+    assert not BROKERS.decode(value.replace(b'"cordoned"', b'"other"')).cordoned

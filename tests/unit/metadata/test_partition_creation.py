@@ -104,3 +104,11 @@ def test_validate_only_answers_the_same_and_changes_nothing() -> None:
         None,
         ErrorCode.INVALID_PARTITIONS,
     ]
+
+
+def test_new_partitions_do_not_go_to_a_cordoned_broker_unless_by_hand() -> None:
+    image = replayed(IMAGE, decide_register(IMAGE.brokers, broker(2, cordoned=True)))
+    after = replayed(image, grow(image, MorePartitions("t", 22))).topics["t"]
+    assert {replicas[0] for replicas in after.assignments[2:]} == {1, 3}
+    after = replayed(image, grow(image, MorePartitions("t", 3, [[2]]))).topics["t"]
+    assert after.assignments[2] == (2,)

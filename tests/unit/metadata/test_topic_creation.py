@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.base.ids import METADATA_TOPIC_UUID, ZERO_UUID, uuid_to_text
+from barnabas.metadata.brokers import decide_register
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import Image
 from barnabas.metadata.store import NEVER
@@ -22,7 +23,7 @@ from barnabas.metadata.topic_creation import (
 )
 from barnabas.metadata.topics import Topic
 from barnabas.wire.errors import ErrorCode, KafkaError
-from support.images import RULES, by_hand, cluster, new_topic, replayed
+from support.images import RULES, broker, by_hand, cluster, new_topic, replayed
 
 ONE = cluster(1)
 THREE = cluster(3)
@@ -146,6 +147,17 @@ def test_fenced_brokers_get_no_replicas() -> None:
     topic = made(create(image, new_topic("t", 6, 2)), "t")
     assert {broker for replicas in topic.assignments for broker in replicas} == {1, 3}
     assert refusal(image, by_hand("h", [2])).code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+
+
+def test_cordoned_brokers_get_no_replicas_unless_by_hand() -> None:
+    image = replayed(THREE, decide_register(THREE.brokers, broker(2, cordoned=True)))
+    topic = made(create(image, new_topic("t", 20, 2)), "t")
+    assert {each for replicas in topic.assignments for each in replicas} == {1, 3}
+    assert made(create(image, by_hand("u", [2])), "u").assignments == ((2,),)
+    alone = replayed(ONE, decide_register(ONE.brokers, broker(1, cordoned=True)))
+    error = refusal(alone, new_topic("t"))
+    assert error.code is ErrorCode.INVALID_REPLICATION_FACTOR
+    assert "not cordoned" in error.message
 
 
 def test_one_bad_topic_does_not_fail_its_neighbours() -> None:
