@@ -8,7 +8,7 @@ whole request invalid.
 
 from collections.abc import Mapping, Sequence
 
-from barnabas.api.configs.resources import kind_of, require_for, resource_of
+from barnabas.api.configs.resources import check_named, kind_of, require_for, resource_of
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.config.describe import ConfigEntry, describe_broker, describe_broker_default, describe_topic
@@ -72,6 +72,7 @@ class _Descriptions:
             ResourceKind(asked.resource_type), asked.resource_name, self._context.node.broker_id
         )
         require_for(self._context, AclOperation.DESCRIBE_CONFIGS, resource)
+        check_named(resource)
         if resource.kind is ResourceKind.TOPIC:
             check_name(resource.name)
             if resource.name not in image.topics:

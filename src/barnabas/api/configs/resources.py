@@ -28,17 +28,23 @@ def kind_of(resource_type: int) -> ResourceKind:
 def resource_of(kind: ResourceKind, name: str, broker_id: int) -> Resource:
     """The resource of a name; a broker goes by its id as it is usually written.
 
-    :raises KafkaError: INVALID_REQUEST for a broker or loggers other than of this one, and for a name that is
-        empty where one is needed.
+    :raises KafkaError: INVALID_REQUEST for a broker or loggers other than of this one.
     """
     if kind is ResourceKind.BROKER and name == EVERY_BROKER:
         return Resource(kind, name)
     if kind in (ResourceKind.BROKER, ResourceKind.BROKER_LOGGER):
         return Resource(kind, str(_own_id(kind, name, broker_id)))
-    if not name and kind is not ResourceKind.TOPIC:
-        what = "group" if kind is ResourceKind.GROUP else "client metrics subscription"
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"The name of a {what} is empty: it needs one.")
     return Resource(kind, name)
+
+
+def check_named(resource: Resource) -> None:
+    """Refuse a group or a client metrics subscription without a name.
+
+    :raises KafkaError: INVALID_REQUEST.
+    """
+    if not resource.name and resource.kind in (ResourceKind.GROUP, ResourceKind.CLIENT_METRICS):
+        what = "group" if resource.kind is ResourceKind.GROUP else "client metrics subscription"
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"The name of a {what} is empty: it needs one.")
 
 
 def _own_id(kind: ResourceKind, name: str, broker_id: int) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from barnabas.api.configs.resources import check_named
 from barnabas.api.context import Node
 from barnabas.config.broker_config import find_broker_key
 from barnabas.config.client_metrics import validate_client_metrics
@@ -23,6 +24,7 @@ def alteration_rules(node: Node, image: Image) -> AlterationRules:
     """The rules for alterations that are decided on an image."""
 
     def check(resource: Resource, existing: Overrides, wanted: Overrides) -> None:
+        check_named(resource)
         match resource.kind:
             case ResourceKind.TOPIC:
                 _check_topic(node, image, resource.name, existing, wanted)

@@ -144,6 +144,7 @@ async def test_what_may_not_be_is_refused(tmp_path: Path) -> None:
             ((BROKER_LOGGER, "2", "root", SET, "INFO"), ErrorCode.INVALID_REQUEST),
             ((GROUP, "", "consumer.session.timeout.ms", SET, "46000"), ErrorCode.INVALID_REQUEST),
             ((CLIENT_METRICS, "", "interval.ms", SET, "500"), ErrorCode.INVALID_REQUEST),
+            ((GROUP, "", "consumer.session.timeout.ms", APPEND, "1"), ErrorCode.INVALID_CONFIG),
             ((CLIENT_METRICS, "m", "metrics", APPEND, "a"), ErrorCode.INVALID_CONFIG),
         ]:
             assert await code(node, wanted) is expected, wanted  # type: ignore[arg-type]
