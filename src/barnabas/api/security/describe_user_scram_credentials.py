@@ -46,7 +46,7 @@ def _result(user: DescribedUser) -> DescribeUserScramCredentialsResult:
         for mechanism, iterations in user.iterations.items()
     ]
     code = ErrorCode.NONE if user.error is None else user.error.code
-    message = None if user.error is None else user.error.message
+    message = "" if user.error is None else user.error.message  # Kafka says no error with an empty text
     return DescribeUserScramCredentialsResult(
         user=user.user, error_code=code, error_message=message, credential_infos=infos
     )

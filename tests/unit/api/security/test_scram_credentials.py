@@ -44,7 +44,9 @@ async def described(running: RunningNode, *users: str) -> DescribeUserScramCrede
 async def test_a_credential_is_set_described_and_deleted(tmp_path: Path) -> None:
     async with running_node(tmp_path) as running:
         assert await altered(running) == {"nobody": ErrorCode.RESOURCE_NOT_FOUND, "bob": ErrorCode.NONE}
-        [bob] = (await described(running)).results
+        response = await described(running)
+        [bob] = response.results
+        assert (response.error_message, bob.error_message) == ("", "")
         assert [(info.mechanism, info.iterations) for info in bob.credential_infos] == [(1, 4096)]
         deletion = AlterUserScramCredentialsRequest(deletions=[ScramCredentialDeletion("bob", 1)])
         assert await altered(running, deletion) == {"bob": ErrorCode.NONE}
