@@ -1,0 +1,162 @@
+"""Replicas on their way between log directories, as the directories hold them and find them again."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from barnabas.base.clock import ManualClock
+from barnabas.base.ids import TopicPartition
+from barnabas.log.directories import LogDirectories
+from barnabas.log.log_config import LogConfig
+from barnabas.log.log_directory import fits_future_directory, future_directory, parse_future
+from barnabas.log.partition_log import AppendInfo, PartitionLog
+
+Produce = Callable[..., AppendInfo]
+Open = Callable[[], LogDirectories]
+TOPIC_ID = bytes(range(16))
+T0 = TopicPartition("t", 0)
+
+
+@pytest.fixture
+def opened(tmp_path: Path, clock: ManualClock) -> Iterator[Open]:
+    """Opens directories a and b; t-0 of three records is made in a."""
+    running: list[LogDirectories] = []
+
+    def made() -> LogDirectories:
+        for before in running:
+            for directory in before.directories:
+                directory.unlock()
+        paths = [tmp_path / name for name in "ab"]
+        directories = LogDirectories.open(paths, cluster_id="c", node_id=1, clock=clock, random=Random(0))
+        directories.load(lambda topic: LogConfig(file_delete_delay_ms=0))
+        running.append(directories)
+        return directories
+
+    yield made
+    for directory in running[-1].directories:
+        directory.unlock()
+
+
+@pytest.fixture
+def moving(opened: Open, produce: Produce) -> LogDirectories:
+    """t-0 lies in a with three records, its future replica in b with two of them."""
+    directories = opened()
+    log = directories.create("t", 0, TOPIC_ID, LogConfig(file_delete_delay_ms=0))
+    for value in (b"1", b"2", b"3"):
+        produce(log, value)
+    future = directories.create_future(T0, directories.directories[1])
+    future.append_as_follower(log.read(0, 1 << 20, 2).data)
+    return directories
+
+
+def kinds(root: Path) -> dict[str, list[str]]:
+    """What lies in each directory of t-0."""
+
+    def kind(path: Path) -> str:
+        return path.name.rpartition("-")[2] if "." in path.name else "log"
+
+    return {name: [kind(path) for path in sorted((root / name).glob("t-0*"))] for name in "ab"}
+
+
+def promote(directories: LogDirectories) -> PartitionLog:
+    source = directories.logs[T0]
+    future = directories.futures[T0]
+    future.append_as_follower(source.read(2, 1 << 20, 3).data)
+    future.take_over(source)
+    return directories.promote_future(T0)
+
+
+def test_names_are_kafkas_and_tell_the_partition() -> None:
+    name = future_directory(TopicPartition("a.b-c", 17), Random(0))
+    assert len(name) == len("a.b-c-17.") + 32 + len("-future")
+    assert parse_future(name) == TopicPartition("a.b-c", 17)
+    assert parse_future("a-1.x-delete") is None
+    assert fits_future_directory(TopicPartition("x" * 213, 9))
+    assert not fits_future_directory(TopicPartition("x" * 213, 10))
+
+
+def test_a_future_replica_is_promoted_and_then_the_old_log_goes(
+    moving: LogDirectories, tmp_path: Path, clock: ManualClock
+) -> None:
+    old = moving.logs[T0]
+    new = promote(moving)
+    assert moving.logs[T0] is new
+    assert moving.is_retired(old)
+    assert not moving.is_retired(new)
+    assert kinds(tmp_path) == {"a": ["log"], "b": ["log"]}
+    moving.finish_promotion(T0)
+    moving.delete_due(clock.monotonic_ms())
+    assert kinds(tmp_path) == {"a": [], "b": ["log"]}
+    assert moving.directories[1].logs == {T0: new}
+
+
+def test_what_is_deleted_between_the_two_steps_leaves_nothing(
+    moving: LogDirectories, tmp_path: Path, clock: ManualClock
+) -> None:
+    promote(moving)
+    moving.delete_async(T0)
+    moving.delete_due(clock.monotonic_ms())
+    assert kinds(tmp_path) == {"a": [], "b": []}
+
+
+def test_checkpoints_know_of_both(moving: LogDirectories, tmp_path: Path) -> None:
+    moving.futures[T0].flush()
+    moving.checkpoint()
+    points = [(tmp_path / name / "recovery-point-offset-checkpoint").read_text() for name in "ab"]
+    assert points == ["0\n1\nt 0 0\n", "0\n1\nt 0 2\n"]
+    assert (tmp_path / "b" / "replication-offset-checkpoint").exists()
+
+
+def test_a_clean_stop_and_a_start_go_on_without_recovery(moving: LogDirectories, opened: Open) -> None:
+    moving.close()
+    again = opened()
+    assert again.futures[T0].recovery_point == again.futures[T0].log_end_offset == 2
+    assert again.future_directory_of(T0) is again.directories[1]
+    assert promote(again).log_end_offset == 3
+
+
+def test_a_future_replica_whose_log_is_gone_is_the_log(
+    moving: LogDirectories, opened: Open, tmp_path: Path
+) -> None:
+    moving.close()
+    (tmp_path / "a" / "t-0").rename(tmp_path / "gone")
+    again = opened()
+    assert again.logs[T0].log_end_offset == 2
+    assert kinds(tmp_path) == {"a": [], "b": ["log"]}
+    assert dict(again.futures) == {}
+
+
+def test_a_future_replica_whose_log_may_be_offline_is_left_alone(
+    moving: LogDirectories, opened: Open, tmp_path: Path
+) -> None:
+    moving.close()
+    metadata = tmp_path / "a" / "t-0" / "partition.metadata"
+    sound = metadata.read_text()
+    metadata.write_text("nonsense")
+    again = opened()
+    assert again.directories[0].failure is not None
+    assert (dict(again.logs), dict(again.futures)) == ({}, {})
+    assert kinds(tmp_path) == {"a": ["log"], "b": ["future"]}
+    metadata.write_text(sound)
+    assert opened().futures[T0].log_end_offset == 2
+
+
+def test_another_topics_future_replica_is_set_aside(
+    moving: LogDirectories, opened: Open, tmp_path: Path
+) -> None:
+    moving.close()
+    [future] = (tmp_path / "b").glob("t-0.*-future")
+    other = (tmp_path / "a" / "t-0" / "partition.metadata").read_text().replace("AAECAw", "BBECAw")
+    (future / "partition.metadata").write_text(other)
+    again = opened()
+    assert dict(again.futures) == {}
+    assert kinds(tmp_path) == {"a": ["log"], "b": ["stray"]}
+
+
+def test_a_failing_disk_takes_what_moves_there_with_it(moving: LogDirectories) -> None:
+    moving.fail_future(T0, OSError(5, "Input/output error"))
+    assert moving.futures[T0].failure is not None
+    assert moving.logs[T0].failure is None
+    assert moving.directories[1].failure is not None
