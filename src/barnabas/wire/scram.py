@@ -70,6 +70,11 @@ class ClientFirst(NamedTuple):
     extensions: str
     bare: str  #: the part that is signed
 
+    @property
+    def names_token(self) -> bool:
+        """Whether the name is that of a delegation token (KIP-48)."""
+        return ",tokenauth=true," in f"{self.extensions},".lower()
+
 
 class ServerFirst(NamedTuple):
     """What the proof must be made with."""

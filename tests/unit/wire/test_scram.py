@@ -54,6 +54,14 @@ def test_a_client_may_say_for_whom_it_acts_and_add_extensions() -> None:
 
 
 @pytest.mark.parametrize(
+    ("extensions", "names_token"),
+    [("", False), (",tokenauth=true", True), (",a=b,TokenAuth=True", True), (",tokenauth=false", False)],
+)
+def test_a_name_may_be_that_of_a_delegation_token(extensions: str, names_token: bool) -> None:
+    assert scram.parse_client_first(f"n,,n=user,r=x{extensions}".encode()).names_token is names_token
+
+
+@pytest.mark.parametrize(
     "message",
     [
         b"",

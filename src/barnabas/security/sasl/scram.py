@@ -45,7 +45,7 @@ class ScramServer:
         if client.authorization_id not in ("", client.name):
             message = "Client requested an authorization id that is different from username"
             raise LoginRefused(f"Authentication failed: {message}")
-        self._credential = self._credential_of(client.name)
+        self._credential = None if client.names_token else self._credential_of(client.name)
         known = self._credential or self._pretended(client.name)
         nonce = client.nonce + self._dice.randbytes(_NONCE_BYTES).hex()
         server = ServerFirst(nonce, known.salt, known.iterations)

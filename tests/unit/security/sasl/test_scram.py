@@ -78,6 +78,20 @@ def test_the_key_of_nobody_proves_nothing() -> None:
             machine.evaluate(scram.client_final(bare, key))
 
 
+def test_a_password_is_no_delegation_token() -> None:
+    """Who says that the name is a token's is not let in by a user's credential."""
+    mechanism = ScramMechanism.SCRAM_SHA_256
+    machine = server()
+    bare = "n=alice,r=x,tokenauth=true"
+    first = machine.evaluate(f"n,,{bare}".encode())
+    known = scram.parse_server_first(first)
+    final = scram.client_final_bare(known.nonce)
+    key = scram.client_key(mechanism, scram.salted_password(mechanism, "alice's", SALT, known.iterations))
+    signature = scram.signature(mechanism, scram.stored_key(mechanism, key), bare, first.decode(), final)
+    with pytest.raises(BadCredentials, match="no valid proof"):
+        machine.evaluate(scram.client_final(final, scram.exclusive_or(key, signature)))
+
+
 def test_nonces_are_the_brokers_own() -> None:
     nonces = {server(seed=seed).evaluate(b"n,,n=alice,r=x") for seed in range(10)}
     assert len(nonces) == 10
