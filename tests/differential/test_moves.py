@@ -1,0 +1,171 @@
+"""Partitions move among several brokers as Apache Kafka's controller moves them: decisions compared, step by step."""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from barnabas.metadata.elections import decide_elect
+from barnabas.metadata.image import Image
+from barnabas.metadata.partition_changes import Election
+from barnabas.metadata.reassignments import ReassignmentRules, Target, decide_progress, decide_reassign
+from barnabas.metadata.topics import PartitionState
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from barnabas.wire.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from barnabas.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
+from differential.budget import EXAMPLES, IS_FIXED
+from differential.controller import BROKERS, Controller, controller
+from support.images import by_hand, cluster, replayed
+
+TOPIC = "moved"
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[Controller]:
+    with tempfile.TemporaryDirectory(prefix="moves-") as home, controller(Path(home)) as running:
+        yield running
+
+
+class Reassign(NamedTuple):
+    replicas: tuple[int, ...] | None
+    allows_factor_change: bool = True
+
+
+class Elect(NamedTuple):
+    election: Election
+
+
+class Report(NamedTuple):
+    isr: tuple[int, ...]
+
+
+Step = Reassign | Elect | Report
+
+
+class Both:
+    """A topic with one partition, in Kafka and in an image."""
+
+    def __init__(self, kafka: Controller, name: str, replicas: tuple[int, ...]) -> None:
+        self.kafka, self.name = kafka, name
+        self.image = cluster(5, by_hand(name, replicas))
+        topic = CreatableTopic(name, -1, -1, [CreatableReplicaAssignment(0, list(replicas))])
+        [made] = kafka.ask(CreateTopicsRequest([topic], 10_000), CreateTopicsResponse, 7).topics
+        assert not made.error_code, made
+        self.topic_id = made.topic_id
+        self.check()
+
+    @property
+    def state(self) -> PartitionState:
+        return self.image.partition(self.image.topics[self.name], 0)
+
+    def check(self) -> None:
+        assert self.kafka.settled(self.name, self.state) == self.state
+
+    def do(self, step: Step) -> None:
+        before = self.state
+        told, ours = self._tell(step), self._decide(step)
+        assert told == ours, (step, before)
+        self.check()
+
+    def _tell(self, step: Step) -> str:
+        if isinstance(step, Report):
+            return self.kafka.report(self.topic_id, self.state, list(self._in_sync(step)))
+        if isinstance(step, Elect):
+            request = ElectLeadersRequest(step.election, [TopicPartitions(self.name, [0])], 10_000)
+            [result] = self.kafka.ask(request, ElectLeadersResponse, 2).replica_election_results
+            return ErrorCode(result.partition_result[0].error_code).name
+        replicas = None if step.replicas is None else list(step.replicas)
+        topics = [ReassignableTopic(self.name, [ReassignablePartition(0, replicas)])]
+        order = AlterPartitionReassignmentsRequest(10_000, step.allows_factor_change, topics)
+        [answer] = self.kafka.ask(order, AlterPartitionReassignmentsResponse, 1).responses
+        return ErrorCode(answer.partitions[0].error_code).name
+
+    def _in_sync(self, step: Report) -> tuple[int, ...]:
+        """Replicas only, and the leader always."""
+        return tuple(each for each in self.state.replicas if each in step.isr or each == self.state.leader)
+
+    def _decide(self, step: Step) -> str:
+        if isinstance(step, Report):
+            self._replay(decide_progress(self.image, self.name, 0, self._in_sync(step)))
+            return "NONE"
+        if isinstance(step, Elect):
+            decision = decide_elect(self.image, step.election, [(self.name, [0])])
+        else:
+            rules = ReassignmentRules(step.allows_factor_change, lambda topic: False)
+            decision = decide_reassign(self.image, [(self.name, [Target(0, step.replicas)])], rules)
+        self._replay(decision)
+        [outcome] = decision.response[0].partitions
+        return outcome.error.code.name if outcome.error else "NONE"
+
+    def _replay(self, decision: object) -> None:
+        self.image: Image = replayed(self.image, decision)  # type: ignore[arg-type]
+
+
+def is_alike(state: PartitionState, step: Step) -> bool:
+    """Whether both mean the same by it: of targets that replace others see docs/differences.md."""
+    if not isinstance(step, Reassign) or step.replicas is None or not state.is_reassigning:
+        return True
+    coming, going = set(step.replicas) - set(state.replicas), set(state.replicas) - set(step.replicas)
+    return bool(coming and going) and not set(step.replicas) & set(state.adding)
+
+
+REPLICAS = st.lists(st.sampled_from(BROKERS), min_size=1, max_size=3, unique=True).map(tuple)
+STEPS = st.one_of(
+    st.builds(Reassign, st.none() | REPLICAS | REPLICAS, st.booleans()),
+    st.builds(Elect, st.sampled_from([Election.PREFERRED, Election.UNCLEAN])),
+    st.builds(Report, st.lists(st.sampled_from(BROKERS)).map(tuple)),
+)
+numbers = iter(range(1_000_000))
+
+
+@settings(
+    max_examples=EXAMPLES,
+    derandomize=IS_FIXED,
+    deadline=None,
+    database=None,
+    phases=[Phase.generate, Phase.shrink],
+    suppress_health_check=list(HealthCheck),
+)
+@given(replicas=REPLICAS, steps=st.lists(STEPS, max_size=8))
+def test_any_history_of_a_partition_is_as_kafka_has_it(
+    kafka: Controller, replicas: tuple[int, ...], steps: list[Step]
+) -> None:
+    both = Both(kafka, f"{TOPIC}-{next(numbers)}", replicas)
+    for step in steps:
+        if is_alike(both.state, step):
+            both.do(step)
+
+
+def test_a_move_from_beginning_to_end(kafka: Controller) -> None:
+    both = Both(kafka, f"{TOPIC}-{next(numbers)}", (2, 3))
+    steps = [Reassign((4, 5)), Report((2, 3, 4)), Elect(Election.PREFERRED), Report(BROKERS), Reassign(None)]
+    for step in steps:
+        both.do(step)
+    assert (both.state.replicas, both.state.leader, both.state.isr) == ((4, 5), 4, (4, 5))
+
+
+@pytest.mark.parametrize("targets", [[(2, 3, 4), (2, 3)], [(2, 3, 4), (2, 3, 4, 5)]])
+def test_a_target_that_replaces_another_one_differs_as_is_documented(
+    kafka: Controller, targets: list[tuple[int, ...]]
+) -> None:
+    both = Both(kafka, f"{TOPIC}-{next(numbers)}", (2, 3))
+    first, second = map(Reassign, targets)
+    both.do(first)
+    assert both._tell(second) == both._decide(second) == "NONE"
+    theirs = kafka.settled(both.name, both.state)
+    assert theirs != both.state, "take it off docs/differences.md"
