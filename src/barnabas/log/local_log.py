@@ -319,6 +319,11 @@ class LocalLog:
             self.directory, self.topic_partition, self._segments, self.log_start_offset, self.log_end_offset
         )
 
+    @property
+    def last_producer_id(self) -> int:
+        """The largest id of a producer that the log remembers; -1 when there is none."""
+        return max((entry.producer_id for entry in self._producers.entries), default=-1)
+
     # Moving to another directory
 
     @property

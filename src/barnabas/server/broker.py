@@ -153,7 +153,7 @@ class BrokerServer:
             directories.load, lambda topic: log_config(config, overrides.get(topic, {})), threads_count
         )
         found = [
-            FoundLog(name.topic, log.topic_id, name.partition)
+            FoundLog(name.topic, log.topic_id, name.partition, log.last_producer_id)
             for name, log in directories.logs.items()
             if log.topic_id is not None
         ]

@@ -1,4 +1,5 @@
 from barnabas.metadata.image import Image
+from barnabas.metadata.producer_ids import decide_allocate_block
 from barnabas.metadata.store import NEVER
 from barnabas.metadata.topic_adoption import FoundLog, decide_adopt
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
@@ -41,3 +42,17 @@ def test_nothing_is_adopted_once_the_cluster_has_or_had_topics() -> None:
 def test_an_empty_disk_changes_nothing() -> None:
     decision = decide_adopt(Image(), 1, [])
     assert (decision.response, decision.changes) == ([], ())
+
+
+def test_producer_ids_go_on_behind_those_in_the_logs() -> None:
+    found = [FoundLog("t", A, 0, 41), FoundLog("u", B, 0, 7), FoundLog("u", B, 1)]
+    after = replayed(cluster(1), decide_adopt(cluster(1), 1, found))
+    assert decide_allocate_block(after.producer_ids).response.start == 42
+    again = decide_adopt(cluster(1), 1, [FoundLog("t", A, 0)])
+    assert decide_allocate_block(replayed(cluster(1), again).producer_ids).response.start == 0
+
+
+def test_producer_ids_never_go_back() -> None:
+    later = replayed(cluster(1), decide_allocate_block(cluster(1).producer_ids))
+    after = replayed(later, decide_adopt(later, 1, [FoundLog("t", A, 0, 41)]))
+    assert decide_allocate_block(after.producer_ids).response.start == 1000

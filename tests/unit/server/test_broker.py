@@ -112,6 +112,25 @@ async def test_topics_found_on_disk_are_adopted_when_the_store_is_lost(tmp_path:
 
 
 @on_loop
+async def test_a_producer_of_a_cluster_whose_store_was_lost_is_not_taken_for_one_of_before(
+    tmp_path: Path,
+) -> None:
+    server = broker_on(tmp_path)
+    await server.start()
+    await create(server, "t")
+    first = await server.node.producer_ids.next()
+    sent = batch(b"a", producer_id=first, producer_epoch=0, base_sequence=0)
+    server.node.replicas.partition("t", 0).append_as_leader(sent, 1)
+    await server.stop()
+    for path in tmp_path.glob(f"{STORE_FILE}*"):
+        path.unlink()
+    again = broker_on(tmp_path)
+    await again.start()
+    assert await again.node.producer_ids.next() > first
+    await again.stop()
+
+
+@on_loop
 async def test_a_port_in_use_leaves_nothing_open(tmp_path: Path) -> None:
     threads = set(threading.enumerate())
     with socket.create_server(("127.0.0.1", 0)) as taken:
