@@ -72,3 +72,11 @@ def test_it_sees_in_which_directory_a_replica_lies(
         return java.do("replica_log_dir", topic=absent, partition=0, broker=broker.node_id)
 
     eventually(lambda: directory() == str(broker.data_dir))
+
+
+def test_it_moves_a_replica_to_a_directory_that_the_broker_has_and_to_no_other(
+    java: Client, broker: Broker, topic: str
+) -> None:
+    replica = {"topic": topic, "partition": 0, "broker": broker.node_id}
+    java.do("move_replica", value=str(broker.data_dir), **replica)
+    assert error_of(java, "move_replica", value="/no/such/directory", **replica) == "LogDirNotFoundException"

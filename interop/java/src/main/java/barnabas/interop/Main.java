@@ -68,6 +68,7 @@ public final class Main {
                 Map.entry("topic_by_id", whole::topicById),
                 Map.entry("max_timestamp", whole::maxTimestamp),
                 Map.entry("replica_log_dir", whole::replicaLogDir),
+                Map.entry("move_replica", whole::moveReplica),
                 Map.entry("produce", data::produce),
                 Map.entry("consume", data::consume));
     }

@@ -89,4 +89,10 @@ final class Whole {
         var info = admin.describeReplicaLogDirs(List.of(replica)).all().get().get(replica);
         return info.getCurrentReplicaLogDir();
     }
+
+    Object moveReplica(Command command) throws Exception {
+        var replica = new TopicPartitionReplica(command.topic(), command.partition(), command.broker());
+        admin.alterReplicaLogDirs(Map.of(replica, command.value())).all().get();
+        return null;
+    }
 }
