@@ -82,6 +82,8 @@ class ProduceAtOnce:
 
         Gives back the answers in one piece, and how many they are.
         """
+        if frames.position == frames.end:
+            return b"", 0
         form = self._form
         try:
             if form is None or form.permit != self._permit() or not form.fits(frames):
@@ -90,7 +92,7 @@ class ProduceAtOnce:
                 return b"", 0
             batches, ends = _collect(frames, form)
             quotas = form.quotas
-            if quotas is not None and ends and not quotas.admit(ends[-1] - frames.position):
+            if not ends or (quotas is not None and not quotas.admit(ends[-1] - frames.position)):
                 return b"", 0
             offsets = form.partition.append_at_once(batches)
         except (KafkaError, IndexError, ValueError, struct.error):
