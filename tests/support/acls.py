@@ -1,5 +1,7 @@
 """ACLs as tests write them: "allow User:alice READ topic t" in arguments."""
 
+from typing import Any
+
 from barnabas.wire.acls import (
     CLUSTER_NAME,
     AclBinding,
@@ -16,6 +18,17 @@ AUTHORIZED = {
     "super_users": "User:root",
 }
 ROOT, ALICE = "User:root", "User:alice"
+
+#: The fields of a filter that means every ACL.
+EVERY_ACL: dict[str, Any] = {
+    "resource_type_filter": ResourceType.ANY,
+    "resource_name_filter": None,
+    "pattern_type_filter": PatternType.ANY,
+    "principal_filter": None,
+    "host_filter": None,
+    "operation": AclOperation.ANY,
+    "permission_type": AclPermission.ANY,
+}
 
 
 def allow(

@@ -6,7 +6,10 @@ from pathlib import Path
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from barnabas.base.ids import uuid_to_text
 from barnabas.telemetry.tracing import Tracer
+from barnabas.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from barnabas.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -72,6 +75,37 @@ async def test_each_append_stands_below_its_request(tmp_path: Path) -> None:
             "client_id": "test",
             "client_host": "client",
             "principal": "User:ANONYMOUS",
+        }
+
+
+@on_loop
+async def test_what_was_done_is_told_by_attributes(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        exporter = traced(node)
+        topic = CreatableTopic(name="a", num_partitions=2, replication_factor=1)
+        await send(node, CreateTopicsRequest(topics=[topic]), 7)
+        topic_id = uuid_to_text(node.topic_id("a"))
+        await send(node, producing("a"), 12)
+        await send(node, fetching("a"), 12)
+        named = [MetadataRequestTopic(name="a")]
+        await send(node, MetadataRequest(topics=named, allow_auto_topic_creation=False), 12)
+        await send(node, DeleteTopicsRequest([DeleteTopicState(name="a")], [], 5000), 6)
+        node.node.tracer.close()
+        told = {
+            span.name: dict(span.attributes or {}) for span in exporter.get_finished_spans() if span.parent
+        }
+        assert told == {
+            "barnabas.topic.create": {"topic": "a", "topic_id": topic_id, "partition_count": 2},
+            "barnabas.produce.append": {"topic": "a", "partition": 0, "record_count": 1, "base_offset": 0},
+            "barnabas.fetch.read": {
+                "topic": "a",
+                "partition": 0,
+                "fetch_offset": 0,
+                "returned_count": 1,
+                "high_watermark": 1,
+            },
+            "barnabas.metadata": {"topics": "a", "auto_create": False},
+            "barnabas.topic.delete": {"topic": "a"},
         }
 
 

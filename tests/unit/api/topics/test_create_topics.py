@@ -4,13 +4,16 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.create_acls import CreateAclsRequest
 from barnabas.wire.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
+from support.acls import ALICE, AUTHORIZED, ROOT, allow, creation
 from support.loop import on_loop
 from support.nodes import running_node
 
@@ -93,3 +96,17 @@ async def test_validate_only_shows_what_would_be_and_makes_nothing(tmp_path: Pat
         assert (answer.error_code, answer.num_partitions) == (0, 4)
         assert node.node.image.revision == revision
         assert not list(tmp_path.glob("t-*"))
+
+
+@on_loop
+async def test_who_may_create_but_not_see_configs_is_told_so_in_their_place(tmp_path: Path) -> None:
+    async with running_node(tmp_path, **AUTHORIZED) as node:
+        node.connection.principal = ROOT
+        acl = creation(allow(AclOperation.CREATE))
+        await node.ask(CreateAclsRequest(creations=[acl]))
+        node.connection.principal = ALICE
+        [answer] = (await node.ask(CreateTopicsRequest(topics=[wanted("t")]))).topics
+        assert answer.error_code == 0
+        assert answer.topic_config_error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        assert (answer.num_partitions, answer.replication_factor, answer.configs) == (-1, -1, [])
+        assert node.partition("t", 1).is_leader

@@ -1,0 +1,50 @@
+"""The fields of a message by their paths, as "topics.configs.name"."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from barnabas.wire.schema import Message, Struct
+
+
+def paths_of(struct: type[Struct], prefix: str = "") -> Iterator[str]:
+    """Every field, structs before what is in them."""
+    for field in struct.FIELDS:
+        yield prefix + field.name
+        if field.struct:
+            yield from paths_of(field.struct, f"{prefix}{field.name}.")
+
+
+def values_of(message: Message, version: int) -> dict[str, list[Any]]:
+    """Path -> its values in the order of the message; of an array of structs their count, None for null.
+
+    Only the fields that the version has.
+    """
+    found: dict[str, list[Any]] = {}
+    _collect(message, version, "", found)
+    return found
+
+
+def _collect(struct: Struct, version: int, prefix: str, found: dict[str, list[Any]]) -> None:
+    for field in struct.FIELDS:
+        if version not in field.versions:
+            continue
+        value = getattr(struct, field.name)
+        path = prefix + field.name
+        values = found.setdefault(path, [])
+        if not field.struct:
+            values.append(value)
+            continue
+        values.append(None if value is None else len(value))
+        for inner in value or []:
+            _collect(inner, version, f"{path}.", found)
+
+
+def entry(found: dict[str, list[Any]], key: str, name: str) -> dict[str, Any]:
+    """Of an array of structs the first one whose field at the path `key` is `name`: field -> value."""
+    at = found[key].index(name)
+    prefix = key.rpartition(".")[0] + "."
+    return {
+        path.removeprefix(prefix): values[at]
+        for path, values in found.items()
+        if path.startswith(prefix) and "." not in path.removeprefix(prefix)
+    }
