@@ -55,9 +55,8 @@ def decide_create_partitions(
                 raise KafkaError(
                     ErrorCode.INVALID_REQUEST, f"Topic '{more.name}' is asked for more than once."
                 )
-            topic = _grown(image, more, dice)
+            topic = _grown(image, more, dice, admit)
             check(more.name, more.count)
-            admit(more.count - image.topics[more.name].partition_count)
         except KafkaError as error:
             outcomes[more.name] = Grown(more.name, error)
             continue
@@ -69,7 +68,7 @@ def decide_create_partitions(
     return Decision(list(outcomes.values()), tuple(changes), reads)
 
 
-def _grown(image: Image, more: MorePartitions, dice: random.Random) -> Topic:
+def _grown(image: Image, more: MorePartitions, dice: random.Random, admit: Callable[[int], None]) -> Topic:
     topic = image.topics.get(more.name)
     if topic is None:
         raise unknown_topic(more.name)
@@ -82,19 +81,24 @@ def _grown(image: Image, more: MorePartitions, dice: random.Random) -> Topic:
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
     factor = len(image.partition(topic, 0).replicas)  # as it is now: a reassignment may have changed it
     broker_ids = open_brokers(image) if more.assignments is None else usable_brokers(image)
+    _check_assignment_count(more, added_count)
+    admit(added_count)  # before anything is said of brokers, as Kafka does
     added = _added(more, added_count, factor, broker_ids, dice)
     return replace(topic, assignments=topic.assignments + added)
 
 
-def _added(
-    more: MorePartitions, added_count: int, factor: int, broker_ids: Sequence[int], dice: random.Random
-) -> Assignments:
+def _check_assignment_count(more: MorePartitions, added_count: int) -> None:
     if more.assignments is not None and len(more.assignments) != added_count:
         message = (
             f"Topic '{more.name}' gets {added_count} additional partition(s), but {len(more.assignments)} "
             "assignment(s) were given."
         )
         raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, message)
+
+
+def _added(
+    more: MorePartitions, added_count: int, factor: int, broker_ids: Sequence[int], dice: random.Random
+) -> Assignments:
     if added_count > PARTITIONS_PER_REQUEST_MAX:
         message = f"{added_count} partitions are too many: at most {PARTITIONS_PER_REQUEST_MAX} at once."
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
