@@ -182,3 +182,29 @@ def test_the_level_of_the_root_logger_shows_alike(world: World) -> None:
         check(world, edit(BROKER_LOGGER, "1", ("root", SET, "ERROR")), shown)
     finally:
         check(world, edit(BROKER_LOGGER, "1", ("root", SET, "INFO")), shown)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        edit(GROUP, "", ("share.auto.offset.reset", APPEND, "x")),
+        edit(GROUP, "", ("no.such.key", SET, "x")),
+        edit(CLIENT_METRICS, "", ("interval.ms", SUBTRACT, "x")),
+        edit(CLIENT_METRICS, "", ("interval.ms", SET, "soon")),
+        edit(TOPIC, "", ("retention.ms", APPEND, "x")),
+        edit(TOPIC, "no spaces", ("retention.ms", APPEND, "x")),
+        edit(TOPIC, "no spaces", ("retention.ms", SET, "soon")),
+        edit(TOPIC, Name("missing"), ("retention.ms", SET, "soon")),  # type: ignore[arg-type]
+        edit(TOPIC, Name("missing"), ("retention.ms", SET, None)),  # type: ignore[arg-type]
+        edit(BROKER, "2", ("log.retention.ms", SET, "soon")),
+        edit(BROKER, "1", ("node.id", SET, "1"), ("log.cleanup.policy", APPEND, "shred")),
+        edit(BROKER_LOGGER, "2", ("root", SET, "loud")),
+        edit(BROKER_LOGGER, "1", ("no.such.logger", SET, "loud")),
+        edit(77, "", ("a", SET, "b"), ("a", SET, "b")),
+    ],
+)
+def test_of_two_errors_the_one_that_kafka_tells_is_told(
+    world: World, request_: IncrementalAlterConfigsRequest
+) -> None:
+    request_.validate_only = True
+    check(world, request_)
