@@ -122,16 +122,33 @@ class LocalLog:
     def increment_log_start_offset(self, offset: int) -> bool:
         """Let the log begin at `offset` (DeleteRecords); False when it does so already.
 
-        :raises KafkaError: OFFSET_OUT_OF_RANGE above the high watermark.
+        :raises KafkaError: OFFSET_OUT_OF_RANGE above the high watermark, KAFKA_STORAGE_ERROR when the disk fails.
         """
+        if self.failure is not None:
+            raise self._offline()
         if offset > self.high_watermark:
             message = f"offset {offset} is above the high watermark {self.high_watermark}"
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, message)
         if offset <= self.log_start_offset:
             return False
         self.log_start_offset = offset
-        self.epochs.truncate_from_start(offset)
+        try:
+            self.epochs.truncate_from_start(offset)
+        except OSError as error:
+            raise self.take_offline(error) from error
         return True
+
+    def begin_epoch(self, leader_epoch: int) -> None:
+        """Note that the leader of `leader_epoch` writes from here on.
+
+        A disk that fails takes the log offline and nothing else: who leads is decided whether our disks work or not.
+        """
+        if self.failure is not None:
+            return
+        try:
+            self.epochs.assign(leader_epoch, self.log_end_offset)
+        except OSError as error:
+            self.take_offline(error)
 
     def set_topic_id(self, topic_id: bytes) -> None:
         """Write down the topic's id; a log never changes it."""
@@ -284,14 +301,14 @@ class LocalLog:
             return self.truncate_fully_and_start_at(offset)
         try:
             removed = self._truncate_segments(offset)
+            self.log_end_offset = offset
+            self.log_start_offset = min(self.log_start_offset, offset)
+            self.recovery_point = min(self.recovery_point, offset)
+            self.update_high_watermark(self.high_watermark)
+            self.epochs.truncate_from_end(offset)
+            self._restore_producers()
         except OSError as error:
             raise self.take_offline(error) from error
-        self.log_end_offset = offset
-        self.log_start_offset = min(self.log_start_offset, offset)
-        self.recovery_point = min(self.recovery_point, offset)
-        self.update_high_watermark(self.high_watermark)
-        self.epochs.truncate_from_end(offset)
-        self._restore_producers()
         return removed
 
     def _truncate_segments(self, offset: int) -> list[Path]:
@@ -307,11 +324,11 @@ class LocalLog:
         try:
             removed = self._mark_deleted(list(self._segments))
             self._segments.replace_all(self._create_segment(offset))
+            self.log_start_offset = self.log_end_offset = self.high_watermark = self.recovery_point = offset
+            self.epochs.clear()
+            self._restore_producers()
         except OSError as error:
             raise self.take_offline(error) from error
-        self.log_start_offset = self.log_end_offset = self.high_watermark = self.recovery_point = offset
-        self.epochs.clear()
-        self._restore_producers()
         return removed
 
     def _restore_producers(self) -> None:

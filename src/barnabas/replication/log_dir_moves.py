@@ -94,6 +94,8 @@ class LogDirMoves:
                 unlink_files(move.follow())
             except KafkaError as error:
                 self._fail(move, error)
+            except OSError as error:
+                self._fail(move, future.take_offline(error))
             else:
                 self._start(move)
 
@@ -139,6 +141,8 @@ class LogDirMoves:
                 await self._copy_all(move)
             except KafkaError as error:
                 self._fail(move, error)
+            except OSError as error:  # of files that were cut off: the disk of the future replica
+                self._fail(move, move.future.take_offline(error))
         if move.state is MoveState.PROMOTED:
             await self._finish(move)
         elif move.state is not MoveState.STOPPED:

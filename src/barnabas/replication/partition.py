@@ -75,7 +75,7 @@ class Partition:
         """A leader's epoch begins where its log ends, whether it will write or not (KIP-101)."""
         self.acks_at_once = self._acks_at_once()
         if self.is_leader:
-            self.log.epochs.assign(self.leader_epoch, self.log.log_end_offset)
+            self.log.begin_epoch(self.leader_epoch)
 
     @property
     def is_leader(self) -> bool:

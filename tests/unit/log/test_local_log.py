@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.log import leader_epochs
 from barnabas.log.partition_log import AppendInfo, PartitionLog
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 OpenLog = Callable[..., PartitionLog]
 Produce = Callable[..., AppendInfo]
@@ -168,3 +170,34 @@ def test_indexes_are_on_disk_once_a_segment_is_done(
     getattr(log, method)()
     assert (tmp_path / "t-0" / f"{0:020d}.index").stat().st_size == 16
     assert (tmp_path / "t-0" / f"{0:020d}.timeindex").stat().st_size == 24
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda log: log.increment_log_start_offset(2),
+        lambda log: log.truncate_to(2),
+        lambda log: log.truncate_fully_and_start_at(9),
+    ],
+)
+def test_epochs_that_cannot_be_written_take_the_log_offline(
+    open_log: OpenLog,
+    produce: Produce,
+    change: Callable[[PartitionLog], object],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log = open_log()
+    for epoch in range(4):
+        produce(log, b"a", epoch=epoch)
+    log.update_high_watermark(4)
+    failures: list[OSError] = []
+    log.on_failure = failures.append
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(leader_epochs, "write_checkpoint", full)
+    with pytest.raises(KafkaError, match="No space left") as raised:
+        change(log)
+    assert raised.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert len(failures) == 1

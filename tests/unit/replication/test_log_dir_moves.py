@@ -367,20 +367,24 @@ async def test_what_is_under_way_can_be_seen(tmp_path: Path) -> None:
 # Disks that fail
 
 
+def broken(*arguments: object) -> None:
+    raise OSError(5, "Input/output error")
+
+
+@pytest.mark.parametrize("what", ["os.pwritev", "barnabas.replication.log_dir_moves.unlink_files"])
 @on_loop
 async def test_the_failing_disk_of_the_destination_leaves_the_log_in_use(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    async with node_with(tmp_path) as node:
+    async with node_with(tmp_path, held=True) as node:
         move = start(node, "b")
-
-        def broken(*arguments: object) -> int:
-            raise OSError(5, "Input/output error")
-
+        await one_step(node, move)
+        node.partition("t").log.truncate_fully_and_start_at(30)
+        append(node, 30)
         with monkeypatch.context() as patch:
-            patch.setattr("os.pwritev", broken)
+            patch.setattr(what, broken)
             await ended(node)
-        append(node, 20)
+        append(node, 31)
         assert move.state is MoveState.FAILED
         assert "Input/output error" in move.story[-1]
         assert [each.failure is None for each in node.directories.directories] == [True, False, True]
@@ -404,10 +408,6 @@ async def test_a_log_that_cannot_be_read_goes_offline(
 ) -> None:
     async with node_with(tmp_path) as node:
         move = start(node, "b")
-
-        def broken(*arguments: object) -> bytes:
-            raise OSError(5, "Input/output error")
-
         with monkeypatch.context() as patch:
             patch.setattr("os.pread", broken)
             await ended(node)

@@ -9,6 +9,7 @@ import pytest
 
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
+from barnabas.log import leader_epochs
 from barnabas.log.directories import LogDirectories
 from barnabas.log.log_config import LogConfig
 from barnabas.metadata.configs import TOPIC_CONFIGS
@@ -313,6 +314,41 @@ def test_a_topic_whose_disk_fails_while_it_is_made_is_offline_and_the_rest_goes_
     assert code_of(lambda: broker.replicas.partition_by_id(topic_id, 0)) is ErrorCode.KAFKA_STORAGE_ERROR
     broker.delete("t")
     assert code_of(lambda: broker.replicas.partition("t", 0)) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def fail_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(path: Path, *arguments: Any, **keywords: Any) -> None:
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(leader_epochs, "write_checkpoint", write)
+
+
+def test_a_disk_that_is_full_when_a_leader_begins_is_offline_and_the_cluster_goes_on(
+    two_disks: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two_disks.start(cluster(1))
+    with monkeypatch.context() as patched:
+        fail_checkpoints(patched)
+        two_disks.create(new_topic("t"))
+    home = two_disks.directories.directory_of(TopicPartition("t", 0))
+    assert home is not None
+    assert "No space left" in str(home.failure)
+    with pytest.raises(KafkaError, match="offline"):
+        two_disks.replicas.partition("t", 0).append_as_leader(batch(b"a"), -1)
+    two_disks.create(new_topic("u"))
+    two_disks.replicas.partition("u", 0).append_as_leader(batch(b"a"), -1)
+
+
+def test_an_election_of_a_replica_on_a_failed_disk_touches_it_no_more(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.start(cluster(1))
+    broker.create(new_topic("t"))
+    topic = broker.topic("t")
+    broker.replicas.partition("t", 0).log.take_offline(OSError(5, "Input/output error"))
+    fail_checkpoints(monkeypatch)
+    broker.commit(PARTITION_STATES.put(partition_key(topic.topic_id, 0), PartitionState(1, 1, (1,))))
+    assert broker.replicas.partition("t", 0).leader_epoch == 1
 
 
 def test_replicas_on_a_disk_that_failed_are_not_made_anew_on_another(two_disks: Broker) -> None:
