@@ -1,6 +1,7 @@
 """The quotas of one broker: what each client has taken, and how long it must wait (KIP-13, KIP-124, KIP-599)."""
 
 from collections.abc import Callable
+from hashlib import sha256
 from typing import TypeVar
 
 from barnabas.base.clock import Clock
@@ -22,6 +23,9 @@ CLIENTS_COUNT_MAX = 10_000
 
 #: Rates of one kind that are remembered; beyond, those go that have come down to nothing, and if that is none, all.
 RATES_COUNT_MAX = 20_000
+
+#: Of longer client ids a digest is remembered in their place.
+REMEMBERED_ID_LENGTH_MAX = 255
 
 _PERCENT_SECONDS_PER_NS = 100 / 1_000_000_000
 
@@ -102,23 +106,24 @@ class QuotaManager:
 
     def of(self, principal: str, client_id: str | None) -> ClientQuotas:
         """What holds for a client; the principal as `Type:name`."""
-        user = principal.partition(":")[2]
-        found = self._clients.get((user, client_id or ""))
+        user, client_id = principal.partition(":")[2], client_id or ""
+        key = user, _remembered(client_id)
+        found = self._clients.get(key)
         if found is None:
             if len(self._clients) >= CLIENTS_COUNT_MAX:
                 self._forget_clients()
-            found = self._clients[user, client_id or ""] = self._look_up(user, client_id or "")
+            found = self._clients[key] = self._look_up(user, client_id)
         return found
 
     def _look_up(self, user: str, client_id: str) -> ClientQuotas:
         def rate(key: str) -> Rate | None:
             limit = self._limits.of_client(key, user, client_id)
-            return None if limit is None else self._rate((key, limit.user, limit.client_id), limit)
+            return None if limit is None else self._rate(_owner(key, limit), limit)
 
         bucket = None
         limit = self._limits.of_client(MUTATION, user, client_id)
         if limit is not None:
-            bucket = self._bucket((MUTATION, limit.user, limit.client_id), limit)
+            bucket = self._bucket(_owner(MUTATION, limit), limit)
         return ClientQuotas(self.now_ms, rate(PRODUCE), rate(FETCH), rate(REQUEST), bucket)
 
     def _rate(self, owner: Owner, limit: Limit) -> Rate:
@@ -205,6 +210,17 @@ class QuotaManager:
             "throttled_count": self.throttled_count,
             "refused_connections_count": self.refused_connections_count,
         }
+
+
+def _owner(key: str, limit: Limit) -> Owner:
+    return key, limit.user, None if limit.client_id is None else _remembered(limit.client_id)
+
+
+def _remembered(client_id: str) -> str:
+    """What stands for a client id, which can have 32 KiB, in what is kept."""
+    if len(client_id) <= REMEMBERED_ID_LENGTH_MAX:
+        return client_id
+    return sha256(client_id.encode()).hexdigest()
 
 
 def _windows(config: BrokerConfig, prefix: str) -> Windows:

@@ -18,6 +18,9 @@ _log = get_logger("barnabas.security")
 #: Decisions that are kept; all are dropped when there are so many, and when ACLs change.
 DECISIONS_COUNT_MAX = 20_000
 
+#: Decisions on longer names, of which no topic has one, are not kept: who makes up names must not fill the memory.
+KEPT_NAME_LENGTH_MAX = 255
+
 #: No resource has this name: what may be done to it may be done to any (KIP-679).
 _ANY_NAME = "hardcode"
 
@@ -90,10 +93,14 @@ class StandardAuthorizer:
         known = self._decisions.get(question)
         if known is None:
             known = self._decide(principal, host, operation, resource_type, name)
-            if len(self._decisions) >= DECISIONS_COUNT_MAX:
-                self._decisions.clear()
-            self._decisions[question] = known
+            if len(name) <= KEPT_NAME_LENGTH_MAX:
+                self._keep(question, known)
         return known
+
+    def _keep(self, question: _Question, decision: bool) -> None:
+        if len(self._decisions) >= DECISIONS_COUNT_MAX:
+            self._decisions.clear()
+        self._decisions[question] = decision
 
     def _decide(
         self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType, name: str

@@ -13,6 +13,9 @@ from barnabas.base.buffers import Buffer
 #: Nobody sends that many of what we do not know; a megabyte of them would take long to skip.
 SKIPPED_TAGGED_FIELDS_MAX = 1000
 
+#: In compact form, too: Apache Kafka refuses a longer one, and older versions of a message have no room for it.
+STRING_BYTES_MAX = 2**15 - 1
+
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
@@ -94,6 +97,9 @@ def read_compact_nullable_string(buffer: Buffer, position: int) -> tuple[str | N
     position += 1
     if size > 0x7F:
         size, position = read_uvarint(buffer, position - 1)
+        if size - 1 > STRING_BYTES_MAX:
+            message = f"a string of {size - 1} bytes: {STRING_BYTES_MAX} are the most"
+            raise ValueError(message)
     if size == 0:
         return None, position
     end = position + size - 1

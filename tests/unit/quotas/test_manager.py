@@ -135,3 +135,14 @@ def test_clients_that_make_up_ids_fill_no_memory(quotas: Quotas, monkeypatch: py
         quotas.produce(1, client_id=f"c{number}")
     assert quotas.manager.statistics()["clients_count"] <= 10
     assert quotas.manager.statistics()["rates_count"] == 1
+
+
+def test_clients_with_long_ids_fill_no_memory_and_have_their_quotas_all_the_same(quotas: Quotas) -> None:
+    long_ids = [letter * 32767 for letter in "ab"]
+    quotas.set({"client-id": None}, {"producer_byte_rate": 100.0})
+    quotas.set({"client-id": long_ids[0]}, {"producer_byte_rate": 200.0})
+    for client_id, size_bytes in zip(long_ids, (1800, 900), strict=True):
+        assert quotas.produce(size_bytes, client_id=client_id) == 0
+        assert quotas.produce(size_bytes, client_id=client_id) > 0
+    kept = [*quotas.manager._clients, *quotas.manager._rates]
+    assert max(len(each or "") for key in kept for each in key) < 1000

@@ -77,6 +77,13 @@ def test_decisions_that_are_kept_are_bounded(monkeypatch) -> None:
     assert authorizer.statistics()["decisions_count"] <= 10
 
 
+def test_decisions_on_names_of_any_length_fill_no_memory() -> None:
+    authorizer = authorizer_of(allow(READ, name="x" * 1000))
+    for length in range(900, 1100):
+        assert authorizer.allows(ALICE, "h", READ, TOPIC, "x" * length) is (length == 1000)
+    assert authorizer.statistics()["decisions_count"] == 0
+
+
 @pytest.mark.parametrize(
     ("more", "warns"),
     [({}, True), ({"super_users": ROOT}, False), ({"allow_everyone_if_no_acl_found": "true"}, False)],

@@ -137,6 +137,13 @@ def test_what_is_missing_is_said_in_bytes(read: primitives.Reader, encoded: byte
         read(encoded, 0)
 
 
+def test_a_compact_string_is_no_longer_than_one_with_its_length_in_16_bits() -> None:
+    longest, too_long = (written(primitives.write_compact_string, "x" * size) for size in (32767, 32768))
+    assert primitives.read_compact_string(longest, 0) == ("x" * 32767, len(longest))
+    with pytest.raises(ValueError, match="a string of 32768 bytes: 32767 are the most"):
+        primitives.read_compact_string(too_long, 0)
+
+
 @pytest.mark.parametrize("count", [None, 0, 1, 100, 2**20])
 def test_array_sizes_read_back(count: int | None) -> None:
     room = bytes(2**20)
