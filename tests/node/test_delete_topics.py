@@ -5,6 +5,7 @@ import time
 import pytest
 
 from barnabas.base.ids import ZERO_UUID
+from barnabas.client.blocking import Client
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.delete_topics import DeleteTopicState
@@ -145,3 +146,20 @@ def test_new_partitions_can_be_assigned_by_hand(kafka: EmbeddedBroker, there: Wi
     broker_id = kafka.server.node.broker_id
     assert grow(there, more_partitions("a", 3, [[broker_id]]))["a"].error_code == ErrorCode.NONE
     assert described(there, "a").partitions[2].replica_nodes == [broker_id]
+
+
+def test_keys_may_go_elsewhere_once_a_topic_has_grown_and_what_is_there_stays(
+    kafka: EmbeddedBroker, there: Wire
+) -> None:
+    keys = [str(number) for number in range(50)]
+    for key in keys:
+        kafka.produce("a", "before", key=key)
+    grow(there, more_partitions("a", 5))
+    with Client(kafka.bootstrap) as client, client.producer() as producer:
+        for key in keys:
+            producer.send_and_wait("a", b"after", key=key.encode())
+    records = kafka.records("a", count=100)
+    before = {record.key: record.partition for record in records if record.value == b"before"}
+    after = {record.key: record.partition for record in records if record.value == b"after"}
+    assert (set(before.values()), set(after.values())) == ({0, 1}, {0, 1, 2, 3, 4})
+    assert before.keys() == after.keys()
