@@ -212,6 +212,12 @@ def test_any_and_unknown_are_for_filters_alone(kafka: EmbeddedBroker, wire: Wire
     assert acls(wire) == []
 
 
+def test_match_is_for_filters_alone(wire: Wire) -> None:
+    acl = allow(AclOperation.READ, pattern_type=PatternType.MATCH)
+    assert made(wire, creation(acl)) is ErrorCode.INVALID_REQUEST
+    assert acls(wire) == []
+
+
 # Elections
 
 

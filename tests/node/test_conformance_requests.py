@@ -31,8 +31,9 @@ from barnabas.wire.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
+from barnabas.wire.schema import Message
 from support.acls import EVERY_ACL, allow, creation
-from support.admin import create, delete, describe, described, grow, more_partitions, new_topic
+from support.admin import create, delete, described, grow, more_partitions, new_topic
 from support.control import SECOND, add_broker, take_leader
 from support.fields import paths_of
 from support.nodes import APIS
@@ -401,12 +402,36 @@ SCENARIOS: dict[str, tuple[Callable[[EmbeddedBroker, Wire], Heeded], int]] = {
 }
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_every_field_of_a_request_is_heeded(kafka: EmbeddedBroker, wire: Wire, name: str) -> None:
+class OldClient(Wire):
+    """A client that speaks one API at a given version, and the others as they are now."""
+
+    def __init__(self, port: int, key: int, version: int) -> None:
+        super().__init__(port)
+        self._key, self._version = key, version
+
+    def ask(self, request: Message, version: int | None = None) -> Any:
+        of_old = version is None and self._key == request.API_KEY
+        return super().ask(request, self._version if of_old else version)
+
+
+#: DeleteTopics takes ids from v6 on; before it the names stand in another field, which its scenario asks with v5.
+CASES = [
+    (name, version)
+    for name, (_, key) in SCENARIOS.items()
+    for version in range(
+        6 if name == "delete_topics" else APIS[key].versions.first, APIS[key].versions.last + 1
+    )
+]
+
+
+@pytest.mark.parametrize(("name", "version"), CASES)
+def test_every_field_of_a_request_is_heeded(kafka: EmbeddedBroker, name: str, version: int) -> None:
     scenario, key = SCENARIOS[name]
-    heeded = scenario(kafka, wire)
-    assert {path: seen for path, (seen, _) in heeded.items()} == {
-        path: right for path, (_, right) in heeded.items()
+    request = APIS[key].request
+    with OldClient(kafka.port, key, version) as wire:
+        heeded = scenario(kafka, wire)
+    known = set(paths_of(request, version)) | ({"topic_names"} & set(heeded))
+    assert {path: seen for path, (seen, _) in heeded.items() if path in known} == {
+        path: right for path, (_, right) in heeded.items() if path in known
     }
-    assert set(heeded) == set(paths_of(APIS[key].request))
-    assert describe(wire).brokers
+    assert set(heeded) == set(paths_of(request))

@@ -6,12 +6,14 @@ from typing import Any
 from barnabas.wire.schema import Message, Struct
 
 
-def paths_of(struct: type[Struct], prefix: str = "") -> Iterator[str]:
-    """Every field, structs before what is in them."""
+def paths_of(struct: type[Struct], version: int | None = None, prefix: str = "") -> Iterator[str]:
+    """Every field, or those that a version has; structs before what is in them."""
     for field in struct.FIELDS:
+        if version is not None and version not in field.versions:
+            continue
         yield prefix + field.name
         if field.struct:
-            yield from paths_of(field.struct, f"{prefix}{field.name}.")
+            yield from paths_of(field.struct, version, f"{prefix}{field.name}.")
 
 
 def values_of(message: Message, version: int) -> dict[str, list[Any]]:

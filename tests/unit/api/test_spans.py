@@ -8,9 +8,12 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from barnabas.base.ids import uuid_to_text
 from barnabas.telemetry.tracing import Tracer
+from barnabas.wire.messages.alter_configs import AlterConfigsRequest
 from barnabas.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from barnabas.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from barnabas.wire.messages.describe_configs import DescribeConfigsRequest
 from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from barnabas.wire.messages.list_offsets import ListOffsetsRequest
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.wire.schema import Message
@@ -107,6 +110,19 @@ async def test_what_was_done_is_told_by_attributes(tmp_path: Path) -> None:
             "barnabas.metadata": {"topics": "a", "auto_create": False},
             "barnabas.topic.delete": {"topic": "a"},
         }
+
+
+@on_loop
+async def test_a_request_of_one_step_has_its_span_alone(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        exporter = traced(node)
+        for request in (ListOffsetsRequest(), DescribeConfigsRequest(), AlterConfigsRequest()):
+            await send(node, request, 2)
+        assert family(node, exporter) == [
+            (None, "ListOffsets"),
+            (None, "DescribeConfigs"),
+            (None, "AlterConfigs"),
+        ]
 
 
 @in_virtual_time

@@ -10,14 +10,17 @@ from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from barnabas.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from barnabas.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from barnabas.wire.messages.describe_acls import DescribeAclsRequest
 from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from support.acls import EVERY_ACL
 from support.batches import batch
 from support.images import new_topic
 from support.loop import on_loop
-from support.nodes import RunningNode, frame_of, running_node
+from support.nodes import APIS, RunningNode, frame_of, running_node
 from support.quotas import quota
+from support.specification import ADMINISTRATIVE
 
 ANONYMOUS = {"user": "ANONYMOUS"}
 
@@ -238,5 +241,19 @@ def test_connections_are_only_asked_about_while_addresses_have_quotas(tmp_path: 
             waits_ms = [node.dispatcher.connection_delay_ms("10.0.0.1") for _ in range(11)]
             assert waits_ms == [0] * 10 + [1000]
             assert node.dispatcher.connection_delay_ms("10.0.0.2") == 0
+
+    scenario()
+
+
+@pytest.mark.parametrize("key", ADMINISTRATIVE)
+def test_every_administrative_answer_tells_the_time_to_wait(tmp_path: Path, key: int) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node:
+            await node.ask(quota(ANONYMOUS, request_percentage=1e-6))
+            request = APIS[key].request
+            bare = request(**EVERY_ACL) if request is DescribeAclsRequest else request()
+            answer = await node.ask(bare)
+            assert 0 < answer.throttle_time_ms <= 1000
 
     scenario()

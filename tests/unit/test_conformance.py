@@ -1,0 +1,136 @@
+"""docs/conformance.md: complete, and every test that it names is there."""
+
+import ast
+import re
+from enum import IntEnum
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from barnabas.client.control import ElectionType
+from barnabas.config.describe import ConfigSource
+from barnabas.config.edits import Operation
+from barnabas.config.resources import ResourceKind
+from barnabas.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
+from barnabas.wire.errors import ErrorCode
+from support.fields import paths_of
+from support.nodes import APIS
+from support.specification import ADMINISTRATIVE, DETAILED, FIELDS, GATEWAY, NUMBERS, sections
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENT = ROOT / "docs" / "conformance.md"
+TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)(?:\[[^`]*\])?`")
+
+#: Section -> key -> what Barnabas does, and the tests as they are named.
+Rows = dict[str, dict[str, tuple[str, str]]]
+
+
+def read() -> Rows:
+    """The tables of the document; a row is key, text and tests."""
+    found: Rows = {}
+    for line in DOCUMENT.read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            section = found.setdefault(line.removeprefix("## "), {})
+        elif line.startswith("| `"):
+            key, text, tests = (cell.strip() for cell in line.strip("| ").split(" | "))
+            assert key.strip("`") not in section, f"{key} stands twice"
+            section[key.strip("`")] = text, tests
+    return found
+
+
+ROWS = read()
+SECTIONS = sections()
+
+
+@cache
+def functions_in(path: str) -> frozenset[str]:
+    file = ROOT / path
+    if not file.is_file():
+        return frozenset()
+    nodes = ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+    return frozenset(each.name for each in nodes if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef))
+
+
+def test_the_document_has_every_section_in_order() -> None:
+    assert list(ROWS) == list(SECTIONS)
+
+
+@pytest.mark.parametrize("title", SECTIONS)
+def test_a_section_has_every_row_of_the_specification(title: str) -> None:
+    assert list(ROWS[title]) == list(SECTIONS[title])
+
+
+@pytest.mark.parametrize("title", SECTIONS)
+def test_every_row_says_something_and_names_tests_that_are_there(title: str) -> None:
+    for key, (text, tests) in ROWS[title].items():
+        assert text, key
+        names = TEST.findall(tests)
+        assert names, f"{key} names no test"
+        assert re.sub(TEST, "", tests).strip(", ") == "", f"{key} has more than tests in its last column"
+        missing = [f"{path}::{name}" for path, name in names if name not in functions_in(path)]
+        assert missing == [], key
+
+
+@pytest.mark.parametrize("key", DETAILED)
+def test_versions_are_called_served_where_they_are(key: int) -> None:
+    spec = APIS[key]
+    said = {
+        int(row.removeprefix("v")): not text.startswith("not served")
+        for row, (text, _) in ROWS[f"{spec.name}: versions"].items()
+    }
+    assert said == {version: version in spec.versions for version in said}
+    assert set(said) >= set(range(spec.versions.first, spec.versions.last + 1))
+
+
+@pytest.mark.parametrize("key", DETAILED)
+def test_fields_are_those_of_the_messages(key: int) -> None:
+    spec = APIS[key]
+    for listed, message, kind in zip(
+        FIELDS[key], (spec.request, spec.response), ("request", "response"), strict=True
+    ):
+        paths = set(paths_of(message))
+        assert set(listed.split()) <= paths
+        assert set(ROWS[f"{spec.name}: {kind}"]) == paths
+
+
+@pytest.mark.parametrize(
+    ("title", "kind"),
+    [
+        ("Config resource types", ResourceKind),
+        ("Config sources", ConfigSource),
+        ("Config operations", Operation),
+        ("ACL resource types", ResourceType),
+        ("ACL operations", AclOperation),
+        ("ACL permission types", AclPermission),
+        ("ACL pattern types", PatternType),
+        ("Election types", ElectionType),
+    ],
+)
+def test_numbers_are_those_of_the_enumerations(title: str, kind: type[IntEnum]) -> None:
+    members = {f"{member.value} {member.name}" for member in kind}
+    assert set(NUMBERS[title]) - {"0 UNKNOWN"} == members - {"0 UNKNOWN"}
+
+
+def test_versions_of_the_apis_are_those_that_are_served() -> None:
+    for title in ("Administrative APIs", "Wire: APIs"):
+        for row, (text, _) in ROWS[title].items():
+            spec = APIS[int(row.split()[0])]
+            assert row == f"{spec.api_key} {spec.name}"
+            assert text.startswith(f"{spec.versions.first}-{spec.versions.last}; "), row
+    assert set(ADMINISTRATIVE) <= set(APIS)
+
+
+def test_flexible_versions_are_those_of_the_messages() -> None:
+    flexible = {f"{spec.name} {spec.request.FLEXIBLE.first}" for spec in APIS.values()}
+    assert set(GATEWAY["Wire: flexible versions"]) <= flexible
+
+
+def test_error_codes_go_by_kafkas_names() -> None:
+    for row, (text, _) in ROWS["Wire: error codes"].items():
+        assert text.startswith(f"{ErrorCode(int(row)).name}"), row
+
+
+def test_later_apis_are_called_served_where_they_are() -> None:
+    for row, (text, _) in ROWS["Wire: later APIs"].items():
+        assert text.startswith("not served") == (int(row.split()[0]) not in APIS), row
