@@ -321,8 +321,12 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request is under way, or was throttled: such a connection is not idle."""
-        return self._task is not None or self._muted is not None
+        """Whether a request is under way: such a connection is not idle.
+
+        One that is not read, full or throttled, is none: the loop would never tell that its client has gone, and a
+        throttled one could be held for days. Apache Kafka closes those, too.
+        """
+        return self._task is not None and not self._read_paused
 
     def statistics(self) -> dict[str, object]:
         """Who is there and what is under way."""
