@@ -1,7 +1,8 @@
 """The users that `barnabas serve --add-scram` makes, and where their passwords come from."""
 
 import ctypes
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from barnabas.config.definition import ConfigError
@@ -49,8 +50,15 @@ def conceal(secrets: Iterable[str]) -> None:
         return  # not Linux: arguments cannot be found
     if not 0 < start < end:
         return
-    arguments = ctypes.string_at(start, end - start)
+    for position, size_bytes in places(ctypes.string_at(start, end - start), secrets):
+        ctypes.memset(start + position, ord("*"), size_bytes)
+
+
+def places(arguments: bytes, secrets: Iterable[str]) -> Iterator[tuple[int, int]]:
+    """Where in the arguments each secret stands as a value, as often as it does: (position, size in bytes).
+
+    A user may be called like the password, and one password may begin like another.
+    """
     for secret in filter(None, (each.encode() for each in secrets)):
-        position = arguments.find(secret)
-        if position >= 0:
-            ctypes.memset(start + position, ord("*"), len(secret))
+        for found in re.finditer(rb"(?<=[=\s])" + re.escape(secret), arguments):
+            yield found.start(), len(secret)
