@@ -99,7 +99,7 @@ class Housekeeping:
         while True:
             try:
                 await asyncio.shield(self._begin(chore))
-            except (OSError, KafkaError):
+            except Exception:  # whatever it is: without its chores a broker fills its disks
                 _log.exception("a chore failed and will be tried again", chore=chore.__name__)
             await asyncio.sleep(interval_seconds)
 
@@ -115,7 +115,11 @@ class Housekeeping:
             log = partition.log
             if not log.config.is_deleted and log.log_start_offset == log.first_segment_offset:
                 continue
-            files = log.delete_old_segments(self._clock.wall_ms())
+            try:
+                files = log.delete_old_segments(self._clock.wall_ms())
+            except KafkaError as error:
+                _log.error("retention has failed", partition=str(log.topic_partition), why=error.message)
+                continue
             if files:
                 due_ms = self._clock.monotonic_ms() + log.config.file_delete_delay_ms
                 self._doomed.append((due_ms, files))

@@ -125,6 +125,27 @@ async def test_what_is_only_compacted_is_kept_but_for_deleted_records(tmp_path: 
 
 
 @on_loop
+async def test_a_disk_that_fails_holds_up_no_retention_on_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dirs = ",".join(str(tmp_path / name) for name in "ab")
+    async with keeping(tmp_path / "a", log_dirs=dirs) as (node, keeper):
+        for topic in ("first", "second"):
+            await node.create(new_topic(topic, configs={"retention.ms": "1000"}))
+            produce(node, topic, b"a", b"b")
+        node.clock.advance(1001)
+        first, second = (node.partition(topic).log for topic in ("first", "second"))
+        monkeypatch.setattr(first, "_delete_first", broken)
+        await keeper.retain()
+        assert "Input/output error" in str(first.failure)
+        assert second.log_start_offset == 2
+
+
+def broken(*arguments: object) -> None:
+    raise OSError(5, "Input/output error")
+
+
+@on_loop
 async def test_a_deleted_topic_leaves_the_disk_after_the_delay(tmp_path: Path) -> None:
     async with keeping(tmp_path) as (node, keeper):
         await node.create(new_topic("t"))
@@ -268,7 +289,9 @@ async def test_each_chore_runs_in_its_own_interval() -> None:
     }
 
 
-@pytest.mark.parametrize("error", [OSError("disk"), KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "disk")])
+@pytest.mark.parametrize(
+    "error", [OSError("disk"), KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "disk"), ValueError("ours")]
+)
 def test_a_chore_that_fails_is_logged_and_tried_again(
     error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
