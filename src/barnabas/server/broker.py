@@ -37,7 +37,7 @@ from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.security.authorizer import configured_authorizer
 from barnabas.server.housekeeping import Housekeeping
-from barnabas.server.listeners import Listeners, connection_limits
+from barnabas.server.listeners import Listeners, connection_limits, open_files_max
 from barnabas.server.metrics import metrics_registry
 from barnabas.server.policies import policy_settings
 from barnabas.stores.lock import StoreLock
@@ -192,7 +192,7 @@ class BrokerServer:
         self._connections = Connections(
             self._clock,
             frame_bytes_max=config.integer("socket.request.max.bytes"),
-            limits=connection_limits(config),
+            limits=connection_limits(config, open_files_max()),
             idle_ms_max=config.integer("connections.max.idle.ms"),
             send_buffer_bytes=config.integer("socket.send.buffer.bytes"),
             receive_buffer_bytes=config.integer("socket.receive.buffer.bytes"),
@@ -251,7 +251,7 @@ class BrokerServer:
 
     async def _reconfigure(self, before: BrokerConfig, after: BrokerConfig) -> None:
         """Hand on what others have copied."""
-        self._connections.limits = connection_limits(after)
+        self._connections.limits = connection_limits(after, open_files_max())
         self._replicas.reconfigure_all()
         if before.items_or_none("cordoned.log.dirs") != after.items_or_none("cordoned.log.dirs"):
             self._housekeeping.spawn(self._register())

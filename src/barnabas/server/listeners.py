@@ -1,6 +1,7 @@
 """The listeners of a broker: opened at the start, and opened and closed as `listeners` changes (KIP-226)."""
 
 import random
+import resource
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -24,6 +25,10 @@ from barnabas.telemetry.logs import get_logger
 from barnabas.wire.scram import ScramMechanism
 
 _log = get_logger("barnabas.listeners")
+
+#: Open files that connections leave to the logs, each of whose open segments is two, and to the store. Of a process
+#: that may open few, connections take half.
+FILES_RESERVED = 1000
 
 
 @dataclass(slots=True)
@@ -160,12 +165,24 @@ class Listeners:
         return [(name, *opened.network.address) for name, opened in self._opened.items()]
 
 
-def connection_limits(config: BrokerConfig) -> ConnectionLimits:
-    """How many connections a configuration allows, in all, by address and by listener."""
+def open_files_max() -> int | None:
+    """How many files this process may have open; None: as many as it likes."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
+def connection_limits(config: BrokerConfig, files_max: int | None) -> ConnectionLimits:
+    """How many connections a configuration allows, in all, by address and by listener.
+
+    Never so many that no file could be opened any more: a log that cannot be opened takes its directory offline.
+    """
+    count_max = config.integer("max.connections")
+    if files_max is not None:
+        count_max = min(count_max, max(files_max - FILES_RESERVED, files_max // 2))
     names = [listener.name for listener in config.listeners]
     own = {name: f"{LISTENER_PREFIX}{name.lower()}.max.connections" for name in names}
     return ConnectionLimits(
-        count_max=config.integer("max.connections"),
+        count_max=count_max,
         address_count_max=config.integer("max.connections.per.ip"),
         overrides=parse_connection_overrides(config),
         listeners={name: config.integer(key) for name, key in own.items() if config.is_set(key)},
