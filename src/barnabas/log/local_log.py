@@ -236,6 +236,9 @@ class LocalLog:
         if self._unsynced_directory:
             self._unsynced_directory = False
             sync_path(self.directory / PARTITION_METADATA_FILE)  # a log without its topic's id is set aside
+            sync_path(
+                offset_file(self.directory, self._snapshot_offset, SNAPSHOT_SUFFIX)
+            )  # of one taken over
             sync_path(self.directory)
             sync_path(self.directory.parent)
         self.epochs.flush()

@@ -92,6 +92,18 @@ def test_a_future_replica_is_promoted_and_then_the_old_log_goes(
     assert moving.directories[1].logs == {T0: new}
 
 
+def test_what_is_known_of_producers_is_on_the_disk_before_the_old_log_goes(
+    moving: LogDirectories, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new = promote(moving)
+    synced: list[Path] = []
+    monkeypatch.setattr("barnabas.log.local_log.sync_path", synced.append)
+    new.flush()
+    snapshot = tmp_path / "b" / "t-0" / f"{3:020d}.snapshot"
+    assert snapshot.exists()
+    assert snapshot in synced
+
+
 def test_what_is_deleted_between_the_two_steps_leaves_nothing(
     moving: LogDirectories, tmp_path: Path, clock: ManualClock
 ) -> None:
