@@ -32,6 +32,13 @@ _unpack_header = BATCH_HEADER.unpack_from
 #: Attributes up to here say nothing but the codec.
 _CODEC_MAX = int(Compression.ZSTD)
 
+#: A batch of a few bytes can claim two thousand million records, and one of a few kilobytes hold tens of millions.
+#: Whoever decodes it, now or when an offset is looked up by time, holds up the one thread that serves everybody.
+RECORDS_COUNT_MAX = 1 << 19
+
+#: So many records are named at most that were refused.
+RECORD_ERRORS_COUNT_MAX = 1000
+
 #: Kafka names at most this many bad records in the message; `record_errors` has them all.
 _ERRORS_SHOWN = 3
 
@@ -86,7 +93,7 @@ def plain_header(records: memoryview, config: LogConfig, now_ms: int) -> HeaderF
         or length != size_bytes - BATCH_OVERHEAD_BYTES
         or size_bytes > config.max_message_bytes
         or not 0 <= attributes <= _CODEC_MAX
-        or count <= 0
+        or not 0 < count <= RECORDS_COUNT_MAX
         or last_delta != count - 1
         or (producer_id > NO_PRODUCER_ID and sequence < 0)
         or max_timestamp - now_ms > config.message_timestamp_after_max_ms
@@ -145,6 +152,8 @@ def _check_client_header(header: BatchHeader) -> None:
             f"{count} records with a last offset delta of {header.last_offset_delta}: "
             f"a batch has at least one record and a delta of one less than their number"
         )
+    if count > RECORDS_COUNT_MAX:
+        raise _invalid(f"{count} records in a batch: {RECORDS_COUNT_MAX} are the most")
     if header.attributes & CONTROL_BIT:
         raise _invalid("control records are written by brokers only")
     if header.producer_id > NO_PRODUCER_ID and header.base_sequence < 0:
@@ -207,7 +216,7 @@ def _decode(records: memoryview, header: BatchHeader) -> list[Record]:
 def _check_append_time(header: BatchHeader) -> None:
     if header.attributes & LOG_APPEND_TIME_BIT:
         what = "the timestamp type LogAppendTime is set by the broker, not by producers"
-        errors = tuple((index, what) for index in range(header.records_count))
+        errors = tuple((index, what) for index in range(min(header.records_count, RECORD_ERRORS_COUNT_MAX)))
         raise InvalidRecords(ErrorCode.INVALID_TIMESTAMP, what, errors)
 
 
@@ -232,7 +241,7 @@ def _check_records(records: list[Record], header: BatchHeader, config: LogConfig
     if errors:
         shown = "; ".join(f"record {index}: {what}" for index, what in errors[:_ERRORS_SHOWN])
         message = f"{len(errors)} of {len(records)} records are refused: {shown}"
-        raise InvalidRecords(code, message, tuple(errors))
+        raise InvalidRecords(code, message, tuple(errors[:RECORD_ERRORS_COUNT_MAX]))
 
 
 def _recompress(

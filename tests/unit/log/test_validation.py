@@ -1,3 +1,4 @@
+import struct
 from collections.abc import Callable
 
 import pytest
@@ -5,7 +6,12 @@ import pytest
 from barnabas.base.clock import ManualClock
 from barnabas.log.log_config import LogConfig
 from barnabas.log.partition_log import PartitionLog
-from barnabas.log.validation import AppendOrigin, InvalidRecords
+from barnabas.log.validation import (
+    RECORD_ERRORS_COUNT_MAX,
+    RECORDS_COUNT_MAX,
+    AppendOrigin,
+    InvalidRecords,
+)
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import crc_matches, read_header, seal
 from barnabas.wire.records.compression import Compression
@@ -196,6 +202,31 @@ def test_append_time_replaces_the_producers_time(
     data = log.read(0, 1000, 2).data
     assert crc_matches(data, 0, read_header(data))
     assert [record.timestamp_ms for record in decode_all(data)] == [clock.now_ms] * 2
+
+
+@pytest.mark.parametrize("count", [RECORDS_COUNT_MAX + 1, 2**31 - 1])
+def test_a_batch_that_claims_more_records_than_anybody_could_read_is_invalid(
+    open_log: OpenLog, make_batch: MakeBatch, count: int
+) -> None:
+    batch = patched(make_batch(b"a"), 23, struct.pack(">i", count - 1))
+    error = refuse(open_log(), patched(memoryview(batch), 57, struct.pack(">i", count)))
+    assert error.code is ErrorCode.INVALID_RECORD
+    assert f"{count} records in a batch: {RECORDS_COUNT_MAX} are the most" in error.message
+
+
+def test_of_records_that_are_refused_no_more_are_named_than_can_be_of_use(
+    open_log: OpenLog, make_batch: MakeBatch
+) -> None:
+    count = RECORDS_COUNT_MAX
+    batch = patched(make_batch(b"a", log_append_time=True), 23, struct.pack(">i", count - 1))
+    log = open_log(message_timestamp_type="LogAppendTime")
+    error = refuse(log, patched(memoryview(batch), 57, struct.pack(">i", count)))
+    assert isinstance(error, InvalidRecords)
+    assert len(error.record_errors) == RECORD_ERRORS_COUNT_MAX
+    log = open_log(cleanup_policy=frozenset({"compact"}))
+    error = refuse(log, make_batch(*[b"a"] * (RECORD_ERRORS_COUNT_MAX + 1)))
+    assert isinstance(error, InvalidRecords)
+    assert len(error.record_errors) == RECORD_ERRORS_COUNT_MAX
 
 
 def test_producers_do_not_set_append_time(open_log: OpenLog, make_batch: MakeBatch) -> None:
