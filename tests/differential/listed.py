@@ -169,6 +169,11 @@ LISTED = (
         "What is advertised is what is served.", _is_missing, _API_VERSIONS,
     ),
     Listed(
+        "ApiVersions", "api_keys.min_version", "version 0 of the APIs on ACLs, DescribeConfigs and log directories",
+        "Kafka 4 gave it up; Barnabas serves clients of earlier times as well.",
+        is_at(*(f"api_keys[{key}]" for key in (29, 30, 31, 32, 34, 35))), _API_VERSIONS,
+    ),
+    Listed(
         "ApiVersions", "api_keys.max_version", "InitProducerId: Kafka 5, Barnabas 6",
         "Kafka 4.3 has version 6 (KIP-939) behind its switch for unstable versions; Barnabas reads and answers it.",
         is_at("api_keys[22]"), _API_VERSIONS,

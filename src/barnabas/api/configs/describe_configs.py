@@ -1,6 +1,6 @@
-"""DescribeConfigs (32), v1-v4: effective values, where each comes from, and what it means.
+"""DescribeConfigs (32), v0-v4: effective values, where each comes from, and what it means.
 
-v1: synonyms and sources (KIP-226).  v3: types and documentation (KIP-569).
+v0 tells only which values are defaults.  v1: synonyms and sources (KIP-226).  v3: types and documentation (KIP-569).
 Errors, per resource: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, INVALID_REQUEST for a broker that is
 not this one or a name that is empty; TOPIC_, GROUP_, CLUSTER_AUTHORIZATION_FAILED. An unknown type makes the
 whole request invalid.
@@ -11,7 +11,13 @@ from collections.abc import Mapping, Sequence
 from barnabas.api.configs.resources import check_named, kind_of, require_for, resource_of
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.config.describe import ConfigEntry, describe_broker, describe_broker_default, describe_topic
+from barnabas.config.describe import (
+    ConfigEntry,
+    ConfigSource,
+    describe_broker,
+    describe_broker_default,
+    describe_topic,
+)
 from barnabas.config.describe_groups import describe_client_metrics, describe_group, describe_loggers
 from barnabas.config.resources import EVERY_BROKER, Resource, ResourceKind
 from barnabas.metadata.configs import CONFIG_NOUNS
@@ -35,7 +41,7 @@ def refuse(request: DescribeConfigsRequest, error: KafkaError) -> DescribeConfig
     return DescribeConfigsResponse(results=[_refused(resource, error) for resource in request.resources])
 
 
-@serves(DescribeConfigsRequest, DescribeConfigsResponse, 1, 4, refuse=refuse)
+@serves(DescribeConfigsRequest, DescribeConfigsResponse, 0, 4, refuse=refuse)
 async def handle(context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     """Describe each resource for itself; a type that Kafka does not have spoils the whole request."""
     for resource in request.resources:
@@ -114,6 +120,7 @@ def _config(request: DescribeConfigsRequest, entry: ConfigEntry) -> DescribeConf
         name=entry.name,
         value=entry.value,
         read_only=entry.read_only,
+        is_default=entry.source == ConfigSource.DEFAULT_CONFIG,
         config_source=entry.source,
         is_sensitive=entry.is_sensitive,
         synonyms=synonyms if request.include_synonyms else [],

@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirs (34), v1-v2: move replicas to other log directories of this broker (KIP-113).
+"""AlterReplicaLogDirs (34), v0-v2: move replicas to other log directories of this broker (KIP-113).
 
 The answer says that a move has begun; DescribeLogDirs tells how far it is. A replica that is not here yet will be made
 in the directory that was named. v1 throttles after answering, v2 is flexible.
@@ -28,7 +28,7 @@ def refuse(request: AlterReplicaLogDirsRequest, error: KafkaError) -> AlterRepli
     return _response(dict.fromkeys(_wishes(request), error.code))
 
 
-@serves(AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse, 1, 2, refuse=refuse)
+@serves(AlterReplicaLogDirsRequest, AlterReplicaLogDirsResponse, 0, 2, refuse=refuse)
 async def handle(context: RequestContext, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
     """Begin each move, one after the other."""
     require_cluster(context, AclOperation.ALTER)

@@ -1,4 +1,4 @@
-"""DescribeLogDirs (35), v1-v5: what lies in each log directory, and how much room there is (KIP-113).
+"""DescribeLogDirs (35), v0-v5: what lies in each log directory, and how much room there is (KIP-113).
 
 v1 throttles after answering, v2 is flexible, v3 has the error at the top, v4 the size of the volume (KIP-827), v5
 tells which directories are cordoned (KIP-1066).
@@ -33,7 +33,7 @@ def refuse(request: DescribeLogDirsRequest, error: KafkaError) -> DescribeLogDir
     return DescribeLogDirsResponse(error_code=error.code)
 
 
-@serves(DescribeLogDirsRequest, DescribeLogDirsResponse, 1, 5, refuse=refuse)
+@serves(DescribeLogDirsRequest, DescribeLogDirsResponse, 0, 5, refuse=refuse)
 async def handle(context: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
     """Every directory, and in it those replicas that are asked for; null asks for all."""
     require_cluster(context, AclOperation.DESCRIBE)

@@ -1,4 +1,4 @@
-"""CreateAcls (30), v1-v3: each ACL of a request is made, or refused, for itself.
+"""CreateAcls (30), v0-v3: each ACL of a request is made, or refused, for itself.
 
 v3: resources of type USER (KIP-373).
 Errors, per ACL: INVALID_REQUEST, POLICY_VIOLATION; for all of them CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED
@@ -23,7 +23,7 @@ def refuse(request: CreateAclsRequest, error: KafkaError) -> CreateAclsResponse:
     return CreateAclsResponse(results=[_result(error) for _ in request.creations])
 
 
-@serves(CreateAclsRequest, CreateAclsResponse, 1, 3, refuse=refuse)
+@serves(CreateAclsRequest, CreateAclsResponse, 0, 3, refuse=refuse)
 async def handle(context: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse | None:
     """Decide for each ACL and commit those that pass; they count when this is answered."""
     if any(map(says_unknown, request.creations)):

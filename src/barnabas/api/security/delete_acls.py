@@ -1,4 +1,4 @@
-"""DeleteAcls (31), v1-v3: whatever each filter matches goes, and is told.
+"""DeleteAcls (31), v0-v3: whatever each filter matches goes, and is told.
 
 v3: resources of type USER (KIP-373).
 Errors, per filter: CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED without an authorizer, INVALID_REQUEST where there
@@ -30,7 +30,7 @@ def refuse(request: DeleteAclsRequest, error: KafkaError) -> DeleteAclsResponse:
     return DeleteAclsResponse(filter_results=[result for _ in request.filters])
 
 
-@serves(DeleteAclsRequest, DeleteAclsResponse, 1, 3, refuse=refuse)
+@serves(DeleteAclsRequest, DeleteAclsResponse, 0, 3, refuse=refuse)
 async def handle(context: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse | None:
     """Find, commit the removal, and show what is gone."""
     if any(map(says_unknown, request.filters)):

@@ -1,4 +1,4 @@
-"""DescribeAcls (29), v1-v3: the ACLs that a filter means, by resource.
+"""DescribeAcls (29), v0-v3: the ACLs that a filter means, by resource.
 
 v3: resources of type USER (KIP-373).
 Errors: CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED without an authorizer. The number of UNKNOWN closes
@@ -27,7 +27,7 @@ def refuse(request: DescribeAclsRequest, error: KafkaError) -> DescribeAclsRespo
     return DescribeAclsResponse(error_code=error.code, error_message=error.message or None)
 
 
-@serves(DescribeAclsRequest, DescribeAclsResponse, 1, 3, refuse=refuse)
+@serves(DescribeAclsRequest, DescribeAclsResponse, 0, 3, refuse=refuse)
 async def handle(context: RequestContext, request: DescribeAclsRequest) -> DescribeAclsResponse | None:
     """Answer from the image."""
     if says_unknown(request):

@@ -109,7 +109,8 @@ async def test_every_kind_of_resource_is_described(tmp_path: Path) -> None:
         assert (every["my.secret"].value, every["my.secret"].is_sensitive) == (None, True)
         assert (group["consumer.session.timeout.ms"].config_source, len(group)) == (8, len(other))
         assert (metrics["interval.ms"].value, metrics["interval.ms"].config_source) == ("100", 7)
-        assert (loggers["root"].value in ("WARN", "INFO"), loggers["root"].config_source) == (True, 6)
+        levels = ("FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")
+        assert (loggers["root"].value in levels, loggers["root"].config_source) == (True, 6)
 
 
 @on_loop
