@@ -20,6 +20,9 @@ FINAL_EPOCH = -1  #: a full fetch outside any session; ends the one that is name
 #: A session unused for this long may be evicted in favour of any other, as in Apache Kafka.
 EVICTION_AGE_MS = 120_000
 
+#: Partitions of one session at most, as many as one request can name: all of them are looked at on each fetch.
+SESSION_TARGETS_COUNT_MAX = 100_000
+
 _NOTHING_TOLD = -1
 
 Key = tuple[str | bytes, int]  #: topic name, or id where the client speaks ids; partition
@@ -132,7 +135,7 @@ class FetchSessionCache:
         self.evictions_count = 0
 
     def begin(self, request: FetchRequest, *, uses_topic_ids: bool) -> FetchContext:
-        """Find or make the session of a request.
+        """Find or make the session of a request; one that has grown too large ends.
 
         :raises KafkaError: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or
             FETCH_SESSION_TOPIC_ID_ERROR; the client then starts a full fetch.
@@ -151,6 +154,11 @@ class FetchSessionCache:
             message = f"Fetch session {session.session_id} mixes topic names and topic ids."
             raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, message)
         session.apply(request)
+        if len(session.targets) > SESSION_TARGETS_COUNT_MAX:
+            del self._sessions[session.session_id]
+            what = f"{SESSION_TARGETS_COUNT_MAX} partitions are the most"
+            message = f"Fetch session {session.session_id} has grown too large and is ended: {what}."
+            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, message)
         if not session.targets:
             del self._sessions[session.session_id]  # nothing is left to remember
             return FetchContext([])

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 import pytest
 
 from barnabas.base.clock import ManualClock
+from barnabas.replication import fetch_sessions as module
 from barnabas.replication.fetch_sessions import (
     EVICTION_AGE_MS,
     FINAL_EPOCH,
@@ -221,6 +222,19 @@ def test_the_session_longest_unused_makes_room_once_it_is_old() -> None:
     assert cache.refused(asking(session=second, epoch=1)).code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert cache.begin(asking(session=first, epoch=2)).session_id == first
     assert cache.cache.statistics() == {"sessions_count": 2, "partitions_count": 2, "evictions_count": 1}
+
+
+def test_a_session_that_grows_beyond_what_one_request_may_ask_for_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "SESSION_TARGETS_COUNT_MAX", 2)
+    cache = Cache()
+    session = cache.begin(asking(A0, A1)).session_id
+    assert len(cache.begin(asking(B0, session=session, epoch=1, forget=[("a", 0)])).targets) == 2
+    with pytest.raises(KafkaError, match="2 partitions are the most") as raised:
+        cache.begin(asking(A0, session=session, epoch=2))
+    assert raised.value.code is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert cache.cache.statistics()["partitions_count"] == 0
 
 
 def test_a_cache_without_places_has_no_sessions() -> None:
