@@ -334,7 +334,7 @@ def _store_path(config: BrokerConfig, paths: list[Path]) -> Path:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         path = directory / STORE_FILE
-        path.touch()
+        path.touch(0o600)  # credentials are in it
     except OSError as error:
         message = f"Directory {directory} cannot be written to: {error.strerror}. Choose another with --data."
         raise StartError(message) from error

@@ -197,6 +197,17 @@ async def test_a_directory_that_cannot_be_is_named(tmp_path: Path) -> None:
 
 
 @on_loop
+async def test_the_store_which_has_credentials_is_for_the_brokers_user_alone(tmp_path: Path) -> None:
+    server = broker_on(tmp_path)
+    await server.start()
+    await create(server, "t")
+    modes = {path.name: path.stat().st_mode & 0o077 for path in tmp_path.glob(f"{STORE_FILE}*")}
+    await server.stop()
+    assert modes[STORE_FILE] == 0
+    assert set(modes.values()) == {0}
+
+
+@on_loop
 async def test_the_store_may_lie_elsewhere(tmp_path: Path) -> None:
     server = broker_on(tmp_path / "logs", metadata_log_dir=str(tmp_path / "meta"))
     await server.start()
