@@ -37,6 +37,9 @@ _SYNCED_ALONE_COUNT_MAX = 256
 #: A future replica is written at its end alone.
 _FUTURE_OPEN_SEGMENTS_MAX = 4
 
+#: Wishes for logs that there are not yet; beyond, the oldest is forgotten: names can be made up without end.
+_PREFERRED_COUNT_MAX = 10_000
+
 _log = get_logger("barnabas.log")
 
 
@@ -241,6 +244,8 @@ class LogDirectories:
     def prefer(self, name: TopicPartition, directory: LogDirectory) -> None:
         """Create the log of a partition in `directory`, should it be created while this process lives."""
         self._preferred[name] = directory
+        if len(self._preferred) > _PREFERRED_COUNT_MAX:
+            del self._preferred[next(iter(self._preferred))]
 
     def delete_async(self, name: TopicPartition) -> None:
         """Rename the log's directory at once; `delete_due` removes it after `file.delete.delay.ms`.

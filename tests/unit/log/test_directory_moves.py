@@ -172,3 +172,18 @@ def test_a_failing_disk_takes_what_moves_there_with_it(moving: LogDirectories) -
     assert moving.futures[T0].failure is not None
     assert moving.logs[T0].failure is None
     assert moving.directories[1].failure is not None
+
+
+def test_of_wishes_for_logs_that_are_not_there_the_oldest_is_forgotten(
+    opened: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("barnabas.log.directories._PREFERRED_COUNT_MAX", 2)
+    directories = opened()
+    first, second = directories.directories
+    for index in range(3):
+        directories.prefer(TopicPartition("t", index), second)
+    homes = []
+    for index in range(3):
+        directories.create("t", index, TOPIC_ID, LogConfig())
+        homes.append(directories.directory_of(TopicPartition("t", index)))
+    assert homes == [first, second, second]
