@@ -43,6 +43,13 @@ def test_it_describes_the_quorum(java: Client, broker: Broker) -> None:
     assert java.do("quorum") == {"leader": me, "voters": [me], "observers": 0}
 
 
+def test_it_cannot_change_the_voters_of_a_quorum_that_is_fixed(java: Client, target: str) -> None:
+    """Kafka first looks for the voter that is to be added, and finds nobody."""
+    added = {"kafka": "TimeoutException", "barnabas": "UnsupportedVersionException"}
+    assert error_of(java, "add_voter", broker=77) == added[target]
+    assert error_of(java, "remove_voter", broker=77) == "VoterNotFoundException"
+
+
 def test_it_cannot_unregister_a_broker_that_there_is_not(java: Client) -> None:
     assert error_of(java, "unregister_broker", broker=77) == "BrokerIdNotRegisteredException"
 

@@ -63,6 +63,8 @@ public final class Main {
                 Map.entry("features", whole::features),
                 Map.entry("try_feature", whole::tryFeature),
                 Map.entry("quorum", whole::quorum),
+                Map.entry("add_voter", whole::addVoter),
+                Map.entry("remove_voter", whole::removeVoter),
                 Map.entry("unregister_broker", whole::unregisterBroker),
                 Map.entry("producers", whole::producers),
                 Map.entry("topic_by_id", whole::topicById),

@@ -4,6 +4,7 @@ import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.DescribeClusterOptions;
@@ -11,10 +12,12 @@ import org.apache.kafka.clients.admin.FeatureUpdate;
 import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.admin.ProducerState;
 import org.apache.kafka.clients.admin.QuorumInfo;
+import org.apache.kafka.clients.admin.RaftVoterEndpoint;
 import org.apache.kafka.clients.admin.UpdateFeaturesOptions;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicCollection;
 import org.apache.kafka.common.TopicPartitionReplica;
+import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.acl.AclOperation;
 
 /** What the Java Admin client can ask of a cluster that the other clients have no call for. */
@@ -58,6 +61,17 @@ final class Whole {
         QuorumInfo info = admin.describeMetadataQuorum().quorumInfo().get();
         var voters = info.voters().stream().map(QuorumInfo.ReplicaState::replicaId).toList();
         return Map.of("leader", info.leaderId(), "voters", voters, "observers", info.observers().size());
+    }
+
+    Object addVoter(Command command) throws Exception {
+        var endpoint = new RaftVoterEndpoint("CONTROLLER", "127.0.0.1", 9093);
+        admin.addRaftVoter(command.broker(), Uuid.randomUuid(), Set.of(endpoint)).all().get();
+        return null;
+    }
+
+    Object removeVoter(Command command) throws Exception {
+        admin.removeRaftVoter(command.broker(), Uuid.randomUuid()).all().get();
+        return null;
     }
 
     Object unregisterBroker(Command command) throws Exception {
