@@ -109,7 +109,7 @@ class StandardAuthorizer:
             return True
         permission = decide(self._indexes[resource_type], principal, host, operation, name)
         allowed = self._allow_if_no_acl if permission is None else permission is AclPermission.ALLOW
-        if not allowed:
+        if not allowed and _log.tells_developers:
             what = f"{operation.name} on {resource_type.name} {name}"
             _log.debug("not allowed", principal=principal, host=host, what=what)
         return allowed

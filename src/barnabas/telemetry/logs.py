@@ -30,6 +30,11 @@ class Logger:
         self.name = name
         self.level = level  #: lines of less weight are left out; kept up to date by `set_level`
 
+    @property
+    def tells_developers(self) -> bool:
+        """Whether `debug` writes anything: to be asked first where making its fields costs too much."""
+        return self.level <= LEVELS["DEBUG"]
+
     def debug(self, event: str, **fields: object) -> None:
         """What only a developer wants to know."""
         if self.level <= LEVELS["DEBUG"]:
