@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+from barnabas.client.acls import creation
 from barnabas.wire.acls import (
     AclOperation,
     ResourceType,
@@ -78,7 +79,6 @@ from differential.batches import Batch
 from differential.permissions import ANY_ACL, Grant
 from differential.sequences import topic
 from differential.symbols import Name, TopicId
-from support.acls import creation
 
 _Op = AclOperation
 _Type = ResourceType

@@ -5,6 +5,7 @@ A principal is everybody who comes from one address of this machine: ACLs know h
 
 from typing import NamedTuple
 
+from barnabas.client.acls import creation
 from barnabas.security.operations import OPERATIONS
 from barnabas.wire.acls import (
     CLUSTER_NAME,
@@ -16,7 +17,6 @@ from barnabas.wire.acls import (
     ResourceType,
 )
 from barnabas.wire.messages.create_acls import CreateAclsRequest
-from support.acls import creation
 
 ADMIN_HOST = "127.0.0.1"  #: where the reference's own broker and controller come from, too
 ANONYMOUS = "User:ANONYMOUS"

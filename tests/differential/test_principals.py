@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from interop.sasl import PLAIN_USERS
 
+from barnabas.client.acls import creation
 from barnabas.client.sasl import SaslLogin
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.errors import ErrorCode
@@ -20,7 +21,6 @@ from barnabas.wire.messages.init_producer_id import InitProducerIdRequest
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from differential.permissions import ANY_ACL
 from differential.sasl import SaslPair, sasl_pair
-from support.acls import creation
 from support.sasl import log_in
 from support.wire import Wire
 

@@ -1,8 +1,7 @@
 """Kafka's tools move replicas between our log directories, and Kafka goes on with what we have moved."""
 
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from barnabas.client.offsets import EARLIEST
 from barnabas.config.edits import Edit, Operation
 from barnabas.config.resources import Resource, ResourceKind
 from interop import candidate, reference
+from support.waiting import until
 
 T0 = TopicPartition("t", 0)
 WAIT_S = 60
@@ -51,13 +51,6 @@ def where(bootstrap: str) -> dict[str, bool]:
     with Client(bootstrap) as client:
         found = client.admin.describe_log_dirs(1, [T0])
     return {Path(each.path).name: each.replicas[T0].is_future for each in found if T0 in each.replicas}
-
-
-def until(holds: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + WAIT_S
-    while not holds():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.05)
 
 
 def make_topic(bootstrap: str) -> None:

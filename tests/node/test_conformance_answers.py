@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from barnabas.base.ids import ZERO_UUID
+from barnabas.client.acls import creation
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.acls import AclOperation, PatternType, ResourceType
 from barnabas.wire.errors import ErrorCode
@@ -33,7 +34,7 @@ from barnabas.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from barnabas.wire.schema import Message
-from support.acls import EVERY_ACL, allow, creation
+from support.acls import EVERY_ACL, allow
 from support.admin import more_partitions, new_topic
 from support.batches import batch
 from support.control import SECOND, add_broker, take_leader

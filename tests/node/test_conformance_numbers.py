@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.client.acls import creation
 from barnabas.config.resources import Resource, ResourceKind
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.acls import CLUSTER_NAME, AclOperation, AclPermission, PatternType, ResourceType
@@ -17,7 +18,7 @@ from barnabas.wire.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from support.acls import EVERY_ACL, allow, creation
+from support.acls import EVERY_ACL, allow
 from support.control import take_leader
 from support.wire import Wire
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.client.acls import creation
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.errors import ErrorCode
@@ -32,7 +33,7 @@ from barnabas.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
 from barnabas.wire.schema import Message
-from support.acls import EVERY_ACL, allow, creation
+from support.acls import EVERY_ACL, allow
 from support.admin import create, delete, described, grow, more_partitions, new_topic
 from support.control import SECOND, add_broker, take_leader
 from support.fields import paths_of

@@ -1,8 +1,6 @@
 """What is set for a broker while it runs holds at once: one case for each key that acts."""
 
 import socket
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from barnabas.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
+from support.waiting import until
 
 EVERY_BROKER = Resource(ResourceKind.BROKER, "")
 
@@ -146,13 +145,6 @@ def test_bounds_of_connections_hold_for_the_next_one(
     with connect(kafka) as taken:
         taken.settimeout(0.1)
         assert not is_closed(taken)
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.01)
 
 
 def test_recovery_has_the_threads_that_were_set_before_the_start(kafka: EmbeddedBroker) -> None:

@@ -1,7 +1,6 @@
 """Log directories of a broker that serves: what lies where, and replicas that move while they are used."""
 
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import KafkaError as BrokerError
 from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from support.log_dirs import codes, move, places, replicas
+from support.waiting import until
 from support.wire import Wire
 
 WAIT_S = 30
@@ -33,13 +33,6 @@ def broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
 def asking(broker: EmbeddedBroker) -> Iterator[Wire]:
     with Wire(broker.port) as wire:
         yield wire
-
-
-def until(holds: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + WAIT_S
-    while not holds():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.005)
 
 
 def grows(count: Callable[[], int], by: int = 1) -> Callable[[], bool]:

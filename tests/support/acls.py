@@ -10,7 +10,6 @@ from barnabas.wire.acls import (
     PatternType,
     ResourceType,
 )
-from barnabas.wire.messages.create_acls import AclCreation
 
 #: What makes a node authorize; User:root may do everything.
 AUTHORIZED = {
@@ -53,16 +52,3 @@ def deny(operation: AclOperation, *rest: object, **fields: object) -> AclBinding
 def allow_cluster(operation: AclOperation, principal: str = ALICE) -> AclBinding:
     """An ACL on the cluster."""
     return allow(operation, ResourceType.CLUSTER, CLUSTER_NAME, principal)
-
-
-def creation(binding: AclBinding) -> AclCreation:
-    """The ACL as CreateAcls carries it."""
-    return AclCreation(
-        resource_type=binding.resource_type,
-        resource_name=binding.resource_name,
-        resource_pattern_type=binding.pattern_type,
-        principal=binding.principal,
-        host=binding.host,
-        operation=binding.operation,
-        permission_type=binding.permission,
-    )

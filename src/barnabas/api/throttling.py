@@ -29,9 +29,7 @@ def charge(context: RequestContext, request: Message, elapsed_ns: int) -> None:
     waits_ms = [context.throttle_ms]
     if isinstance(request, ProduceRequest):
         waits_ms.append(quotas.produced(client, context.size_bytes))
-        if request.acks != 0:
-            waits_ms.append(quotas.worked(client, elapsed_ns))
-    else:
+    if not isinstance(request, ProduceRequest) or request.acks != 0:
         waits_ms.append(quotas.worked(client, elapsed_ns))
     context.throttle_ms = max(waits_ms)
     if context.throttle_ms:

@@ -3,15 +3,7 @@
 from collections.abc import Iterable
 
 from barnabas.client.errors import check, error_for
-from barnabas.wire.acls import (
-    AclBinding,
-    AclFilter,
-    AclOperation,
-    AclPermission,
-    PatternType,
-    ResourceType,
-    from_code,
-)
+from barnabas.wire.acls import AclBinding, AclFilter
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from barnabas.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
@@ -38,14 +30,14 @@ def described(response: DescribeAclsResponse) -> list[AclBinding]:
     """
     check(response.error_code, response.error_message)
     return [
-        AclBinding(
-            from_code(ResourceType, resource.resource_type),
+        AclBinding.from_codes(
+            resource.resource_type,
             resource.resource_name,
-            from_code(PatternType, resource.pattern_type),
+            resource.pattern_type,
             acl.principal,
             acl.host,
-            from_code(AclOperation, acl.operation),
-            from_code(AclPermission, acl.permission_type),
+            acl.operation,
+            acl.permission_type,
         )
         for resource in response.resources
         for acl in resource.acls
@@ -54,19 +46,19 @@ def described(response: DescribeAclsResponse) -> list[AclBinding]:
 
 def creating(bindings: Iterable[AclBinding]) -> CreateAclsRequest:
     """The order for those ACLs."""
-    return CreateAclsRequest(
-        creations=[
-            AclCreation(
-                resource_type=binding.resource_type,
-                resource_name=binding.resource_name,
-                resource_pattern_type=binding.pattern_type,
-                principal=binding.principal,
-                host=binding.host,
-                operation=binding.operation,
-                permission_type=binding.permission,
-            )
-            for binding in bindings
-        ]
+    return CreateAclsRequest(creations=[creation(binding) for binding in bindings])
+
+
+def creation(binding: AclBinding) -> AclCreation:
+    """One ACL as CreateAcls carries it."""
+    return AclCreation(
+        resource_type=binding.resource_type,
+        resource_name=binding.resource_name,
+        resource_pattern_type=binding.pattern_type,
+        principal=binding.principal,
+        host=binding.host,
+        operation=binding.operation,
+        permission_type=binding.permission,
     )
 
 
@@ -98,14 +90,14 @@ def deleted(response: DeleteAclsResponse) -> list[list[AclBinding] | KafkaError]
     return [
         error_for(result.error_code, result.error_message)
         or [
-            AclBinding(
-                from_code(ResourceType, acl.resource_type),
+            AclBinding.from_codes(
+                acl.resource_type,
                 acl.resource_name,
-                from_code(PatternType, acl.pattern_type),
+                acl.pattern_type,
                 acl.principal,
                 acl.host,
-                from_code(AclOperation, acl.operation),
-                from_code(AclPermission, acl.permission_type),
+                acl.operation,
+                acl.permission_type,
             )
             for acl in result.matching_acls
             if not acl.error_code

@@ -15,7 +15,7 @@ from barnabas.policy.policies import Policies, PolicySettings
 from barnabas.policy.rules import AclAction
 from barnabas.policy.rules_file import read_acl
 from barnabas.policy.yaml_places import Place, read_yaml
-from barnabas.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
+from barnabas.wire.acls import WILDCARD, AclBinding, AclPermission, PatternType, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
@@ -185,14 +185,13 @@ def _alter_config(place: Place, _: Counts) -> tuple[str, Ask]:
     return f"of {bearers[0]} {resource.name}", lambda policies: policies.check_alter_config(altered, removed)
 
 
-class _Acl(NamedTuple):
-    resource_name: str
-    principal: str
-    operation: AclOperation
-    resource_type: ResourceType = ResourceType.TOPIC
-    pattern_type: PatternType = PatternType.LITERAL
-    host: str = "*"
-    permission: AclPermission = AclPermission.ALLOW
+#: What an ACL is where a case does not say.
+_ACL_DEFAULTS = {
+    "resource_type": ResourceType.TOPIC,
+    "pattern_type": PatternType.LITERAL,
+    "host": WILDCARD,
+    "permission": AclPermission.ALLOW,
+}
 
 
 def _acl(place: Place, action: AclAction) -> tuple[str, Ask]:
@@ -200,7 +199,7 @@ def _acl(place: Place, action: AclAction) -> tuple[str, Ask]:
     missing = [name for name in ("resource_name", "principal", "operation") if name not in found]
     if missing:
         place.fail(f"must have {', '.join(missing)}")
-    acl = _Acl(**found)
+    acl = AclBinding(**{**_ACL_DEFAULTS, **found})
 
     async def ask(policies: Policies) -> None:
         policies.check_acl(action, acl)

@@ -16,7 +16,8 @@ from barnabas.policy.interfaces import (
     CreateTopicPolicy,
 )
 from barnabas.policy.loading import PolicyLoadError, fresh_modules
-from barnabas.policy.rules import Acl, AclAction, Rules, Violation
+from barnabas.policy.rules import AclAction, Rules, Violation
+from barnabas.wire.acls import AclBinding
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 CREATE_TOPIC_KEY = "create.topic.policy.class.name"
@@ -187,7 +188,7 @@ class Policies:
         if self._loaded.rules is not None:
             self._act_on(self._loaded.rules.create_partitions(topic, count))
 
-    def check_acl(self, action: AclAction, acl: Acl) -> None:
+    def check_acl(self, action: AclAction, acl: AclBinding) -> None:
         """Let an ACL be created or deleted.
 
         :raises KafkaError: POLICY_VIOLATION.

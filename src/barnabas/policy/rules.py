@@ -7,10 +7,10 @@ import enum
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 from barnabas.policy.interfaces import AlterConfigPolicy, ConfigResourceType, CreateTopicPolicy
-from barnabas.wire.acls import WILDCARD, AclOperation, AclPermission, PatternType, ResourceType
+from barnabas.wire.acls import WILDCARD, AclBinding, PatternType, ResourceType
 
 ValueT = TypeVar("ValueT")
 
@@ -92,25 +92,6 @@ class Rule(NamedTuple):
         return Violation(f"{message}{f' ({self.because})' if self.because else ''}", self.enforced)
 
 
-class Acl(Protocol):
-    """An ACL, as the room that keeps them knows it."""
-
-    @property
-    def resource_type(self) -> ResourceType: ...  # noqa: D102
-    @property
-    def resource_name(self) -> str: ...  # noqa: D102
-    @property
-    def pattern_type(self) -> PatternType: ...  # noqa: D102
-    @property
-    def principal(self) -> str: ...  # noqa: D102
-    @property
-    def host(self) -> str: ...  # noqa: D102
-    @property
-    def operation(self) -> AclOperation: ...  # noqa: D102
-    @property
-    def permission(self) -> AclPermission: ...  # noqa: D102
-
-
 class AclRule(NamedTuple):
     """An ACL that must not be created: one that is as `forbidden` says, by attribute."""
 
@@ -118,7 +99,7 @@ class AclRule(NamedTuple):
     enforced: bool = True
     because: str = ""
 
-    def matches(self, acl: Acl) -> bool:
+    def matches(self, acl: AclBinding) -> bool:
         """Whether the ACL is one of those."""
         return all(getattr(acl, name) == value for name, value in self.forbidden.items())
 
@@ -227,7 +208,7 @@ class Rules:
             *self._count(topic, "partitions", count, lambda rule: rule.partitions),
         ]
 
-    def acl(self, action: AclAction, acl: Acl) -> list[Violation]:
+    def acl(self, action: AclAction, acl: AclBinding) -> list[Violation]:
         """What stands against creating or deleting an ACL."""
         violations = list(self._protecting_acls(acl))
         if action is AclAction.CREATE:
@@ -237,7 +218,7 @@ class Rules:
                     violations.append(Violation(f"{_acl_text(acl)} is forbidden{because}", rule.enforced))
         return violations
 
-    def _protecting_acls(self, acl: Acl) -> Iterator[Violation]:
+    def _protecting_acls(self, acl: AclBinding) -> Iterator[Violation]:
         """A binding is protected if it says something of a protected topic, by name, by prefix or by the wildcard."""
         if acl.resource_type is not ResourceType.TOPIC:
             return
@@ -270,7 +251,7 @@ def _named(kind: ConfigResourceType, name: str) -> str:
     return f"{kind.name.lower().replace('_', ' ')} '{name}'"
 
 
-def _acl_text(acl: Acl) -> str:
+def _acl_text(acl: AclBinding) -> str:
     return (
         f"{acl.permission.name} {acl.operation.name} for {acl.principal} from {acl.host} on "
         f"{acl.pattern_type.name} {acl.resource_type.name} '{acl.resource_name}'"

@@ -1,6 +1,5 @@
 """The users that `barnabas serve --add-scram` makes, and where their passwords come from."""
 
-import ctypes
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -42,6 +41,11 @@ def _user(origin: str, text: str) -> tuple[str, str]:
 
 def conceal(secrets: Iterable[str]) -> None:
     """Write over `secrets` where process listings show this process's arguments, as far as the system lets us."""
+    wanted = list(secrets)
+    if not wanted:
+        return
+    import ctypes  # 2 ms that few starts need
+
     try:
         fields = Path("/proc/self/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
         # What stands before the last ")" are two fields.
@@ -50,7 +54,7 @@ def conceal(secrets: Iterable[str]) -> None:
         return  # not Linux: arguments cannot be found
     if not 0 < start < end:
         return
-    for position, size_bytes in places(ctypes.string_at(start, end - start), secrets):
+    for position, size_bytes in places(ctypes.string_at(start, end - start), wanted):
         ctypes.memset(start + position, ord("*"), size_bytes)
 
 

@@ -85,6 +85,28 @@ class AclBinding(NamedTuple):
     operation: AclOperation
     permission: AclPermission
 
+    @classmethod
+    def from_codes(
+        cls,
+        resource_type: int,
+        resource_name: str,
+        pattern_type: int,
+        principal: str,
+        host: str,
+        operation: int,
+        permission: int,
+    ) -> "AclBinding":
+        """An ACL as messages carry it."""
+        return cls(
+            from_code(ResourceType, resource_type),
+            resource_name,
+            from_code(PatternType, pattern_type),
+            principal,
+            host,
+            from_code(AclOperation, operation),
+            from_code(AclPermission, permission),
+        )
+
 
 class AclFilter(NamedTuple):
     """What matches bindings; None and ANY match everything (KIP-290)."""

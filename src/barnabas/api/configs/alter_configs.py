@@ -4,7 +4,7 @@ Loggers have IncrementalAlterConfigs only.
 Errors, per resource: those of IncrementalAlterConfigs.
 """
 
-from barnabas.api.configs.alteration import Outcome, Wish, WishedEdit, alter
+from barnabas.api.configs.alteration import Outcome, RequestedAlteration, RequestedEdit, alter
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.config.edits import Operation
@@ -25,16 +25,16 @@ def refuse(request: AlterConfigsRequest, error: KafkaError) -> AlterConfigsRespo
 @serves(AlterConfigsRequest, AlterConfigsResponse, 0, 2, refuse=refuse)
 async def handle(context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
     """Replace the configs of each resource for itself."""
-    wishes = [
-        Wish(
+    requested = [
+        RequestedAlteration(
             resource.resource_type,
             resource.resource_name,
-            [WishedEdit(config.name, Operation.SET, config.value) for config in resource.configs],
+            [RequestedEdit(config.name, Operation.SET, config.value) for config in resource.configs],
             replaces=True,
         )
         for resource in request.resources
     ]
-    outcomes = await alter(context, wishes, validate_only=request.validate_only)
+    outcomes = await alter(context, requested, validate_only=request.validate_only)
     answers = [_answer(*pair) for pair in zip(request.resources, outcomes, strict=True)]
     return AlterConfigsResponse(responses=answers)
 

@@ -1,4 +1,4 @@
-"""What AlterConfigs and IncrementalAlterConfigs have in common: from wishes to what became of each."""
+"""What AlterConfigs and IncrementalAlterConfigs have in common: from requested to what became of each."""
 
 import contextlib
 from collections import Counter
@@ -19,7 +19,7 @@ from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
-class WishedEdit(NamedTuple):
+class RequestedEdit(NamedTuple):
     """One config as a request has it; the number of the operation may mean nothing."""
 
     key: str
@@ -27,32 +27,34 @@ class WishedEdit(NamedTuple):
     value: str | None
 
 
-class Wish(NamedTuple):
+class RequestedAlteration(NamedTuple):
     """One resource as a request has it; type and name may mean nothing."""
 
     resource_type: int
     resource_name: str
-    edits: Sequence[WishedEdit]
+    edits: Sequence[RequestedEdit]
     #: whether what no edit names is taken away
     replaces: bool
 
 
-Outcome = KafkaError | None  #: why a wish was refused
+Outcome = KafkaError | None  #: why an alteration was refused
 
 
-async def alter(context: RequestContext, wishes: Sequence[Wish], *, validate_only: bool) -> list[Outcome]:
+async def alter(
+    context: RequestContext, requested: Sequence[RequestedAlteration], *, validate_only: bool
+) -> list[Outcome]:
     """Alter each resource for itself; levels of loggers at once, everything else in one transaction."""
-    counts = Counter((wish.resource_type, wish.resource_name) for wish in wishes)
-    outcomes: list[Outcome] = [None] * len(wishes)
+    counts = Counter((asked.resource_type, asked.resource_name) for asked in requested)
+    outcomes: list[Outcome] = [None] * len(requested)
     alterations: dict[int, Alteration] = {}
     resources: set[Resource] = set()
-    for index, wish in enumerate(wishes):
+    for index, asked in enumerate(requested):
         try:
-            if counts[wish.resource_type, wish.resource_name] > 1:
-                raise _named_twice(wish)
-            alteration = _alteration(context, wish)
+            if counts[asked.resource_type, asked.resource_name] > 1:
+                raise _named_twice(asked)
+            alteration = _alteration(context, asked)
             if alteration.resource in resources:
-                raise _named_twice(wish)  # a broker, its id written in two ways
+                raise _named_twice(asked)  # a broker, its id written in two ways
             resources.add(alteration.resource)
             if alteration.resource.kind is ResourceKind.BROKER_LOGGER:
                 alter_levels(alteration.edits, validate_only=validate_only)
@@ -65,22 +67,22 @@ async def alter(context: RequestContext, wishes: Sequence[Wish], *, validate_onl
     return outcomes
 
 
-def _named_twice(wish: Wish) -> KafkaError:
-    return KafkaError(ErrorCode.INVALID_REQUEST, f"Resource '{wish.resource_name}' is named more than once.")
+def _named_twice(asked: RequestedAlteration) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, f"Resource '{asked.resource_name}' is named more than once.")
 
 
-def _alteration(context: RequestContext, wish: Wish) -> Alteration:
-    kind = kind_of(wish.resource_type)
-    if kind is ResourceKind.BROKER_LOGGER and wish.replaces:
+def _alteration(context: RequestContext, asked: RequestedAlteration) -> Alteration:
+    kind = kind_of(asked.resource_type)
+    if kind is ResourceKind.BROKER_LOGGER and asked.replaces:
         message = "Levels of loggers can be altered one by one only, with IncrementalAlterConfigs."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-    resource = resource_of(kind, wish.resource_name, context.node.broker_id)
+    resource = resource_of(kind, asked.resource_name, context.node.broker_id)
     require_for(context, AclOperation.ALTER_CONFIGS, resource)
-    edits = [Edit(edit.key, _operation(edit), edit.value) for edit in wish.edits]
-    return Alteration(resource, edits, wish.replaces)
+    edits = [Edit(edit.key, _operation(edit), edit.value) for edit in asked.edits]
+    return Alteration(resource, edits, asked.replaces)
 
 
-def _operation(edit: WishedEdit) -> Operation:
+def _operation(edit: RequestedEdit) -> Operation:
     try:
         return Operation(edit.operation)
     except ValueError:
@@ -92,7 +94,7 @@ def _operation(edit: WishedEdit) -> Operation:
 async def _commit(
     context: RequestContext, alterations: Mapping[int, Alteration], validate_only: bool
 ) -> dict[int, Outcome]:
-    """Commit what the rules and the policies let pass; the outcomes by the indexes of the wishes."""
+    """Commit what the rules and the policies let pass; the outcomes by the indexes of the requested."""
     node = context.node
     while True:
         refused: dict[int, Outcome] = {}

@@ -6,7 +6,7 @@ group or logger may not have; UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTIO
 CLUSTER_AUTHORIZATION_FAILED.
 """
 
-from barnabas.api.configs.alteration import Outcome, Wish, WishedEdit, alter
+from barnabas.api.configs.alteration import Outcome, RequestedAlteration, RequestedEdit, alter
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -29,16 +29,19 @@ async def handle(
     context: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
     """Edit the configs of each resource for itself."""
-    wishes = [
-        Wish(
+    requested = [
+        RequestedAlteration(
             resource.resource_type,
             resource.resource_name,
-            [WishedEdit(config.name, config.config_operation, config.value) for config in resource.configs],
+            [
+                RequestedEdit(config.name, config.config_operation, config.value)
+                for config in resource.configs
+            ],
             replaces=False,
         )
         for resource in request.resources
     ]
-    outcomes = await alter(context, wishes, validate_only=request.validate_only)
+    outcomes = await alter(context, requested, validate_only=request.validate_only)
     answers = [_answer(*pair) for pair in zip(request.resources, outcomes, strict=True)]
     return IncrementalAlterConfigsResponse(responses=answers)
 

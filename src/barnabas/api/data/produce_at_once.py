@@ -58,14 +58,9 @@ class _Form:
     answer_start: bytes  #: of the answer, from behind the correlation id up to the error code
     answer: struct.Struct  #: size, correlation id, `answer_start`, base offset and `_ANSWER_END`
 
-    def fits(self, frames: FrameReader) -> bool:
-        """Whether the next request begins like this and may still be answered at once."""
-        data, position = frames.data, frames.position
-        return (
-            data.startswith(self.start, position + SIZE_BYTES)
-            and data.startswith(self.common, position + _COMMON_AT)
-            and self.acks in self.partition.acks_at_once
-        )
+    def admits(self, size_bytes: int) -> bool:
+        """Whether requests of that size can be answered without telling their client to wait."""
+        return self.quotas is None or self.quotas.admit(size_bytes)
 
 
 class ProduceAtOnce:
@@ -84,15 +79,10 @@ class ProduceAtOnce:
         """
         if frames.position == frames.end:
             return b"", 0
-        form = self._form
         try:
-            if form is None or form.permit != self._permit() or not form.fits(frames):
-                form = self._form = self._recognise(frames)
-            if form is None:
-                return b"", 0
-            batches, ends = _collect(frames, form)
-            quotas = form.quotas
-            if not ends or (quotas is not None and not quotas.admit(ends[-1] - frames.position)):
+            batches, ends = self._next_run(frames)
+            form = self._form
+            if form is None or not ends or not form.admits(ends[-1] - frames.position):
                 return b"", 0
             offsets = form.partition.append_at_once(batches)
         except (KafkaError, IndexError, ValueError, struct.error):
@@ -101,6 +91,16 @@ class ProduceAtOnce:
         answers = _answer(frames, form, offsets, ends)
         self._taken_bytes = frames.position - position - SIZE_BYTES * len(offsets)
         return answers, len(offsets)
+
+    def _next_run(self, frames: FrameReader) -> tuple[list[memoryview], list[int]]:
+        """The batches of the requests that stand next, of one form, and where each request ends; mostly of the last."""
+        form = self._form
+        if form is not None and form.acks in form.partition.acks_at_once and form.permit == self._permit():
+            batches, ends = _collect(frames, form)
+            if ends:
+                return batches, ends
+        form = self._form = self._recognise(frames)
+        return ([], []) if form is None else _collect(frames, form)
 
     def charge(self, elapsed_ns: int) -> None:
         """Count what was taken last, in `elapsed_ns`; nobody has to wait for that, as it was looked at before."""

@@ -28,14 +28,14 @@ def require_authorizer(context: RequestContext) -> None:
 
 def binding_of(creation: AclCreation) -> AclBinding:
     """The ACL that is to be made."""
-    return AclBinding(
-        from_code(ResourceType, creation.resource_type),
+    return AclBinding.from_codes(
+        creation.resource_type,
         creation.resource_name,
-        from_code(PatternType, creation.resource_pattern_type),
+        creation.resource_pattern_type,
         creation.principal,
         creation.host,
-        from_code(AclOperation, creation.operation),
-        from_code(AclPermission, creation.permission_type),
+        creation.operation,
+        creation.permission_type,
     )
 
 

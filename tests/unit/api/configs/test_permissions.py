@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.client.acls import creation
 from barnabas.metadata.acls import AclBinding
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode
@@ -17,7 +18,7 @@ from barnabas.wire.messages.incremental_alter_configs import (
 )
 from barnabas.wire.messages.list_config_resources import ListConfigResourcesRequest
 from barnabas.wire.schema import Message
-from support.acls import ALICE, AUTHORIZED, ROOT, allow, allow_cluster, creation
+from support.acls import ALICE, AUTHORIZED, ROOT, allow, allow_cluster
 from support.images import new_topic
 from support.loop import on_loop
 from support.nodes import RunningNode, running_node

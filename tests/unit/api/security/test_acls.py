@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.client.acls import creation
 from barnabas.metadata.acls import acl_key
 from barnabas.policy.policies import Policies, PolicySettings
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
@@ -12,7 +13,7 @@ from barnabas.wire.messages.create_acls import AclCreation, CreateAclsRequest, C
 from barnabas.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
 from barnabas.wire.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 from barnabas.wire.schema import Message
-from support.acls import ALICE, AUTHORIZED, ROOT, allow, allow_cluster, creation, deny
+from support.acls import ALICE, AUTHORIZED, ROOT, allow, allow_cluster, deny
 from support.loop import on_loop
 from support.memory_store import MemoryStore
 from support.nodes import RunningNode, frame_of, running_node

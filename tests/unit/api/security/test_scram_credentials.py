@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from barnabas.client.acls import creation
 from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.alter_user_scram_credentials import (
@@ -16,7 +17,7 @@ from barnabas.wire.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsResponse,
     UserName,
 )
-from support.acls import ALICE, AUTHORIZED, ROOT, allow_cluster, creation
+from support.acls import ALICE, AUTHORIZED, ROOT, allow_cluster
 from support.loop import on_loop
 from support.nodes import RunningNode, running_node
 

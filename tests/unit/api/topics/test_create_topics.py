@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.client.acls import creation
 from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.create_acls import CreateAclsRequest
@@ -13,7 +14,7 @@ from barnabas.wire.messages.create_topics import (
     CreatableTopicConfig,
     CreateTopicsRequest,
 )
-from support.acls import ALICE, AUTHORIZED, ROOT, allow, creation
+from support.acls import ALICE, AUTHORIZED, ROOT, allow
 from support.loop import on_loop
 from support.nodes import running_node
 
