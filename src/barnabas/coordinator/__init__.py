@@ -1,0 +1,1 @@
+"""What group and transaction coordinators share: shards of pure state, loaded from an internal topic's partitions."""

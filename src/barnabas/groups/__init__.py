@@ -1,0 +1,1 @@
+"""Consumer groups: their states, their members, the offsets that they commit."""

@@ -1,0 +1,1 @@
+"""Transactions: producer ids, epochs, states, markers."""
