@@ -245,12 +245,9 @@ class _ReaderCompiler(_Compiler):
         name, read = field.name, self.read_element(field, nullable)
         if not nullable:
             return [f"{name}, _at = {read}"]
-        return [  # KIP-893: a signed byte, -1 for null
-            f"{name} = None",
-            "_at += 1",
-            "if buffer[_at - 1] < 0x80:",
-            f" {name}, _at = {read}",
-        ]
+        # A byte tells: -1 for null (KIP-893), but 0 within a tagged field.
+        there = "buffer[_at - 1]" if self.is_tagged(field) else "buffer[_at - 1] < 0x80"
+        return [f"{name} = None", "_at += 1", f"if {there}:", f" {name}, _at = {read}"]
 
     def read_array(self, field: Field, nullable: bool) -> list[str]:
         name = field.name
@@ -345,7 +342,7 @@ class _WriterCompiler(_Compiler):
             write = f"{self.nested(field)}({value}, {out}, splices)"
             if not nullable:
                 return [write]
-            null = rf"{out} += b'\xff'"
+            null = f"{out}.append({0 if self.is_tagged(field) else 0xFF})"
             return [f"if {value} is None:", f" {null}", "else:", f" {out}.append(1)", f" {write}"]
         return self.write_value(field, value, nullable, out)
 

@@ -17,12 +17,8 @@ from barnabas.wire.messages.fetch import FetchableTopicResponse, FetchRequest, F
 from barnabas.wire.messages.index import APIS
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from barnabas.wire.schema import Field, Message, Struct
-
-RANGES = {
-    "int8": (-128, 127), "int16": (-(2**15), 2**15 - 1), "uint16": (0, 2**16 - 1), "int32": (-(2**31), 2**31 - 1),
-    "uint32": (0, 2**32 - 1), "int64": (-(2**63), 2**63 - 1),
-}  # fmt: skip
+from barnabas.wire.schema import Message
+from support.random_structs import random_struct
 
 
 def messages() -> list[type[Message]]:
@@ -31,42 +27,6 @@ def messages() -> list[type[Message]]:
         module = import_module(f"barnabas.wire.messages.{module_name}")
         found += [getattr(module, f"{api_name}Request"), getattr(module, f"{api_name}Response")]
     return found
-
-
-def random_value(field: Field, version: int, dice: random.Random):
-    if "error_code" in field.name:
-        return dice.randrange(0, 100)
-    if field.kind == "struct":
-        return random_struct(field.struct, version, dice)
-    if field.name.endswith(("_ms", "timestamp")) or field.name in ("start_time", "retention_time"):
-        return dice.randrange(0, 2**31 - 1)
-    if field.kind in RANGES:
-        return dice.choice([*RANGES[field.kind], dice.randint(*RANGES[field.kind]), 0])
-    if field.kind == "bool":
-        return dice.random() < 0.5
-    if field.kind == "float64":
-        return dice.uniform(-1e9, 1e9)
-    if field.kind == "uuid":
-        return dice.randbytes(16)
-    if field.kind == "string":
-        return "".join(dice.choices("aZ.é→🙂 -_", k=dice.choice([0, 1, 30, 200])))
-    return dice.randbytes(dice.choice([0, 1, 300]))
-
-
-def random_struct(struct: type[Struct], version: int, dice: random.Random) -> Struct:
-    made = struct()
-    for field in struct.FIELDS:
-        if version not in field.versions:
-            continue
-        if version in field.nullable and dice.random() < 0.3:
-            setattr(made, field.name, None)
-        elif field.is_array:
-            setattr(
-                made, field.name, [random_value(field, version, dice) for _ in range(dice.choice([0, 1, 3]))]
-            )
-        else:
-            setattr(made, field.name, random_value(field, version, dice))
-    return made
 
 
 def kio_entity(message: type[Message], version: int):

@@ -1,0 +1,49 @@
+"""Subscriptions and assignments to bytes and back: an int16 version, and the message in it (KIP-415, KIP-792, KIP-881).
+
+A version newer than ours is read as our newest: later ones only add to the end.
+"""
+
+import struct
+from typing import TypeVar
+
+from barnabas.base.buffers import Buffer
+from barnabas.wire.codec import Malformed, decode, encode
+from barnabas.wire.consumer_protocol.assignment import ConsumerProtocolAssignment
+from barnabas.wire.consumer_protocol.subscription import ConsumerProtocolSubscription
+from barnabas.wire.schema import Message
+
+_INT16 = struct.Struct(">h")
+
+MessageT = TypeVar("MessageT", bound=Message)
+
+
+def read_subscription(buffer: Buffer) -> ConsumerProtocolSubscription:
+    """What a member told when it joined.
+
+    :raises Malformed: When these are not the bytes of a subscription.
+    """
+    return _read(ConsumerProtocolSubscription, buffer)
+
+
+def read_assignment(buffer: Buffer) -> ConsumerProtocolAssignment:
+    """What the leader gave a member.
+
+    :raises Malformed: When these are not the bytes of an assignment.
+    """
+    return _read(ConsumerProtocolAssignment, buffer)
+
+
+def write(message: ConsumerProtocolSubscription | ConsumerProtocolAssignment, version: int) -> bytes:
+    """The version, and the message in it."""
+    return bytes(encode(message, version, bytearray(_INT16.pack(version))))
+
+
+def _read(kind: type[MessageT], buffer: Buffer) -> MessageT:
+    if len(buffer) < _INT16.size:
+        message = f"{kind.__name__} of {len(buffer)} bytes: the first two are its version."
+        raise Malformed(message)
+    (version,) = _INT16.unpack_from(buffer)
+    if version < kind.VERSIONS.first:
+        message = f"{kind.__name__} version {version}: {kind.VERSIONS.first} is the first."
+        raise Malformed(message)
+    return decode(kind, min(version, kind.VERSIONS.last), buffer, _INT16.size)
