@@ -52,6 +52,7 @@ def pair_of_brokers(home: Path, settings: Mapping[str, str] = SETTINGS) -> Itera
         stack.callback(left.disconnect)
         stack.callback(right.disconnect)
         wait_for_coordinators(left)
+        wait_for_coordinators(right)
         yield Pair(left, right, served_by_both(left))
 
 
@@ -61,11 +62,11 @@ def log_dirs(home: Path) -> dict[str, str]:
     return {"log.dirs": f"{data},{more}", "cordoned.log.dirs": str(more)}
 
 
-def wait_for_coordinators(kafka: Side) -> None:
-    """Kafka has no producer ids for a moment after its start, and makes its coordinators' topics when asked."""
-    wait_for(kafka, InitProducerIdRequest(None, transaction_timeout_ms=60_000), InitProducerIdResponse, 4)
+def wait_for_coordinators(side: Side) -> None:
+    """Kafka has no producer ids for a moment after its start; coordinators' topics are made when they are asked for."""
+    wait_for(side, InitProducerIdRequest(None, transaction_timeout_ms=60_000), InitProducerIdResponse, 4)
     for key_type in (0, 1):
-        wait_for(kafka, FindCoordinatorRequest("any", key_type), FindCoordinatorResponse, 2)
+        wait_for(side, FindCoordinatorRequest("any", key_type), FindCoordinatorResponse, 2)
 
 
 def wait_for(side: Side, request: Message, response: type[Message], version: int) -> None:

@@ -15,7 +15,6 @@ from barnabas.wire.messages.alter_user_scram_credentials import (
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from barnabas.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from barnabas.wire.messages.describe_topic_partitions import Cursor as DescribedFrom
 from barnabas.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
@@ -215,11 +214,6 @@ LISTED = (
         (beginning()[0], (DescribeProducersRequest([TopicRequest(_A, [9])]), 0)),
     ),
     Listed(
-        "DescribeTopicPartitions", "topics.name", "Kafka's internal topics, when all topics are asked for",
-        "Barnabas has no coordinators yet.", lambda each: str(each.kafka).startswith("__"),
-        (beginning()[0], (DescribeTopicPartitionsRequest([], 1), 0)),
-    ),
-    Listed(
         "DescribeTopicPartitions", ANYWHERE, "an empty name for a topic",
         "Kafka meets an exception that it does not expect; Barnabas answers INVALID_TOPIC_EXCEPTION.",
         lambda each: "TopicRequest(name='')" in repr(each.request),
@@ -281,18 +275,9 @@ LISTED = (
         (beginning()[0], produce("a", Batch(flaw="no records"))[0]),
     ),
     Listed(
-        "FindCoordinator", ANYWHERE, "a group, a transactional id or a share group",
-        "Barnabas has no coordinators yet and answers COORDINATOR_NOT_AVAILABLE, which clients try again.",
-        lambda each: each.barnabas in ("COORDINATOR_NOT_AVAILABLE", "", -1, "a text"),
-        ((FindCoordinatorRequest("group"), 0),),
-    ),
-    Listed(
-        "Metadata", "topics", "Kafka's internal topics, when all topics are asked for",
-        "Barnabas has no coordinators yet.", is_at("topics[__"), ((MetadataRequest(None), 5),),
-    ),
-    Listed(
-        "DescribeLogDirs", "results.topics", "Kafka's internal topics, when all topics are asked for",
-        "Barnabas has no coordinators yet.", is_at("topics[__"), ((DescribeLogDirsRequest(None), 4),),
+        "FindCoordinator", "coordinators.error_message", "a key without a coordinator, from version 4 on", MORE,
+        _has_text,
+        ((FindCoordinatorRequest(key_type=2, coordinator_keys=["group"]), 6),),
     ),
     Listed(
         "ListOffsets", "topics.partitions.error_code", "an isolation level other than 0 and 1", EXCEPTION,

@@ -11,8 +11,7 @@ from barnabas.wire.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from barnabas.wire.messages.list_config_resources import ListConfigResourcesRequest
-from differential.compare import MISSING, Difference
+from differential.compare import Difference
 from differential.config_values import BROKER, BROKER_LOGGER, GROUP, KEYS, SET, TOPIC
 from differential.listed_entry import EXCEPTION, Listed, is_at
 from differential.sequences import Step, create, topic
@@ -63,18 +62,10 @@ def _describe_loggers() -> Step:
     return DescribeConfigsRequest([DescribeConfigsResource(BROKER_LOGGER, "1")]), 4
 
 
-def _internal(difference: Difference) -> bool:
-    return difference.barnabas is MISSING and "[2 __" in difference.at
-
-
 LISTED_CONFIGS = (
     Listed(
         "DescribeConfigs", "results.configs", "loggers (type 8)", "Each broker has loggers of its own.",
         is_at("results[8 1].configs["), (_describe_loggers(),),
-    ),
-    Listed(
-        "ListConfigResources", "config_resources", "Kafka's internal topics", "Barnabas has no coordinators yet.",
-        _internal, ((ListConfigResourcesRequest([TOPIC]), 1),),
     ),
     Listed(
         "IncrementalAlterConfigs", "responses", "an operation other than 0 to 3", EXCEPTION,

@@ -60,7 +60,9 @@ def test_a_topic_that_the_policy_refuses_is_not_created_however_it_is_asked_for(
         assert topic.error_code == ErrorCode.POLICY_VIOLATION
         [topic] = describe(wire, "team.auto", auto_create=True).topics
         assert topic.error_code == ErrorCode.NONE
-        assert set(kafka.topics()) == {"team.t", "team.auto"}
+        [topic] = describe(wire, "__consumer_offsets", auto_create=True).topics
+        assert (topic.error_code, topic.is_internal) == (ErrorCode.NONE, True)
+        assert set(kafka.topics()) == {"team.t", "team.auto", "__consumer_offsets"}
     assert naming.calls[-1] == ("close",)
 
 

@@ -57,8 +57,13 @@ class Partition:
         config = self.log.config
         if not self.is_leader or config.flush_messages != FOREVER or self.topic in INTERNAL_TOPICS:
             return frozenset()
-        is_all = self.isr == (self.broker_id,) and config.min_insync_replicas <= 1
+        is_all = self.isr == (self.broker_id,) and self._min_isr == 1
         return frozenset({1, ALL_REPLICAS} if is_all else {1})
+
+    @property
+    def _min_isr(self) -> int:
+        """The replicas that acks=all waits for: min.insync.replicas, but never more than there are."""
+        return min(self.log.config.min_insync_replicas, max(1, len(self.replicas)))
 
     def update_state(self, state: PartitionState) -> None:
         """Take over what the cluster has decided on leader and in-sync replicas."""
@@ -101,7 +106,7 @@ class Partition:
 
         :raises KafkaError: What is wrong with the records or with the replicas; nothing is appended then.
         """
-        if required_acks == ALL_REPLICAS and len(self.isr) < self.log.config.min_insync_replicas:
+        if required_acks == ALL_REPLICAS and len(self.isr) < self._min_isr:
             message = (
                 f"{self.topic}-{self.index} has {len(self.isr)} in-sync replica(s), "
                 f"min.insync.replicas is {self.log.config.min_insync_replicas}."

@@ -139,13 +139,19 @@ def test_what_is_not_replicated_cannot_be_read(make_partition: Make) -> None:
 def test_acks_of_all_want_enough_replicas_in_sync(
     make_partition: Make, isr: tuple[int, ...], acks: int, fits: bool
 ) -> None:
-    partition = make_partition(THREE, PartitionState(1, 0, isr), min_insync_replicas=2)
+    partition = make_partition(THREE, PartitionState(1, 0, isr, replicas=THREE), min_insync_replicas=2)
     if fits:
         assert append(partition, b"a", acks=acks) == 1
         return
     error = refused(partition, lambda: append(partition, b"a", acks=acks))
     assert error.code is ErrorCode.NOT_ENOUGH_REPLICAS
     assert "1 in-sync replica(s), min.insync.replicas is 2" in error.message
+
+
+def test_acks_of_all_want_no_more_replicas_than_there_are(make_partition: Make) -> None:
+    partition = make_partition((1,), min_insync_replicas=2)
+    assert append(partition, b"a", acks=ALL) == 1
+    assert ALL in partition.acks_at_once
 
 
 @pytest.mark.parametrize(

@@ -21,9 +21,8 @@ from barnabas.api.cluster.topic_descriptions import describe_topic
 from barnabas.api.context import EncodedResponse, RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
-from barnabas.api.topics.creation import create_topics
+from barnabas.api.topics.creation import create_wanted_topics
 from barnabas.base.ids import ZERO_UUID
-from barnabas.metadata.topic_creation import NewTopic
 from barnabas.metadata.topics import Topic, check_name
 from barnabas.security.operations import NOT_ASKED
 from barnabas.telemetry.logs import get_logger
@@ -134,9 +133,9 @@ async def _auto_create(
     refused: dict[str, KafkaError] = {}
     if not allowed_cluster(context, AclOperation.CREATE):
         refused = refusals(context, AclOperation.CREATE, ResourceType.TOPIC, missing)
-    wanted = [NewTopic(name) for name in missing if name not in refused]
     with mutations(context, strict_from=None) as quota:
-        outcomes = await create_topics(node, wanted, validate_only=False, quota=quota)
+        wanted = [name for name in missing if name not in refused]
+        outcomes = await create_wanted_topics(node, wanted, quota)
     errors = {outcome.name: outcome.error for outcome in outcomes if outcome.error is not None}
     for name, error in errors.items():  # the answer has no room for the reason
         _log.info("a topic was not auto-created", topic=name, error=error.code.name, message=error.message)

@@ -1,14 +1,20 @@
 """FindCoordinator (10), v0-v6: the broker that coordinates a group or a transactional id.
 
+It leads the partition of the coordinators' topic that the id belongs to; the topic is made when it is first needed.
 v1: key type.  v4: many keys at once (KIP-699).  v6: share groups (KIP-932).
-Errors, per key: GROUP_AUTHORIZATION_FAILED, TRANSACTIONAL_ID_AUTHORIZATION_FAILED, COORDINATOR_NOT_AVAILABLE,
-since no broker coordinates here; for all of them INVALID_REQUEST for an unknown key type,
+Errors, per key: GROUP_AUTHORIZATION_FAILED, TRANSACTIONAL_ID_AUTHORIZATION_FAILED, COORDINATOR_NOT_AVAILABLE while
+nobody leads the partition, and always for share groups; for all keys INVALID_REQUEST for an unknown key type,
 CLUSTER_AUTHORIZATION_FAILED for share groups.
 """
 
 from barnabas.api.authorization import require, require_cluster
+from barnabas.api.cluster.brokers import reachable_brokers
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
+from barnabas.api.topics.creation import create_wanted_topics
+from barnabas.base.ids import uuid_from_text
+from barnabas.coordinator.partition_of import partition_of
+from barnabas.metadata.internal_topics import GROUP_TOPIC, TRANSACTION_TOPIC
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.find_coordinator import (
@@ -17,49 +23,97 @@ from barnabas.wire.messages.find_coordinator import (
     FindCoordinatorResponse,
 )
 
-KEY_TYPES = {0: "consumer group", 1: "transactional id", 2: "share group"}
-#: Key type -> what a principal must be able to describe; share coordinators are for brokers to find.
-RESOURCE_TYPES = {0: ResourceType.GROUP, 1: ResourceType.TRANSACTIONAL_ID}
+GROUP, TRANSACTION, SHARE = 0, 1, 2
+#: Key type -> where coordinators keep what they know, and what a principal must be able to describe.
+COORDINATED = {
+    GROUP: (GROUP_TOPIC, ResourceType.GROUP),
+    TRANSACTION: (TRANSACTION_TOPIC, ResourceType.TRANSACTIONAL_ID),
+}
 NO_BROKER = -1
 
 FIRST_VERSION_WITH_MANY_KEYS = 4
+FIRST_VERSION_WITH_SHARE_GROUPS = 6
+#: What Apache Kafka says in versions 1 to 3 when all is well.
+NO_ERROR_MESSAGE = "NONE"
 
 
 def refuse(request: FindCoordinatorRequest, error: KafkaError) -> FindCoordinatorResponse:
     """No coordinator for any key; the top level is for clients before v4."""
-    return FindCoordinatorResponse(
-        error_code=error.code,
-        error_message=error.message or None,
-        node_id=NO_BROKER,
-        port=NO_BROKER,
-        coordinators=[_refused(key, error) for key in request.coordinator_keys],
-    )
+    return _one(_refused(request.key, error), [_refused(key, error) for key in request.coordinator_keys])
 
 
 @serves(FindCoordinatorRequest, FindCoordinatorResponse, 0, 6, refuse=refuse)
 async def handle(context: RequestContext, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    """Say that there is none: clients understand that and ask again."""
-    if request.key_type not in KEY_TYPES:
-        message = (
-            f"Key type {request.key_type} is unknown: 0 (group), 1 (transaction) and 2 (share) are known."
-        )
-        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-    if request.key_type not in RESOURCE_TYPES:
+    """Answer for each key from the image, when the topic is there."""
+    _check(context, request.key_type)
+    if context.api_version >= FIRST_VERSION_WITH_MANY_KEYS:
+        found = [await _find(context, request.key_type, key) for key in request.coordinator_keys]
+        return FindCoordinatorResponse(coordinators=found)
+    return _one(await _find(context, request.key_type, request.key), [])
+
+
+def _check(context: RequestContext, key_type: int) -> None:
+    """Refuse what no key can be found for.
+
+    :raises KafkaError: INVALID_REQUEST or CLUSTER_AUTHORIZATION_FAILED.
+    """
+    if key_type == SHARE:  # share coordinators are for brokers to find
+        if context.api_version < FIRST_VERSION_WITH_SHARE_GROUPS:
+            message = f"Share groups came with version 6; this is version {context.api_version}."
+            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
         require_cluster(context, AclOperation.CLUSTER_ACTION)
-    if context.api_version < FIRST_VERSION_WITH_MANY_KEYS:
-        return refuse(request, _find(context, request.key_type, request.key))
-    answers = [_refused(key, _find(context, request.key_type, key)) for key in request.coordinator_keys]
-    return FindCoordinatorResponse(coordinators=answers)
+    elif key_type not in COORDINATED:
+        message = f"Key type {key_type} is unknown: 0 (group), 1 (transaction) and 2 (share) are known."
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
 
 
-def _find(context: RequestContext, key_type: int, key: str) -> KafkaError:
-    """Why there is no coordinator for a key."""
+async def _find(context: RequestContext, key_type: int, key: str) -> Coordinator:
+    """The coordinator for one key, or why there is none."""
     try:
-        if key_type in RESOURCE_TYPES:
-            require(context, AclOperation.DESCRIBE, RESOURCE_TYPES[key_type], key)
+        if key_type == SHARE:
+            _check_share_key(key)
+            raise _none("There are no share groups here.")
+        topic_name, resource_type = COORDINATED[key_type]
+        require(context, AclOperation.DESCRIBE, resource_type, key)
+        return await _leader(context, topic_name, key)
     except KafkaError as error:
-        return error
-    message = f"There is no {KEY_TYPES[key_type]} coordinator here."
+        return _refused(key, error)
+
+
+async def _leader(context: RequestContext, topic_name: str, key: str) -> Coordinator:
+    """The broker that leads the partition of a key.
+
+    :raises KafkaError: COORDINATOR_NOT_AVAILABLE: clients ask again.
+    """
+    if topic_name not in context.node.image.topics:
+        [made] = await create_wanted_topics(context.node, [topic_name])
+        if made.error is not None and made.error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+            raise _none(f"Topic {topic_name} cannot be made. {made.error.message}")
+    image = context.node.image
+    topic = image.topics[topic_name]
+    index = partition_of(key, topic.partition_count)
+    leader = image.partition(topic, index).leader
+    for broker, endpoint in reachable_brokers(context):
+        if broker.broker_id == leader:
+            return Coordinator(key=key, node_id=leader, host=endpoint.host, port=endpoint.port)
+    raise _none(f"Nobody leads {topic_name}-{index}.")
+
+
+def _check_share_key(key: str) -> None:
+    """Refuse what cannot be the key of a share group's partition.
+
+    :raises KafkaError: INVALID_REQUEST.
+    """
+    try:
+        _group_id, topic_id, partition = key.split(":")
+        uuid_from_text(topic_id)
+        int(partition)
+    except ValueError as error:
+        message = f"'{key}' is not the key of a share group's partition: GROUP:TOPIC_ID:PARTITION."
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message) from error
+
+
+def _none(message: str) -> KafkaError:
     return KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, message)
 
 
@@ -70,4 +124,16 @@ def _refused(key: str, error: KafkaError) -> Coordinator:
         port=NO_BROKER,
         error_code=error.code,
         error_message=error.message or None,
+    )
+
+
+def _one(found: Coordinator, coordinators: list[Coordinator]) -> FindCoordinatorResponse:
+    """What clients before v4 are told: the coordinator at the top."""
+    return FindCoordinatorResponse(
+        error_code=found.error_code,
+        error_message=found.error_message if found.error_code else NO_ERROR_MESSAGE,
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
+        coordinators=coordinators,
     )

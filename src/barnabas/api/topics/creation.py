@@ -1,10 +1,11 @@
 """How topics come to be, by CreateTopics or because somebody asks for them: decide, ask the policies, commit."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from barnabas.api.context import Node
 from barnabas.config.topics import validate_topic_overrides
-from barnabas.metadata.topic_creation import Created, CreationRules, NewTopic, decide_create
+from barnabas.metadata.internal_topics import COORDINATOR_TOPICS, internal_topic
+from barnabas.metadata.topic_creation import Created, CreationRules, NewTopic, decide_create, open_brokers
 from barnabas.metadata.topics import Topic
 from barnabas.policy import CreateTopicPolicy
 from barnabas.quotas.mutations import UNLIMITED, MutationQuota
@@ -54,6 +55,33 @@ async def create_topics(
     )
     answers = {outcome.name: outcome for outcome in outcomes} | refused
     return [answers[name] for name in dict.fromkeys(names)]
+
+
+async def create_wanted_topics(
+    node: Node, names: Iterable[str], quota: MutationQuota = UNLIMITED
+) -> list[Created]:
+    """Create topics because somebody asks for them; those of coordinators as these need them, whatever policies say.
+
+    :raises KafkaError: As `create_topics`.
+    """
+    names = list(names)
+    others = [NewTopic(name) for name in names if name not in COORDINATOR_TOPICS]
+    created = await create_topics(node, others, validate_only=False, quota=quota) if others else []
+    own = [name for name in names if name in COORDINATOR_TOPICS]
+    if own:
+        rules, config, dice = creation_rules(node), node.config, node.dice
+        coordinators = await node.metadata.write(
+            lambda image: decide_create(
+                image,
+                [internal_topic(name, config, len(open_brokers(image))) for name in own],
+                rules,
+                dice,
+                validate_only=False,
+                admit=quota.admit(),
+            )
+        )
+        created += coordinators
+    return created
 
 
 async def _refused(

@@ -51,6 +51,15 @@ async def test_before_version_4_every_request_allows_creation(tmp_path: Path) ->
 
 
 @on_loop
+async def test_topics_of_coordinators_are_made_as_these_need_them(tmp_path: Path) -> None:
+    async with running_node(tmp_path, offsets_topic_num_partitions="4") as node:
+        response = await node.ask(asking("__consumer_offsets", "other", create=True))
+        made = {topic.name: (topic.is_internal, len(topic.partitions)) for topic in response.topics}
+        assert made == {"__consumer_offsets": (True, 4), "other": (False, 1)}
+        assert node.partition("__consumer_offsets").log.config.cleanup_policy == {"compact"}
+
+
+@on_loop
 async def test_a_name_that_collides_is_not_made(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("a.b"))

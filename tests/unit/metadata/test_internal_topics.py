@@ -1,0 +1,64 @@
+import pytest
+
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.config.topics import validate_topic_overrides
+from barnabas.metadata.internal_topics import (
+    COORDINATOR_TOPICS,
+    GROUP_TOPIC,
+    TRANSACTION_TOPIC,
+    internal_topic,
+)
+from barnabas.metadata.topics import INTERNAL_TOPICS
+
+
+def test_the_topic_of_offsets_is_compacted_and_keeps_the_codec_of_its_batches() -> None:
+    topic = internal_topic(GROUP_TOPIC, BrokerConfig({}), 3)
+    assert (topic.partition_count, topic.replication_factor) == (50, 3)
+    assert topic.configs == {
+        "cleanup.policy": "compact",
+        "compression.type": "producer",
+        "segment.bytes": "104857600",
+    }
+
+
+def test_the_topic_of_transactions_is_compacted_and_led_from_its_in_sync_replicas_alone() -> None:
+    topic = internal_topic(TRANSACTION_TOPIC, BrokerConfig({}), 3)
+    assert (topic.partition_count, topic.replication_factor) == (50, 3)
+    assert topic.configs == {
+        "cleanup.policy": "compact",
+        "compression.type": "uncompressed",
+        "min.insync.replicas": "2",
+        "segment.bytes": "104857600",
+        "unclean.leader.election.enable": "false",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "prefix"), [(GROUP_TOPIC, "offsets.topic"), (TRANSACTION_TOPIC, "transaction.state.log")]
+)
+def test_the_configuration_says_how_a_topic_is_made(name: str, prefix: str) -> None:
+    settings = {"num.partitions": "7", "segment.bytes": "12345", "replication.factor": "2"}
+    config = BrokerConfig({f"{prefix}.{key}": value for key, value in settings.items()})
+    topic = internal_topic(name, config, 1)
+    assert (topic.partition_count, topic.replication_factor) == (7, 2)
+    assert (topic.configs or {})["segment.bytes"] == "12345"
+
+
+def test_the_in_sync_replicas_wanted_of_transactions_can_be_set() -> None:
+    topic = internal_topic(TRANSACTION_TOPIC, BrokerConfig({"transaction.state.log.min.isr": "1"}), 1)
+    assert (topic.configs or {})["min.insync.replicas"] == "1"
+
+
+@pytest.mark.parametrize(("broker_count", "factor"), [(0, 1), (1, 1), (2, 2), (5, 3)])
+def test_a_replication_factor_that_nobody_set_is_what_the_brokers_can_hold(
+    broker_count: int, factor: int
+) -> None:
+    for name in COORDINATOR_TOPICS:
+        assert internal_topic(name, BrokerConfig({}), broker_count).replication_factor == factor
+
+
+def test_the_topics_are_internal_and_fit_to_be_made() -> None:
+    assert COORDINATOR_TOPICS < INTERNAL_TOPICS
+    config = BrokerConfig({})
+    for name in COORDINATOR_TOPICS:
+        validate_topic_overrides(config, internal_topic(name, config, 1).configs or {})
