@@ -50,12 +50,14 @@ class Watermark:
     def partition(self, words: list[str], options: dict[str, str]) -> list[str]:
         """partition replicas=1,2 isr=1,2 [leader=1] [epoch=0] [min.insync.replicas=1]"""
         config = {"min_insync_replicas": int(options.get("min.insync.replicas", 1))}
-        self._partition = self._make_partition(numbers(options["replicas"]), state_of(options), **config)
+        self._replicas = numbers(options["replicas"])
+        state = state_of(options, self._replicas)
+        self._partition = self._make_partition(self._replicas, state, **config)
         return self._offsets()
 
     def state(self, words: list[str], options: dict[str, str]) -> list[str]:
         """state isr=1 [leader=1] [epoch=0]"""
-        self._partition.update_state(state_of(options))
+        self._partition.update_state(state_of(options, self._replicas))
         return self._offsets()
 
     def produce(self, words: list[str], options: dict[str, str]) -> list[str]:
@@ -74,7 +76,8 @@ class Watermark:
         broker_id, end_offset = map(int, words)
         partition = self._partition
         partition.follower_end_offsets[broker_id] = end_offset
-        partition.update_state(PartitionState(partition.leader, partition.leader_epoch, partition.isr))
+        epoch, isr = partition.leader_epoch, partition.isr
+        partition.update_state(PartitionState(partition.leader, epoch, isr, replicas=self._replicas))
         return self._offsets()
 
     def read(self, words: list[str], options: dict[str, str]) -> list[str]:
@@ -107,10 +110,9 @@ def numbers(text: str) -> tuple[int, ...]:
     return tuple(int(each) for each in text.split(","))
 
 
-def state_of(options: dict[str, str]) -> PartitionState:
-    return PartitionState(
-        int(options.get("leader", 1)), int(options.get("epoch", 0)), numbers(options["isr"])
-    )
+def state_of(options: dict[str, str], replicas: tuple[int, ...]) -> PartitionState:
+    leader, epoch = int(options.get("leader", 1)), int(options.get("epoch", 0))
+    return PartitionState(leader, epoch, numbers(options["isr"]), replicas=replicas)
 
 
 @pytest.mark.parametrize("path", files_of("replication/watermark"), ids=ids)

@@ -87,7 +87,7 @@ async def _leader(context: RequestContext, topic_name: str, key: str) -> Coordin
     """
     if topic_name not in context.node.image.topics:
         [made] = await create_wanted_topics(context.node, [topic_name])
-        if made.error is not None and made.error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+        if made.error is not None and topic_name not in context.node.image.topics:
             raise _none(f"Topic {topic_name} cannot be made. {made.error.message}")
     image = context.node.image
     topic = image.topics[topic_name]

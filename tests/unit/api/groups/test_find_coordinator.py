@@ -1,3 +1,4 @@
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,14 @@ async def test_the_partitions_of_a_topic_made_by_hand_count(tmp_path: Path) -> N
         nobody = (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1, "", -1)
         assert partition_of("h", 2) != partition_of("g", 2)
         assert await found(node, "g", "h") == [nobody, (0, 1, *HERE)]
+
+
+@on_loop
+async def test_many_that_ask_at_once_find_the_one_topic(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        assert (
+            await asyncio.gather(*(found(node, f"g{number}") for number in range(5))) == [[(0, 1, *HERE)]] * 5
+        )
 
 
 @on_loop
