@@ -4,7 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 from pathlib import Path
 
-from barnabas.log.checkpoints import read_checkpoint, write_checkpoint
+from barnabas.log.checkpoints import MalformedFile, read_checkpoint, write_checkpoint
 from barnabas.log.files import sync_path
 
 LEADER_EPOCH_FILE = "leader-epoch-checkpoint"
@@ -122,3 +122,15 @@ def _epoch(entry: tuple[int, int]) -> int:
 
 def _start_offset(entry: tuple[int, int]) -> int:
     return entry[1]
+
+
+def open_epochs(directory: Path) -> LeaderEpochs | None:
+    """The leader epochs of a log; None, and the file removed, when it is damaged.
+
+    Every batch names its epoch: recovering the whole log finds them all again.
+    """
+    try:
+        return LeaderEpochs(directory)
+    except MalformedFile:
+        (directory / LEADER_EPOCH_FILE).unlink()
+        return None

@@ -13,6 +13,7 @@ from barnabas.log.files import (
     INDEX_SUFFIX,
     SNAPSHOT_SUFFIX,
     TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
     offset_file,
     sync_path,
 )
@@ -117,6 +118,7 @@ class LocalLog:
         elif offset < self.log_start_offset:
             offset = self.log_start_offset
         self.high_watermark = offset
+        self._producers.replicated(offset)
         return offset
 
     def increment_log_start_offset(self, offset: int) -> bool:
@@ -248,7 +250,7 @@ class LocalLog:
 
     def _sync_segment(self, segment: Segment) -> None:
         sync_path(segment.path)
-        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, SNAPSHOT_SUFFIX):
+        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, SNAPSHOT_SUFFIX):
             sync_path(offset_file(self.directory, segment.base_offset, suffix))
 
     # Retention
@@ -307,9 +309,9 @@ class LocalLog:
             self.log_end_offset = offset
             self.log_start_offset = min(self.log_start_offset, offset)
             self.recovery_point = min(self.recovery_point, offset)
-            self.update_high_watermark(self.high_watermark)
             self.epochs.truncate_from_end(offset)
             self._restore_producers()
+            self.update_high_watermark(self.high_watermark)
         except OSError as error:
             raise self.take_offline(error) from error
         return removed

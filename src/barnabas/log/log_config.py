@@ -44,6 +44,7 @@ class LogConfig:
     cleanup_policy: frozenset[str] = frozenset({"delete"})
     preallocate: bool = False
     min_insync_replicas: int = 1
+    verifies_transactions: bool = True
 
     def __post_init__(self) -> None:
         assert self.compression_type == "producer" or self.compression_type in _CODECS, self.compression_type

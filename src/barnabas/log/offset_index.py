@@ -23,6 +23,11 @@ class OffsetIndex(SparseIndex):
         slot = self._slot_at_most(offset - self.base_offset, self._relative_offset)
         return self._absolute(slot) if slot >= 0 else None
 
+    def first_from_position(self, position: int) -> tuple[int, int] | None:
+        """The first entry of a batch at or behind `position`, as (offset, position)."""
+        slot = self._slot_at_most(position - 1, self._position) + 1
+        return self._absolute(slot) if slot < self.count else None
+
     def last(self) -> tuple[int, int] | None:
         """The last entry as (offset, position)."""
         return self._absolute(self.count - 1) if self.count else None
@@ -33,6 +38,9 @@ class OffsetIndex(SparseIndex):
 
     def _relative_offset(self, slot: int) -> int:
         return self._entry(slot)[0]
+
+    def _position(self, slot: int) -> int:
+        return self._entry(slot)[1]
 
     def _absolute(self, slot: int) -> tuple[int, int]:
         relative_offset, position = self._entry(slot)

@@ -8,18 +8,18 @@ from typing import NamedTuple
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
 from barnabas.log import timestamps
-from barnabas.log.checkpoints import MalformedFile, read_partition_metadata
-from barnabas.log.leader_epochs import LEADER_EPOCH_FILE, LeaderEpochs
-from barnabas.log.local_log import LocalLog
+from barnabas.log.checkpoints import read_partition_metadata
+from barnabas.log.leader_epochs import LeaderEpochs, open_epochs
 from barnabas.log.log_config import LogConfig
 from barnabas.log.open_files import OpenFiles
-from barnabas.log.producer_recovery import RestoredProducers, end_transaction, restore_producers
+from barnabas.log.producer_recovery import RestoredProducers, restore_producers
 from barnabas.log.producer_snapshot import remove_stray_snapshots
-from barnabas.log.producer_state import ActiveProducer, ProducedBatch, ProducerStates
+from barnabas.log.producer_state import ProducedBatch, ProducerStates, Verification
 from barnabas.log.recovery import load_segments
 from barnabas.log.segment import BatchFacts, Segment
-from barnabas.log.segments import FilePart, Segments
+from barnabas.log.segments import FilePart, LogSlice, Segments
 from barnabas.log.timestamps import TimestampOffset
+from barnabas.log.transactional_log import TransactionalLog
 from barnabas.log.validation import AppendOrigin, check_batch, needs_rewrite, plain_header, rewrite
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import (
@@ -30,7 +30,10 @@ from barnabas.wire.records.batch import (
     crc_matches,
     iterate_headers,
     placed,
+    read_header,
+    stamp_append_time,
 )
+from barnabas.wire.records.control import EndMarker, encode_end_marker
 
 _EMPTY = memoryview(b"")
 
@@ -40,18 +43,6 @@ def _hand_over(segments: Segments, files: OpenFiles) -> OpenFiles:
     for segment in segments:
         segment.hand_over(files)
     return files
-
-
-def _open_epochs(directory: Path) -> LeaderEpochs | None:
-    """The leader epochs of a log; None, and the file removed, when it is damaged.
-
-    Every batch names its epoch: recovering the whole log finds them all again.
-    """
-    try:
-        return LeaderEpochs(directory)
-    except MalformedFile:
-        (directory / LEADER_EPOCH_FILE).unlink()
-        return None
 
 
 class AppendInfo(NamedTuple):
@@ -67,20 +58,7 @@ class AppendInfo(NamedTuple):
     size_bytes: int
 
 
-class LogSlice(NamedTuple):
-    """Bytes of one segment, from a batch's start on; the last batch may be cut off."""
-
-    data: memoryview
-    segment_base_offset: int
-    position: int
-
-    @property
-    def size_bytes(self) -> int:
-        """How many bytes."""
-        return len(self.data)
-
-
-class PartitionLog(LocalLog):
+class PartitionLog(TransactionalLog):
     """A log with its offsets, producers and leader epochs. One thread calls it, but for `flush`."""
 
     @classmethod
@@ -142,11 +120,12 @@ class PartitionLog(LocalLog):
         :raises MalformedFile: When `partition.metadata` is damaged.
         """
         directory.mkdir(exist_ok=True)
-        epochs = _open_epochs(directory)
+        epochs = open_epochs(directory)
         if epochs is None:
             epochs, clean_shutdown, recovery_point = LeaderEpochs(directory), False, 0
         segments, end_offset, _ = load_segments(
             directory,
+            topic_partition,
             config,
             epochs,
             recovery_point=recovery_point,
@@ -184,9 +163,15 @@ class PartitionLog(LocalLog):
     # Appending
 
     def append_as_leader(
-        self, records: memoryview, leader_epoch: int, origin: AppendOrigin = AppendOrigin.CLIENT
+        self,
+        records: memoryview,
+        leader_epoch: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        verification: Verification | None = None,
     ) -> AppendInfo:
         """Check one batch, give it its offsets in place (`records` is written to) and append it.
+
+        The first of a transaction comes with the `verification` that `start_verification` gave for it.
 
         :raises KafkaError: INVALID_RECORD, INVALID_TIMESTAMP (both perhaps as `InvalidRecords`),
             MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, CORRUPT_MESSAGE, INVALID_PRODUCER_EPOCH,
@@ -207,7 +192,12 @@ class PartitionLog(LocalLog):
             raise self._too_large_for_segment(size_bytes)
         _, batch_length, _, _, _, _, last_offset_delta, _, max_timestamp, producer_id, _, _, _ = header
         if producer_id >= 0:
-            duplicate = self._producers.check(BatchHeader(*header), sequences=origin is AppendOrigin.CLIENT)
+            duplicate = self._producers.check(
+                BatchHeader(*header),
+                sequences=origin is AppendOrigin.CLIENT,
+                verification=verification,
+                verifies=config.verifies_transactions,
+            )
             if duplicate is not None:
                 return self._repeat(duplicate)
         base_offset = self.log_end_offset
@@ -218,6 +208,27 @@ class PartitionLog(LocalLog):
             self._remember_producer(records, placed(header, base_offset, leader_epoch))
         append_time_ms = max_timestamp if config.stamps_append_time else NO_TIMESTAMP
         return AppendInfo(base_offset, last_offset, append_time_ms, self.log_start_offset, False, size_bytes)
+
+    def append_end_marker(
+        self, marker: EndMarker, leader_epoch: int, transaction_version: int = 0
+    ) -> AppendInfo:
+        """Append the marker that ends a producer's transaction here, whether it has records here or not.
+
+        :raises KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR.
+        """
+        if self.failure is not None:
+            raise self._offline()
+        self._producers.check_end_marker(marker, transaction_version)
+        config, now_ms, offset = self.config, self._clock.wall_ms(), self.log_end_offset
+        records = memoryview(encode_end_marker(marker))
+        header = read_header(records)
+        if config.stamps_append_time:
+            header = stamp_append_time(records, 0, header, now_ms)
+        assign(records, offset, header.batch_length, leader_epoch)
+        self._write(records, offset, offset, leader_epoch, header.max_timestamp, now_ms)
+        self._remember_producer(records, placed(header, offset, leader_epoch))
+        append_time_ms = now_ms if config.stamps_append_time else NO_TIMESTAMP
+        return AppendInfo(offset, offset, append_time_ms, self.log_start_offset, False, len(records))
 
     def append_plain(self, batches: Sequence[memoryview], leader_epoch: int) -> list[int]:
         """Append batches of producers by one write, up to the first that needs more than a look at its header.
@@ -322,12 +333,6 @@ class PartitionLog(LocalLog):
         except OSError as error:
             raise self.take_offline(error) from error
         self.log_end_offset = last_offset + 1
-
-    def _remember_producer(self, records: memoryview, header: BatchHeader) -> None:
-        if header.is_control:
-            end_transaction(self._producers, records, header)
-        else:
-            self._producers.record(header)
 
     def _too_large_for_segment(self, size_bytes: int) -> KafkaError:
         message = f"batch of {size_bytes} bytes: segment.bytes allows {self.config.segment_bytes}"
@@ -462,21 +467,6 @@ class PartitionLog(LocalLog):
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """The largest epoch up to `epoch` and its end offset (OffsetForLeaderEpoch); (-1, -1) if unknown."""
         return self.epochs.end_offset_for(epoch, self.log_end_offset)
-
-    @property
-    def active_producers(self) -> list[ActiveProducer]:
-        """The producers that the log remembers (DescribeProducers)."""
-        return self._producers.active
-
-    def remove_expired_producers(self, now_ms: int, expiration_ms: int) -> None:
-        """Forget producers that were idle for `producer.id.expiration.ms`."""
-        self._producers.remove_expired(now_ms, expiration_ms)
-
-    @property
-    def last_stable_offset(self) -> int:
-        """Up to here every transaction is decided: what `read_committed` may see."""
-        undecided = self._producers.first_undecided_offset
-        return self.high_watermark if undecided is None else min(undecided, self.high_watermark)
 
     def statistics(self) -> dict[str, object]:
         """The state in numbers, for people and metrics."""

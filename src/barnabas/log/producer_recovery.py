@@ -10,11 +10,9 @@ from barnabas.log.producer_snapshot import read_snapshot, snapshot_offsets
 from barnabas.log.producer_state import ProducerStates
 from barnabas.log.segment import Segment
 from barnabas.log.segments import Segments
+from barnabas.log.transaction_index import AbortedTransaction
 from barnabas.wire.records.batch import BatchHeader
-from barnabas.wire.records.record import decode_batch
-
-#: A transaction marker's value: version (int16), coordinator epoch (int32).
-_MARKER_BYTES = 6
+from barnabas.wire.records.control import read_end_marker
 
 
 class RestoredProducers(NamedTuple):
@@ -32,21 +30,34 @@ def restore_producers(
     log_end_offset: int,
 ) -> RestoredProducers:
     """The producers at `log_end_offset`; snapshots outside the log are removed, as are damaged ones."""
+    for offset in snapshot_offsets(directory):
+        if not log_start_offset < offset <= log_end_offset:
+            offset_file(directory, offset, SNAPSHOT_SUFFIX).unlink()
+    return producers_at(directory, topic_partition, segments, log_start_offset, log_end_offset)
+
+
+def producers_at(
+    directory: Path,
+    topic_partition: TopicPartition,
+    segments: Segments,
+    log_start_offset: int,
+    offset: int,
+) -> RestoredProducers:
+    """The producers as they were at `offset`, where a batch begins; damaged snapshots are removed."""
     states = ProducerStates(topic_partition)
     snapshot_offset = log_start_offset
-    for offset in reversed(snapshot_offsets(directory)):
-        path = offset_file(directory, offset, SNAPSHOT_SUFFIX)
-        if not log_start_offset < offset <= log_end_offset:
-            path.unlink()
+    for taken_at in reversed(snapshot_offsets(directory)):
+        if not log_start_offset < taken_at <= offset:
             continue
+        path = offset_file(directory, taken_at, SNAPSHOT_SUFFIX)
         try:
             states.replace(read_snapshot(path))
         except MalformedFile:
             path.unlink()
             continue
-        snapshot_offset = offset
+        snapshot_offset = taken_at
         break
-    _replay(states, segments, snapshot_offset, log_end_offset)
+    _replay(states, segments, snapshot_offset, offset)
     return RestoredProducers(states, snapshot_offset)
 
 
@@ -55,23 +66,29 @@ def _replay(states: ProducerStates, segments: Segments, start_offset: int, end_o
         return
     for segment in segments.since(start_offset):
         for position, header in segment.headers(segment.position_of(start_offset)):
+            if header.base_offset >= end_offset:
+                return
             if header.producer_id >= 0:
                 replay_batch(states, segment, position, header)
 
 
-def replay_batch(states: ProducerStates, segment: Segment, position: int, header: BatchHeader) -> None:
-    """Account for a batch that is in the log already."""
+def replay_batch(
+    states: ProducerStates, segment: Segment, position: int, header: BatchHeader
+) -> AbortedTransaction | None:
+    """Account for a batch of a producer that is in the log already; gives back what it aborted."""
     if not header.is_control:
         states.record(header)
-        return
-    view = segment.view(position, header.size_bytes)
-    end_transaction(states, view, header)
+        return None
+    return end_transaction(states, segment.view(position, header.size_bytes), header)
 
 
-def end_transaction(states: ProducerStates, records: memoryview, header: BatchHeader) -> None:
-    """Account for a transaction marker; one that compaction emptied says nothing any more."""
-    for marker in decode_batch(records, 0, header):
-        value = marker.value or b""
-        if len(value) >= _MARKER_BYTES:
-            coordinator_epoch = int.from_bytes(value[2:_MARKER_BYTES], "big", signed=True)
-            states.end_transaction(header, coordinator_epoch, marker.timestamp_ms)
+def end_transaction(
+    states: ProducerStates, records: memoryview, header: BatchHeader
+) -> AbortedTransaction | None:
+    """Account for the marker that stands first in `records`; gives back the transaction that it aborted.
+
+    One that compaction emptied says nothing any more.
+    """
+    marker = read_end_marker(records, 0, header)
+    completed = None if marker is None else states.end_transaction(marker, header.last_offset)
+    return None if completed is None else states.aborted(completed)

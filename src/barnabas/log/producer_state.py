@@ -5,13 +5,18 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from barnabas.base.ids import TopicPartition
+from barnabas.log.transaction_index import AbortedTransaction
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import NO_SEQUENCE, NO_TIMESTAMP, SEQUENCE_LIMIT, BatchHeader
+from barnabas.wire.records.control import EndMarker
 
 #: A producer has at most this many requests in flight, so a retry can only be one of them.
 BATCHES_TO_RETAIN = 5
 NO_EPOCH = -1
 NO_OFFSET = -1
+EPOCH_MAX = (1 << 15) - 1
+#: The first version of transactions whose markers have the next epoch (KIP-890).
+BUMPING_VERSION = 2
 
 
 class ProducedBatch(NamedTuple):
@@ -42,6 +47,16 @@ class ActiveProducer(NamedTuple):
     last_timestamp_ms: int
     coordinator_epoch: int
     current_txn_start_offset: int
+
+
+class CompletedTransaction(NamedTuple):
+    """A transaction whose marker has just been appended."""
+
+    producer_id: int
+    first_offset: int
+    #: That of the marker.
+    last_offset: int
+    is_aborted: bool
 
 
 class ProducerEntry:
@@ -106,14 +121,39 @@ class ProducerEntry:
         return KafkaError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, message)
 
 
+class Verification:
+    """A transaction's first batch in a partition is on its way, while the coordinator is asked (KIP-890)."""
+
+    __slots__ = ("bumps_epochs", "lowest_sequence", "producer_epoch", "started_ms")
+
+    def __init__(
+        self, producer_epoch: int, lowest_sequence: int, bumps_epochs: bool, started_ms: int
+    ) -> None:
+        self.producer_epoch = producer_epoch
+        #: The smallest that was asked for: it must be appended first.
+        self.lowest_sequence = lowest_sequence
+        self.bumps_epochs = bumps_epochs
+        self.started_ms = started_ms
+
+    def asked_for(self, producer_epoch: int, sequence: int) -> None:
+        """Another batch of the same producer is to be verified."""
+        if producer_epoch > self.producer_epoch:
+            self.producer_epoch, self.lowest_sequence = producer_epoch, sequence
+        elif producer_epoch == self.producer_epoch:
+            self.lowest_sequence = min(self.lowest_sequence, sequence)
+
+
 class ProducerStates:
     """All producers of one partition; checks what they send, remembers what was appended."""
 
     def __init__(self, topic_partition: TopicPartition) -> None:
         self._topic_partition = topic_partition
         self._entries: dict[int, ProducerEntry] = {}
-        #: First offset of the open transaction, by producer id.
+        #: First offset of the open transaction, by producer id; ascending.
         self._open_transactions: dict[int, int] = {}
+        #: First offset -> offset of the marker, of transactions whose marker not every replica is known to have.
+        self._unreplicated: dict[int, int] = {}
+        self._verifications: dict[int, Verification] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -141,28 +181,82 @@ class ProducerStates:
     @property
     def first_undecided_offset(self) -> int | None:
         """Where the earliest open transaction began."""
-        return min(self._open_transactions.values(), default=None)
+        return next(iter(self._open_transactions.values()), None)
 
-    def check(self, header: BatchHeader, *, sequences: bool) -> ProducedBatch | None:
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """Where the earliest transaction began that is open, or whose marker not every replica has."""
+        undecided = self.first_undecided_offset
+        if not self._unreplicated:
+            return undecided
+        unreplicated = min(self._unreplicated)
+        return unreplicated if undecided is None else min(undecided, unreplicated)
+
+    def replicated(self, high_watermark: int) -> None:
+        """Every replica has what lies before `high_watermark`: markers there count."""
+        if self._unreplicated:
+            self._unreplicated = {
+                first: last for first, last in self._unreplicated.items() if last >= high_watermark
+            }
+
+    def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether a transaction of this very epoch has records here."""
+        entry = self._entries.get(producer_id)
+        return (
+            entry is not None
+            and entry.current_txn_start_offset != NO_OFFSET
+            and entry.producer_epoch == producer_epoch
+        )
+
+    def start_verification(
+        self, producer_id: int, producer_epoch: int, sequence: int, *, bumps_epochs: bool, now_ms: int
+    ) -> Verification | None:
+        """What must be shown when the transaction's first batch is appended, once its coordinator knows of it.
+
+        None when the transaction has records here already. `bumps_epochs`: transactions of version 2 (KIP-890).
+
+        :raises KafkaError: INVALID_PRODUCER_EPOCH.
+        """
+        entry = self._entries.get(producer_id)
+        if entry is not None and producer_epoch < entry.producer_epoch:
+            raise self._fenced(producer_id, producer_epoch, entry)
+        if self.has_open_transaction(producer_id, producer_epoch):
+            return None
+        verification = self._verifications.get(producer_id)
+        if verification is None:
+            verification = Verification(producer_epoch, sequence, bumps_epochs, now_ms)
+            self._verifications[producer_id] = verification
+        verification.asked_for(producer_epoch, sequence)
+        return verification
+
+    def check(
+        self,
+        header: BatchHeader,
+        *,
+        sequences: bool,
+        verification: Verification | None = None,
+        verifies: bool = False,
+    ) -> ProducedBatch | None:
         """Whether the batch may be appended: None, or the batch that it repeats.
 
         An unknown producer may start with any sequence: its state may have expired. With `sequences`
-        off only epochs are checked, as for what a coordinator writes.
+        off only epochs are checked, as for what a coordinator writes. With `verifies` a transaction's first batch
+        must come with what `start_verification` gave for it.
 
         :raises KafkaError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE.
         """
         entry = self._entries.get(header.producer_id)
-        if entry is None:
-            return None
-        duplicate = entry.find_duplicate(header) if sequences else None
+        duplicate = entry.find_duplicate(header) if sequences and entry is not None else None
         if duplicate is not None:
             return duplicate
-        if header.producer_epoch < entry.producer_epoch:
-            message = (
-                f"epoch {header.producer_epoch} of producer {header.producer_id} in {self._topic_partition}: "
-                f"epoch {entry.producer_epoch} was seen already"
-            )
-            raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, message)
+        if entry is not None and header.producer_epoch < entry.producer_epoch:
+            raise self._fenced(header.producer_id, header.producer_epoch, entry)
+        if header.is_transactional and verifies:
+            self._check_verification(header, verification)
+        if sequences and self._verifications:
+            self._check_first_sequence(header, entry)
+        if entry is None:
+            return None
         if sequences:
             entry.check_sequence(header)
         if entry.current_txn_start_offset != NO_OFFSET and not header.is_transactional:
@@ -172,6 +266,65 @@ class ProducerStates:
             )
             raise KafkaError(ErrorCode.INVALID_TXN_STATE, message)
         return None
+
+    def _check_verification(self, header: BatchHeader, verification: Verification | None) -> None:
+        if self.has_open_transaction(header.producer_id, header.producer_epoch):
+            return
+        known = self._verifications.get(header.producer_id)
+        if known is None or known is not verification:
+            message = (
+                f"{self._topic_partition} is in no transaction of producer {header.producer_id} "
+                f"that its coordinator is known to have"
+            )
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE, message)
+
+    def _check_first_sequence(self, header: BatchHeader, entry: ProducerEntry | None) -> None:
+        """While a producer's first batch is being verified, none behind it may come first."""
+        verification = self._verifications.get(header.producer_id)
+        if verification is None:
+            return
+        is_unknown = entry is None or not entry.batches
+        lowest = 0 if verification.bumps_epochs and is_unknown else verification.lowest_sequence
+        if header.base_sequence > lowest:
+            message = (
+                f"sequence {header.base_sequence} of producer {header.producer_id}: {lowest} comes first"
+            )
+            raise KafkaError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, message)
+
+    def _fenced(self, producer_id: int, producer_epoch: int, entry: ProducerEntry) -> KafkaError:
+        message = (
+            f"epoch {producer_epoch} of producer {producer_id} in {self._topic_partition}: "
+            f"epoch {entry.producer_epoch} was seen already"
+        )
+        return KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, message)
+
+    def check_end_marker(self, marker: EndMarker, transaction_version: int) -> None:
+        """Whether the marker may be appended.
+
+        One of a transaction of version 2 has the epoch after that of the records (KIP-890), unless it is written again.
+
+        :raises KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED.
+        """
+        entry = self._entries.get(marker.producer_id)
+        if entry is None:
+            return
+        epoch = marker.producer_epoch
+        if epoch < entry.producer_epoch:
+            raise self._fenced(marker.producer_id, epoch, entry)
+        is_open = entry.current_txn_start_offset != NO_OFFSET
+        is_bumped = epoch > entry.producer_epoch or epoch == EPOCH_MAX
+        if transaction_version >= BUMPING_VERSION and is_open and not is_bumped:
+            message = (
+                f"epoch {epoch} of a marker of producer {marker.producer_id} in {self._topic_partition}: "
+                f"the records of the transaction have it; the epoch after it is expected"
+            )
+            raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, message)
+        if marker.coordinator_epoch < entry.coordinator_epoch:
+            message = (
+                f"coordinator epoch {marker.coordinator_epoch} of a marker of producer {marker.producer_id} in "
+                f"{self._topic_partition}: epoch {entry.coordinator_epoch} was seen already"
+            )
+            raise KafkaError(ErrorCode.TRANSACTION_COORDINATOR_FENCED, message)
 
     def record(self, header: BatchHeader) -> None:
         """Remember an appended batch of data; the header has its final offsets and timestamps."""
@@ -186,15 +339,40 @@ class ProducerStates:
         if header.is_transactional and entry.current_txn_start_offset == NO_OFFSET:
             entry.current_txn_start_offset = header.base_offset
             self._open_transactions[header.producer_id] = header.base_offset
+        if header.is_transactional:
+            self._verifications.pop(header.producer_id, None)
 
-    def end_transaction(self, header: BatchHeader, coordinator_epoch: int, timestamp_ms: int) -> None:
-        """Remember an appended commit or abort marker."""
-        entry = self._entry(header.producer_id)
-        entry.move_to_epoch(header.producer_epoch)
-        entry.coordinator_epoch = coordinator_epoch
+    def end_transaction(self, marker: EndMarker, offset: int) -> CompletedTransaction | None:
+        """Remember the marker appended at `offset`; gives back what it ended, if that had records here."""
+        entry = self._entry(marker.producer_id)
+        entry.move_to_epoch(marker.producer_epoch)
+        entry.coordinator_epoch = marker.coordinator_epoch
         entry.current_txn_start_offset = NO_OFFSET
-        entry.last_timestamp_ms = timestamp_ms
-        self._open_transactions.pop(header.producer_id, None)
+        entry.last_timestamp_ms = marker.timestamp_ms
+        self._end_verification(marker)
+        first_offset = self._open_transactions.pop(marker.producer_id, None)
+        if first_offset is None:
+            return None
+        self._unreplicated[first_offset] = offset
+        return CompletedTransaction(marker.producer_id, first_offset, offset, not marker.commit)
+
+    def aborted(self, completed: CompletedTransaction) -> AbortedTransaction | None:
+        """What the transaction index keeps of one that has just ended; nothing of one that was committed."""
+        if not completed.is_aborted:
+            return None
+        undecided = self.first_undecided_offset
+        stable_offset = completed.last_offset + 1 if undecided is None else undecided
+        return AbortedTransaction(
+            completed.producer_id, completed.first_offset, completed.last_offset, stable_offset
+        )
+
+    def _end_verification(self, marker: EndMarker) -> None:
+        """A marker of version 2 has the epoch of the next transaction, whose verification may be under way."""
+        verification = self._verifications.get(marker.producer_id)
+        if verification is None:
+            return
+        if not verification.bumps_epochs or verification.producer_epoch != marker.producer_epoch:
+            del self._verifications[marker.producer_id]
 
     def _entry(self, producer_id: int) -> ProducerEntry:
         entry = self._entries.get(producer_id)
@@ -205,11 +383,14 @@ class ProducerStates:
     def replace(self, entries: Iterable[ProducerEntry]) -> None:
         """Forget everything and start from a snapshot."""
         self._entries = {entry.producer_id: entry for entry in entries}
+        open_entries = [
+            entry for entry in self._entries.values() if entry.current_txn_start_offset != NO_OFFSET
+        ]
+        open_entries.sort(key=lambda entry: entry.current_txn_start_offset)
         self._open_transactions = {
-            entry.producer_id: entry.current_txn_start_offset
-            for entry in self._entries.values()
-            if entry.current_txn_start_offset != NO_OFFSET
+            entry.producer_id: entry.current_txn_start_offset for entry in open_entries
         }
+        self._unreplicated.clear()
 
     def remove_expired(self, now_ms: int, expiration_ms: int) -> None:
         """Forget producers without an open transaction that were idle for `producer.id.expiration.ms`."""
@@ -217,4 +398,9 @@ class ProducerStates:
             producer_id: entry
             for producer_id, entry in self._entries.items()
             if entry.current_txn_start_offset != NO_OFFSET or now_ms - entry.last_timestamp_ms < expiration_ms
+        }
+        self._verifications = {
+            producer_id: verification
+            for producer_id, verification in self._verifications.items()
+            if now_ms - verification.started_ms < expiration_ms
         }

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
+from barnabas.base.ids import TopicPartition
 from barnabas.log.files import (
     CLEANED_SUFFIX,
     DELETED_SUFFIX,
@@ -21,6 +22,8 @@ from barnabas.log.files import (
 from barnabas.log.leader_epochs import LeaderEpochs
 from barnabas.log.log_config import LogConfig
 from barnabas.log.open_files import OpenFiles
+from barnabas.log.producer_recovery import producers_at, replay_batch
+from barnabas.log.producer_state import ProducerStates
 from barnabas.log.segment import RELATIVE_OFFSET_MAX, Segment
 from barnabas.log.segments import Segments
 from barnabas.wire.errors import KafkaError
@@ -38,6 +41,7 @@ class LoadedSegments(NamedTuple):
 
 def load_segments(
     directory: Path,
+    topic_partition: TopicPartition,
     config: LogConfig,
     epochs: LeaderEpochs,
     *,
@@ -52,10 +56,11 @@ def load_segments(
     open_files = OpenFiles()
     logs = sorted(name for name in names if name.endswith(LOG_SUFFIX))
     found = [_open_segment(directory / name, open_files, now_ms) for name in logs]
+    producers = _Producers(directory, topic_partition, log_start_offset)
     discarded_bytes = 0
     if not clean_shutdown:
-        discarded_bytes = _recover(found, config, epochs, recovery_point)
-    rebuild_missing_indexes(found, config)
+        discarded_bytes = _recover(found, config, epochs, recovery_point, producers)
+    rebuild_missing_indexes(found, config, producers)
     end_offset = _next_offset(found[-1]) if found else log_start_offset
     if not found or end_offset < log_start_offset:
         discarded_bytes += sum(segment.size_bytes for segment in found)
@@ -125,11 +130,32 @@ def _swap_end_offset(path: Path) -> int:
     return end_offset
 
 
-def _recover(found: list[Segment], config: LogConfig, epochs: LeaderEpochs, recovery_point: int) -> int:
+class _Producers(NamedTuple):
+    """Who wrote what is checked: their open transactions tell what a marker aborts."""
+
+    directory: Path
+    topic_partition: TopicPartition
+    log_start_offset: int
+
+    def before(self, found: list[Segment], index: int) -> ProducerStates:
+        """As they were where the segment at `index` begins."""
+        if index == 0:
+            return ProducerStates(self.topic_partition)
+        offset = found[index].base_offset
+        segments = Segments(found[:index])
+        return producers_at(
+            self.directory, self.topic_partition, segments, self.log_start_offset, offset
+        ).states
+
+
+def _recover(
+    found: list[Segment], config: LogConfig, epochs: LeaderEpochs, recovery_point: int, producers: _Producers
+) -> int:
     """Check the segments from the one that holds `recovery_point` on; stop at the first bad batch."""
     first = max((i for i, segment in enumerate(found) if segment.base_offset <= recovery_point), default=0)
+    states = producers.before(found, first) if found else ProducerStates(producers.topic_partition)
     for index in range(first, len(found)):
-        bad_bytes = rebuild(found[index], config, epochs)
+        bad_bytes = rebuild(found[index], config, states, epochs)
         if bad_bytes:
             dropped = found[index + 1 :]
             del found[index + 1 :]
@@ -138,10 +164,13 @@ def _recover(found: list[Segment], config: LogConfig, epochs: LeaderEpochs, reco
     return 0
 
 
-def rebuild(segment: Segment, config: LogConfig, epochs: LeaderEpochs | None = None) -> int:
+def rebuild(
+    segment: Segment, config: LogConfig, states: ProducerStates, epochs: LeaderEpochs | None = None
+) -> int:
     """Check every batch, fill the indexes again, cut the file before the first bad batch.
 
-    Gives back how many bytes were cut off.
+    `states` are the producers where the segment begins; they are where it ends afterwards. Gives back how many bytes
+    were cut off.
     """
     segment.forget_indexes()
     valid_bytes, next_offset = 0, segment.base_offset
@@ -152,6 +181,8 @@ def rebuild(segment: Segment, config: LogConfig, epochs: LeaderEpochs | None = N
             segment.index(position, [(header.size_bytes, header.last_offset, header.max_timestamp)], config)
             if epochs is not None and header.partition_leader_epoch > _or_minus_one(epochs.latest):
                 epochs.assign(header.partition_leader_epoch, header.base_offset)
+            if header.producer_id >= 0 and (aborted := replay_batch(states, segment, position, header)):
+                segment.transaction_index.append(aborted)
             valid_bytes, next_offset = position + header.size_bytes, header.next_offset
     except KafkaError:
         pass  # the bytes after the last good batch are no batch: they are cut off below
@@ -175,11 +206,11 @@ def _is_sound(segment: Segment, position: int, header: BatchHeader, next_offset:
     )
 
 
-def rebuild_missing_indexes(found: list[Segment], config: LogConfig) -> None:
-    """Fill the indexes of segments that lost them; an empty segment needs none."""
-    for segment in found:
-        if segment.size_bytes and not segment.offset_index.exists:
-            rebuild(segment, config)
+def rebuild_missing_indexes(found: list[Segment], config: LogConfig, producers: _Producers) -> None:
+    """Fill the indexes of segments that lost them, or have them damaged; an empty segment needs none."""
+    for index, segment in enumerate(found):
+        if segment.size_bytes and not (segment.offset_index.exists and segment.transaction_index.is_sound):
+            rebuild(segment, config, producers.before(found, index))
 
 
 def _next_offset(segment: Segment) -> int:

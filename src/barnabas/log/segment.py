@@ -1,4 +1,4 @@
-"""One segment of a log: a file of batches and its two sparse indexes."""
+"""One segment of a log: a file of batches, its two sparse indexes and its aborted transactions."""
 
 import errno
 import mmap
@@ -14,12 +14,14 @@ from barnabas.log.files import (
     LOG_SUFFIX,
     SEGMENT_SUFFIXES,
     TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
     offset_file,
 )
 from barnabas.log.log_config import FOREVER, LogConfig
 from barnabas.log.offset_index import OffsetIndex
 from barnabas.log.open_files import OpenFiles
 from barnabas.log.time_index import TimeIndex
+from barnabas.log.transaction_index import TransactionIndex
 from barnabas.wire.records.batch import (
     BATCH_HEADER_BYTES,
     BATCH_OVERHEAD_BYTES,
@@ -57,6 +59,9 @@ class Segment:
         self.last_offset_max = base_offset + RELATIVE_OFFSET_MAX
         self.offset_index = OffsetIndex(offset_file(directory, base_offset, INDEX_SUFFIX), base_offset)
         self.time_index = TimeIndex(offset_file(directory, base_offset, TIME_INDEX_SUFFIX), base_offset)
+        self.transaction_index = TransactionIndex(
+            offset_file(directory, base_offset, TRANSACTION_INDEX_SUFFIX)
+        )
         self.indexes_full = False
         self.used = True
         #: Told of an error of the disk that met nobody who called the segment; its log's `take_offline`.
@@ -224,6 +229,14 @@ class Segment:
             return memoryview(os.pread(self._descriptor(), size_bytes, position))
         return memoryview(self.mapped())[position : position + size_bytes]
 
+    def end_of_read(self, position: int, size_bytes: int) -> int | None:
+        """An offset that lies behind `size_bytes` read from `position` on, as near as the index knows; None beyond it.
+
+        Kafka's bound, so that fetches tell the same aborted transactions.
+        """
+        entry = self.offset_index.first_from_position(position + size_bytes)
+        return None if entry is None else entry[0]
+
     def batch_size_bytes(self, position: int) -> int:
         """Size of the batch that starts at `position`."""
         (length,) = _LENGTH.unpack(self.view(position + 8, 4))
@@ -250,6 +263,7 @@ class Segment:
             self.offset_index.release()
             self.time_index.release()
         finally:
+            self.transaction_index.release()
             self._map = None
             if self._fd >= 0:
                 os.close(self._fd)
@@ -287,6 +301,7 @@ class Segment:
         position = self.position_of(offset)
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
+        self.transaction_index.truncate_to(offset)
         self.cut(position)
         self._positions.clear()
         self._unindexed_bytes = 0
@@ -320,11 +335,13 @@ class Segment:
         self.path = offset_file(directory, self.base_offset, LOG_SUFFIX)
         self.offset_index.path = offset_file(directory, self.base_offset, INDEX_SUFFIX)
         self.time_index.path = offset_file(directory, self.base_offset, TIME_INDEX_SUFFIX)
+        self.transaction_index.path = offset_file(directory, self.base_offset, TRANSACTION_INDEX_SUFFIX)
 
     def forget_indexes(self) -> None:
         """Start over with empty indexes, to be filled by `index`."""
         self.offset_index.clear()
         self.time_index.clear()
+        self.transaction_index.clear()
         self._max_timestamp = (NO_TIMESTAMP, self.base_offset)
         self._first_timestamp_ms = None
         self._unindexed_bytes = 0

@@ -18,6 +18,19 @@ class FilePart(NamedTuple):
     is_last: bool
 
 
+class LogSlice(NamedTuple):
+    """Bytes of one segment, from a batch's start on; the last batch may be cut off."""
+
+    data: memoryview
+    segment_base_offset: int
+    position: int
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes."""
+        return len(self.data)
+
+
 class Segments:
     """At least one segment; the last one is active, which means that it is written to."""
 

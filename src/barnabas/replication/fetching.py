@@ -7,7 +7,8 @@ from barnabas.replication.fetch_sessions import FetchTarget, Key
 from barnabas.replication.partition import NO_EPOCH, Partition
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.fetch import EpochEndOffset, PartitionData
+from barnabas.wire.messages.fetch import AbortedTransaction, EpochEndOffset, PartitionData
+from barnabas.wire.records.batch import first_is_whole
 
 NO_OFFSET = -1
 
@@ -95,7 +96,15 @@ def _read(
         min_one_batch=read_bytes == 0,
         may_copy=read_bytes < COPIED_BYTES_MAX,
     )
+    if read_bytes and found.data and not first_is_whole(found.data):
+        data.aborted_transactions = None  # nothing was read
+        return data
     data.records = found.data
+    if committed and target.fetch_offset < log.last_stable_offset:
+        aborted = log.aborted_transactions(target.fetch_offset, found)
+        data.aborted_transactions = [
+            AbortedTransaction(each.producer_id, each.first_offset) for each in aborted
+        ]
     return data
 
 

@@ -41,4 +41,5 @@ def log_config(broker_config: BrokerConfig, overrides: Mapping[str, str]) -> Log
         cleanup_policy=frozenset(topic.cleanup_policy),
         preallocate=topic.preallocate,
         min_insync_replicas=topic.min_insync_replicas,
+        verifies_transactions=broker_config.boolean("transaction.partition.verification.enable"),
     )

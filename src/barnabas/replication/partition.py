@@ -4,10 +4,13 @@ import asyncio
 from collections.abc import Sequence
 
 from barnabas.log.log_config import FOREVER, LogConfig
-from barnabas.log.partition_log import AppendInfo, LogSlice, PartitionLog
+from barnabas.log.partition_log import AppendInfo, PartitionLog
+from barnabas.log.producer_state import Verification
+from barnabas.log.segments import LogSlice
 from barnabas.metadata.topics import INTERNAL_TOPICS, NO_LEADER, PartitionState, Topic
 from barnabas.replication.waiting import WaitingFetch
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records.control import EndMarker
 
 #: "No epoch given": the client does not know the leader epoch (KIP-320).
 NO_EPOCH = -1
@@ -101,20 +104,39 @@ class Partition:
             message = f"Broker {self.broker_id} does not lead {self.topic}-{self.index}."
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, message)
 
-    def append_as_leader(self, records: memoryview, required_acks: int) -> AppendInfo:
+    def append_as_leader(
+        self, records: memoryview, required_acks: int, verification: Verification | None = None
+    ) -> AppendInfo:
         """Check and append what a client produced; `records` is patched in place.
+
+        A transaction's first batch comes with the `verification` that the log gave for it.
 
         :raises KafkaError: What is wrong with the records or with the replicas; nothing is appended then.
         """
+        self._check_replicas(required_acks)
+        appended = self.log.append_as_leader(records, self.leader_epoch, verification=verification)
+        self._advance_high_watermark(len(records))
+        return appended
+
+    def append_end_marker(self, marker: EndMarker, transaction_version: int) -> AppendInfo:
+        """Append the end of a transaction, for all replicas to have.
+
+        :raises KafkaError: NOT_LEADER_OR_FOLLOWER, NOT_ENOUGH_REPLICAS, INVALID_PRODUCER_EPOCH,
+            TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR; nothing is appended then.
+        """
+        self.check_leader()
+        self._check_replicas(ALL_REPLICAS)
+        appended = self.log.append_end_marker(marker, self.leader_epoch, transaction_version)
+        self._advance_high_watermark(appended.size_bytes)
+        return appended
+
+    def _check_replicas(self, required_acks: int) -> None:
         if required_acks == ALL_REPLICAS and len(self.isr) < self._min_isr:
             message = (
                 f"{self.topic}-{self.index} has {len(self.isr)} in-sync replica(s), "
                 f"min.insync.replicas is {self.log.config.min_insync_replicas}."
             )
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, message)
-        appended = self.log.append_as_leader(records, self.leader_epoch)
-        self._advance_high_watermark(len(records))
-        return appended
 
     def append_at_once(self, batches: Sequence[memoryview]) -> list[int]:
         """Append the batches, each produced with one of `acks_at_once`, up to the first that is not plain.
@@ -212,12 +234,29 @@ class Partition:
             high_watermark = min(high_watermark, *behind)
         if high_watermark <= log.high_watermark:
             return
-        log.update_high_watermark(high_watermark)
-        if self._waiting_fetches:
-            for waiting in tuple(self._waiting_fetches):
-                waiting.readable(grown_bytes)
+        if not self._waiting_fetches:
+            log.update_high_watermark(high_watermark)
+        else:
+            stable_offset = log.last_stable_offset
+            log.update_high_watermark(high_watermark)
+            self._wake_fetches(grown_bytes, self._stable_bytes(stable_offset))
         if self._waiting_for_high_watermark:
             self._release(high_watermark)
+
+    def _wake_fetches(self, grown_bytes: int, stable_bytes: int) -> None:
+        for waiting in tuple(self._waiting_fetches):
+            waiting.readable(stable_bytes if waiting.committed else grown_bytes)
+
+    def _stable_bytes(self, stable_offset: int) -> int:
+        """How much readers of committed records may read beyond `stable_offset`, the last stable one until now."""
+        log = self.log
+        if log.last_stable_offset == stable_offset:
+            return 0
+        try:
+            size_bytes = log.size_between(stable_offset, log.last_stable_offset)
+        except KafkaError:
+            size_bytes = None  # they find the same, and say so
+        return UNKNOWN_GROWTH_BYTES if size_bytes is None else size_bytes
 
     def _release(self, high_watermark: int) -> None:
         waiting = self._waiting_for_high_watermark

@@ -20,7 +20,9 @@ class Growing(Protocol):
 class WaitingFetch:
     """One long poll: done when `missing_bytes` more can be read, or when something must be looked at."""
 
-    def __init__(self, missing_bytes: int) -> None:
+    def __init__(self, missing_bytes: int, *, committed: bool = False) -> None:
+        #: Only what lies before the last stable offset counts.
+        self.committed = committed
         self._missing_bytes = missing_bytes
         self._future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 

@@ -1,9 +1,10 @@
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.log.producer_state import ActiveProducer, ProducedBatch, ProducerStates
+from barnabas.log.producer_state import ActiveProducer, ProducedBatch, ProducerStates, Verification
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import TRANSACTIONAL_BIT, BatchHeader
+from barnabas.wire.records.control import EndMarker
 
 SEQUENCE_MAX = 2**31 - 1
 
@@ -38,6 +39,12 @@ def header(
         sequence,
         count,
     )
+
+
+def marker(
+    *, producer_id: int = 9, epoch: int = 0, coordinator_epoch: int = 0, commit: bool = True
+) -> EndMarker:
+    return EndMarker(producer_id, epoch, coordinator_epoch, commit, 9_000)
 
 
 def append(states: ProducerStates, batch: BatchHeader) -> ProducedBatch | None:
@@ -115,14 +122,14 @@ def test_an_open_transaction_is_known_until_its_marker(states: ProducerStates) -
     append(states, header(0, transactional=True, offset=22, producer_id=10))
     assert states.first_undecided_offset == 20
     assert refusal(states, header(2)) is ErrorCode.INVALID_TXN_STATE
-    states.end_transaction(header(-1, epoch=0), coordinator_epoch=4, timestamp_ms=9_000)
+    states.end_transaction(marker(coordinator_epoch=4), 23)
     assert states.first_undecided_offset == 22
     assert states.active[0] == ActiveProducer(9, 0, 1, 9_000, 4, -1)
 
 
 def test_a_marker_of_a_new_epoch_starts_the_sequences_again(states: ProducerStates) -> None:
     append(states, header(0, transactional=True))
-    states.end_transaction(header(-1, epoch=1), coordinator_epoch=0, timestamp_ms=1)
+    states.end_transaction(marker(epoch=1), 1)
     assert refusal(states, header(1, epoch=1)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert append(states, header(0, epoch=1)) is None
 
@@ -139,3 +146,155 @@ def test_idle_producers_expire_but_not_in_a_transaction(states: ProducerStates) 
 def test_what_describe_producers_shows(states: ProducerStates) -> None:
     append(states, header(0, 3, offset=5, epoch=2))
     assert states.active == [ActiveProducer(9, 2, 2, 1_005, -1, -1)]
+
+
+def marker_refusal(states: ProducerStates, ended: EndMarker, version: int = 0) -> ErrorCode:
+    with pytest.raises(KafkaError) as error:
+        states.check_end_marker(ended, version)
+    return error.value.code
+
+
+def test_a_marker_of_an_older_epoch_or_coordinator_is_fenced(states: ProducerStates) -> None:
+    append(states, header(0, epoch=3, transactional=True))
+    states.end_transaction(marker(epoch=3, coordinator_epoch=5), 1)
+    assert marker_refusal(states, marker(epoch=2, coordinator_epoch=5)) is ErrorCode.INVALID_PRODUCER_EPOCH
+    refused = marker_refusal(states, marker(epoch=3, coordinator_epoch=4))
+    assert refused is ErrorCode.TRANSACTION_COORDINATOR_FENCED
+    states.check_end_marker(marker(epoch=3, coordinator_epoch=5), 0)
+    states.check_end_marker(marker(producer_id=77), 2)
+
+
+def test_a_marker_of_version_2_has_the_epoch_after_that_of_the_records(states: ProducerStates) -> None:
+    append(states, header(0, epoch=3, transactional=True))
+    states.check_end_marker(marker(epoch=3), 1)
+    assert marker_refusal(states, marker(epoch=3), 2) is ErrorCode.INVALID_PRODUCER_EPOCH
+    states.check_end_marker(marker(epoch=4), 2)
+    states.end_transaction(marker(epoch=4), 1)
+    states.check_end_marker(marker(epoch=4), 2)  # written again: nothing is open any more
+
+
+def test_a_marker_of_the_last_epoch_cannot_have_the_next(states: ProducerStates) -> None:
+    append(states, header(0, epoch=2**15 - 1, transactional=True))
+    states.check_end_marker(marker(epoch=2**15 - 1), 2)
+
+
+def test_what_was_aborted_is_kept_with_the_last_stable_offset(states: ProducerStates) -> None:
+    for producer_id, offset in ((9, 0), (10, 1), (11, 2)):
+        append(states, header(0, offset=offset, producer_id=producer_id, transactional=True))
+    ended = [
+        states.end_transaction(marker(producer_id=producer_id, commit=commit), offset)
+        for producer_id, offset, commit in ((10, 3, False), (9, 4, False), (11, 5, True), (11, 6, False))
+    ]
+    assert [completed and completed.first_offset for completed in ended] == [1, 0, 2, None]
+    assert ended[2] is not None
+    assert states.aborted(ended[2]) is None
+
+
+def test_the_last_stable_offset_of_an_abort_is_that_of_its_moment(states: ProducerStates) -> None:
+    append(states, header(0, transactional=True))
+    append(states, header(0, offset=1, producer_id=10, transactional=True))
+    first = states.end_transaction(marker(producer_id=10, commit=False), 2)
+    assert first is not None
+    assert states.aborted(first) == (10, 1, 2, 0)
+    second = states.end_transaction(marker(commit=False), 3)
+    assert second is not None
+    assert states.aborted(second) == (9, 0, 3, 4)
+
+
+def test_an_ended_transaction_is_unstable_until_its_marker_is_replicated(states: ProducerStates) -> None:
+    append(states, header(0, offset=5, transactional=True))
+    append(states, header(0, offset=6, producer_id=10, transactional=True))
+    states.end_transaction(marker(), 7)
+    assert states.first_unstable_offset == 5
+    states.replicated(7)
+    assert states.first_unstable_offset == 5
+    states.replicated(8)
+    assert states.first_unstable_offset == 6
+    states.end_transaction(marker(producer_id=10), 8)
+    states.replicated(9)
+    assert states.first_unstable_offset is None
+
+
+def verify(
+    states: ProducerStates, sequence: int = 0, *, epoch: int = 0, bumps: bool = False
+) -> Verification | None:
+    return states.start_verification(9, epoch, sequence, bumps_epochs=bumps, now_ms=1_000)
+
+
+def verified(states: ProducerStates, batch: BatchHeader, verification: Verification | None) -> ErrorCode:
+    try:
+        states.check(batch, sequences=True, verification=verification, verifies=True)
+    except KafkaError as error:
+        return error.code
+    return ErrorCode.NONE
+
+
+def test_a_transactions_first_batch_needs_what_its_verification_gave(states: ProducerStates) -> None:
+    first = header(0, transactional=True)
+    assert verified(states, first, None) is ErrorCode.INVALID_TXN_STATE
+    verification = verify(states)
+    assert verification is not None
+    assert verify(states, 1) is verification
+    assert verified(states, first, None) is ErrorCode.INVALID_TXN_STATE
+    assert verified(states, first, Verification(0, 0, False, 0)) is ErrorCode.INVALID_TXN_STATE
+    assert verified(states, first, verification) is ErrorCode.NONE
+    states.record(first)
+    assert verify(states, 1) is None
+    assert verified(states, header(1, transactional=True), None) is ErrorCode.NONE
+
+
+def test_the_next_transaction_is_verified_again(states: ProducerStates) -> None:
+    verification = verify(states)
+    states.record(header(0, transactional=True))
+    states.end_transaction(marker(), 1)
+    assert verified(states, header(1, transactional=True), verification) is ErrorCode.INVALID_TXN_STATE
+    assert verified(states, header(1, transactional=True), verify(states, 1)) is ErrorCode.NONE
+
+
+def test_an_older_epoch_is_not_even_verified(states: ProducerStates) -> None:
+    states.record(header(0, epoch=2, transactional=True))
+    with pytest.raises(KafkaError) as error:
+        verify(states, epoch=1)
+    assert error.value.code is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert verified(states, header(1, epoch=1, transactional=True), None) is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_of_the_batches_that_are_being_verified_the_first_comes_first(states: ProducerStates) -> None:
+    verification = verify(states, 4)
+    assert verify(states, 3) is verification
+    later = header(4, transactional=True)
+    assert verified(states, later, verification) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert verified(states, header(3, transactional=True), verification) is ErrorCode.NONE
+
+
+def test_a_newer_epoch_is_verified_by_its_own_sequences(states: ProducerStates) -> None:
+    verify(states, 0)
+    verification = verify(states, 7, epoch=1)
+    assert verification is not None
+    assert (verification.producer_epoch, verification.lowest_sequence) == (1, 7)
+
+
+def test_an_unknown_producer_of_version_2_starts_with_sequence_0(states: ProducerStates) -> None:
+    verification = verify(states, 5, bumps=True)
+    refused = verified(states, header(5, transactional=True), verification)
+    assert refused is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert verified(states, header(0, transactional=True), verification) is ErrorCode.NONE
+
+
+@pytest.mark.parametrize(("bumps", "kept"), [(True, True), (False, False)])
+def test_a_marker_of_version_2_leaves_the_verification_of_its_own_epoch(
+    states: ProducerStates, bumps: bool, kept: bool
+) -> None:
+    states.record(header(0, transactional=True))
+    verification = verify(states, 0, epoch=1, bumps=bumps)
+    states.end_transaction(marker(epoch=1), 1)
+    again = verify(states, 0, epoch=1, bumps=bumps)
+    assert (again is verification) == kept
+
+
+def test_verifications_expire(states: ProducerStates) -> None:
+    verification = verify(states)
+    states.remove_expired(1_999, 1_000)
+    assert verify(states) is verification
+    states.remove_expired(2_000, 1_000)
+    assert verify(states) is not verification

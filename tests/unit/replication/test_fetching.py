@@ -109,9 +109,21 @@ async def test_what_is_left_of_the_limit_is_what_the_next_partition_may_give(tmp
     async with running_node(tmp_path) as node:
         await node.create(new_topic("a"), new_topic("b"))
         size_bytes = produce(node, "a", b"x" * 100)
+        for _ in range(2):
+            produce(node, "b", b"x" * 100)
+        reads = read(node, target("a"), target("b"), max_bytes=2 * size_bytes + 10)
+        assert [len(data.records or b"") for _, _, data in reads.answers] == [size_bytes, size_bytes + 10]
+
+
+@on_loop
+async def test_a_batch_for_which_too_little_of_the_limit_is_left_is_not_begun(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("a"), new_topic("b"))
+        size_bytes = produce(node, "a", b"x" * 100)
         produce(node, "b", b"x" * 100)
-        reads = read(node, target("a"), target("b"), max_bytes=size_bytes + 10)
-        assert [len(data.records or b"") for _, _, data in reads.answers] == [size_bytes, 10]
+        reads = read(node, target("a"), target("b"), max_bytes=size_bytes + 10, committed=True)
+        found = [(len(data.records or b""), data.aborted_transactions) for _, _, data in reads.answers]
+        assert found == [(size_bytes, []), (0, None)]
 
 
 @on_loop

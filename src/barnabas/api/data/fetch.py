@@ -69,7 +69,8 @@ async def handle(context: RequestContext, request: FetchRequest) -> FetchRespons
     reads = read_all(node.replicas, targets, max_bytes, committed=committed)
     missing_bytes = min(request.min_bytes, max_bytes) - reads.size_bytes
     if missing_bytes > 0 and request.max_wait_ms > 0 and targets and not (refused or reads.must_answer):
-        await WaitingFetch(missing_bytes).wait(_partitions(context, targets), request.max_wait_ms)
+        waiting = WaitingFetch(missing_bytes, committed=committed)
+        await waiting.wait(_partitions(context, targets), request.max_wait_ms)
         reads = read_all(node.replicas, targets, max_bytes, committed=committed)
     reads.answers += refused
     if context.api_version < FIRST_VERSION_WITH_ZSTD:

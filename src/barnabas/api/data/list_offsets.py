@@ -96,10 +96,12 @@ def _look_up(
 
 def _find(partition: Partition, request: ListOffsetsRequest, timestamp: int) -> TimestampOffset:
     log = partition.log
-    bound = log.last_stable_offset if request.isolation_level == READ_COMMITTED else log.high_watermark
+    if request.replica_id != CONSUMER_REPLICA_ID:
+        bound = log.log_end_offset
+    else:
+        bound = log.last_stable_offset if request.isolation_level == READ_COMMITTED else log.high_watermark
     if timestamp == LATEST:
-        offset = bound if request.replica_id == CONSUMER_REPLICA_ID else log.log_end_offset
-        return TimestampOffset(-1, offset, partition.leader_epoch)
+        return TimestampOffset(-1, bound, partition.leader_epoch)
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return log.earliest_offset()
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):

@@ -152,6 +152,14 @@ def iterate_headers(
         position += length + BATCH_OVERHEAD_BYTES
 
 
+def first_is_whole(buffer: Buffer) -> bool:
+    """Whether the first batch is there to its end."""
+    if len(buffer) < BATCH_OVERHEAD_BYTES:
+        return False
+    _, length = _OFFSET_AND_LENGTH.unpack_from(buffer)
+    return bool(length + BATCH_OVERHEAD_BYTES <= len(buffer))
+
+
 def _check_length(base_offset: int, length: int, minimum: int) -> None:
     if length < minimum:
         message = f"length {length} of the batch at offset {base_offset}: at least {minimum} is needed"

@@ -1,0 +1,92 @@
+"""What a log knows of transactions: up to where all are decided, which were aborted, which may begin (KIP-98, 890)."""
+
+from barnabas.log.local_log import LocalLog
+from barnabas.log.producer_recovery import end_transaction
+from barnabas.log.producer_state import ActiveProducer, Verification
+from barnabas.log.segments import LogSlice
+from barnabas.log.transaction_index import AbortedTransaction
+from barnabas.wire.records.batch import BatchHeader
+
+
+class TransactionalLog(LocalLog):
+    """A log and its producers."""
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Up to here every transaction is decided: what `read_committed` may see."""
+        unstable = self._producers.first_unstable_offset
+        if unstable is None:
+            return self.high_watermark
+        return min(max(unstable, self.log_start_offset), self.high_watermark)
+
+    def start_verification(
+        self, producer_id: int, producer_epoch: int, sequence: int, *, bumps_epochs: bool
+    ) -> Verification | None:
+        """What to append a transaction's first batch with, once its coordinator has confirmed it.
+
+        None for a transaction that has records here already: nobody needs to be asked.
+
+        :raises KafkaError: INVALID_PRODUCER_EPOCH.
+        """
+        return self._producers.start_verification(
+            producer_id, producer_epoch, sequence, bumps_epochs=bumps_epochs, now_ms=self._clock.wall_ms()
+        )
+
+    def aborted_transactions(self, start_offset: int, found: LogSlice) -> list[AbortedTransaction]:
+        """The aborted transactions that may have records in `found`, read from `start_offset` on.
+
+        Some may begin behind it: how far it reaches is known only as exactly as the offset index tells.
+
+        :raises KafkaError: CORRUPT_MESSAGE for damaged files, KAFKA_STORAGE_ERROR.
+        """
+        segments = self._segments
+        index = segments.floor_index(found.segment_base_offset)
+        bound = segments[index].end_of_read(found.position, found.size_bytes)
+        if bound is None:
+            bound = segments.end_offset_of(index, self.log_end_offset)
+        aborted: list[AbortedTransaction] = []
+        try:
+            for segment in segments.since(found.segment_base_offset):
+                if segment.transaction_index.collect(start_offset, bound, aborted):
+                    break
+        except OSError as error:
+            raise self.take_offline(error) from error
+        return aborted
+
+    def size_between(self, start_offset: int, end_offset: int) -> int | None:
+        """Bytes of the batches between two offsets; None when they lie in different segments.
+
+        :raises KafkaError: CORRUPT_MESSAGE for damaged files, KAFKA_STORAGE_ERROR.
+        """
+        segments = self._segments
+        index = segments.floor_index(start_offset)
+        if segments.floor_index(end_offset) != index:
+            return None
+        try:
+            return segments[index].position_of(end_offset) - segments[index].position_of(start_offset)
+        except OSError as error:
+            raise self.take_offline(error) from error
+
+    def _remember_producer(self, records: memoryview, header: BatchHeader) -> None:
+        """Account for an appended batch of a producer, the first in `records`.
+
+        :raises KafkaError: KAFKA_STORAGE_ERROR.
+        """
+        if not header.is_control:
+            self._producers.record(header)
+            return
+        aborted = end_transaction(self._producers, records, header)
+        if aborted is not None:
+            try:
+                self._segments.active.transaction_index.append(aborted)
+            except OSError as error:
+                raise self.take_offline(error) from error
+
+    @property
+    def active_producers(self) -> list[ActiveProducer]:
+        """The producers that the log remembers (DescribeProducers)."""
+        return self._producers.active
+
+    def remove_expired_producers(self, now_ms: int, expiration_ms: int) -> None:
+        """Forget producers that were idle for `producer.id.expiration.ms`."""
+        self._producers.remove_expired(now_ms, expiration_ms)
