@@ -31,6 +31,12 @@ from barnabas.replication.partition import Partition
 from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.security.authorizer import configured_authorizer
+from barnabas.server.coordinators import (
+    GroupCoordinator,
+    TransactionCoordinator,
+    group_coordinator,
+    transaction_coordinator,
+)
 from barnabas.telemetry.requests import RequestStatistics
 from barnabas.telemetry.tracing import Tracer
 from barnabas.wire.codec import decode, encode
@@ -160,6 +166,44 @@ def _moves(
     return moves
 
 
+def _coordinators(
+    dynamic: DynamicConfig,
+    metadata: MetadataWriter,
+    replicas: ReplicaManager,
+    flusher: Flusher,
+    clock: ManualClock,
+    dice: random.Random,
+) -> tuple[GroupCoordinator, TransactionCoordinator]:
+    groups = group_coordinator(
+        lambda: dynamic.current, lambda: metadata.image, replicas, flusher, clock, dice
+    )
+    transactions = transaction_coordinator(
+        lambda: dynamic.current, lambda: metadata.image, replicas, flusher, clock
+    )
+    groups.load(metadata.image)
+    transactions.load(metadata.image)
+    metadata.listen(groups.apply)
+    metadata.listen(transactions.apply)
+    return groups, transactions
+
+
+def _quotas_and_telemetry(
+    metadata: MetadataWriter, config: BrokerConfig, clock: ManualClock
+) -> tuple[QuotaManager, ClientTelemetry]:
+    """Quotas and client telemetry, which follow the image."""
+    quotas, client_telemetry = QuotaManager(config, clock), ClientTelemetry(clock)
+    metadata.listen(quotas.apply)
+    metadata.listen(client_telemetry.apply)
+    return quotas, client_telemetry
+
+
+def _follow_config(dynamic: DynamicConfig, replicas: ReplicaManager) -> None:
+    async def reconfigure(before: BrokerConfig, after: BrokerConfig) -> None:
+        replicas.reconfigure_all()
+
+    dynamic.follow(reconfigure)
+
+
 @asynccontextmanager
 async def running_node(
     directory: Path, store: MemoryStore | None = None, *, seed: int = 0, **overrides: str
@@ -180,17 +224,12 @@ async def running_node(
     replicas = ReplicaManager(1, directories, lambda topic, own: log_config(dynamic.current, own))
     replicas.load(metadata.image)
     metadata.listen(replicas.apply)
-
-    async def reconfigure(before: BrokerConfig, after: BrokerConfig) -> None:
-        replicas.reconfigure_all()
-
-    dynamic.follow(reconfigure)
-    quotas = QuotaManager(config, clock)
-    metadata.listen(quotas.apply)
-    client_telemetry = ClientTelemetry(clock)
-    metadata.listen(client_telemetry.apply)
+    _follow_config(dynamic, replicas)
+    quotas, client_telemetry = _quotas_and_telemetry(metadata, config, clock)
     flusher = Flusher()
     moves = _moves(replicas, flusher, dynamic, clock)
+    groups, transactions = _coordinators(dynamic, metadata, replicas, flusher, clock, dice)
+    slots_count = config.integer("max.incremental.fetch.session.cache.slots")
     node = Node(
         broker_id=1,
         dynamic_config=dynamic,
@@ -198,9 +237,7 @@ async def running_node(
         dice=dice,
         metadata=metadata,
         replicas=replicas,
-        fetch_sessions=FetchSessionCache(
-            config.integer("max.incremental.fetch.session.cache.slots"), clock, dice
-        ),
+        fetch_sessions=FetchSessionCache(slots_count, clock, dice),
         flusher=flusher,
         producer_ids=ProducerIds(metadata),
         log_dir_moves=moves,
@@ -208,6 +245,8 @@ async def running_node(
         apis=APIS,
         quotas=quotas,
         client_telemetry=client_telemetry,
+        groups=groups,
+        transactions=transactions,
         authorizer=configured_authorizer(config, metadata),
     )
     dispatcher = Dispatcher(node, RequestStatistics())
@@ -217,6 +256,8 @@ async def running_node(
             node, dispatcher, clock, store, directories, connection, dispatcher.produce_at_once(connection)
         )
     finally:
+        await groups.stop()
+        await transactions.stop()
         await moves.stop()
         await flusher.close()
         await metadata.stop()

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from barnabas.api.registry import ApiSpec
 from barnabas.base.clock import Clock
 from barnabas.config.broker_config import BrokerConfig
+from barnabas.coordinator.coordinator import Coordinator
+from barnabas.groups.shard import GroupShard
 from barnabas.metadata.client_metrics import ClientTelemetry
 from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.metadata.image import Image
@@ -21,6 +23,7 @@ from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.security.authorizer import Authorizer
 from barnabas.security.sasl.authenticator import Authenticator
 from barnabas.telemetry.tracing import Span, Tracer
+from barnabas.transactions.shard import TransactionShard
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,8 @@ class Node:
     apis: Mapping[int, ApiSpec]
     quotas: QuotaManager
     client_telemetry: ClientTelemetry
+    groups: Coordinator[GroupShard]
+    transactions: Coordinator[TransactionShard]
     policies: Policies = field(default_factory=Policies)  #: none of them, unless configured
     authorizer: Authorizer | None = None  #: None lets everybody do everything
     #: (version, listener, what is asked for) -> (revision, encoded answer on all topics)

@@ -7,6 +7,7 @@ from barnabas.log.log_config import FOREVER, LogConfig
 from barnabas.log.partition_log import AppendInfo, PartitionLog
 from barnabas.log.producer_state import Verification
 from barnabas.log.segments import LogSlice
+from barnabas.log.validation import AppendOrigin
 from barnabas.metadata.topics import INTERNAL_TOPICS, NO_LEADER, PartitionState, Topic
 from barnabas.replication.waiting import WaitingFetch
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -115,6 +116,17 @@ class Partition:
         """
         self._check_replicas(required_acks)
         appended = self.log.append_as_leader(records, self.leader_epoch, verification=verification)
+        self._advance_high_watermark(len(records))
+        return appended
+
+    def append_as_coordinator(self, records: memoryview) -> AppendInfo:
+        """Append a batch of a coordinator of this broker, for all replicas to have; `records` is patched in place.
+
+        :raises KafkaError: As `append_as_leader`; NOT_LEADER_OR_FOLLOWER.
+        """
+        self.check_leader()
+        self._check_replicas(ALL_REPLICAS)
+        appended = self.log.append_as_leader(records, self.leader_epoch, AppendOrigin.COORDINATOR)
         self._advance_high_watermark(len(records))
         return appended
 

@@ -36,6 +36,7 @@ from barnabas.replication.log_dir_moves import LogDirMoves
 from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.security.authorizer import configured_authorizer
+from barnabas.server.coordinators import group_coordinator, transaction_coordinator
 from barnabas.server.housekeeping import Housekeeping
 from barnabas.server.listeners import Listeners, connection_limits, open_files_max
 from barnabas.server.metrics import metrics_registry
@@ -122,6 +123,7 @@ class BrokerServer:
         self._undo.push_async_callback(self._flusher.close)
         self._undo.push_async_callback(self._stop_moves)
         self._undo.push_async_callback(self._housekeeping.stop)
+        self._undo.push_async_callback(self._stop_coordinators)
         self._undo.callback(self._connections.abort_all)
         await self._listen()
         self._housekeeping.start()
@@ -208,6 +210,7 @@ class BrokerServer:
         self._client_telemetry = ClientTelemetry(self._clock)
         self._client_telemetry.load(self._metadata.image)
         self._metadata.listen(self._client_telemetry.apply)
+        self._make_coordinators()
         slots_count = config.integer("max.incremental.fetch.session.cache.slots")
         self.node = Node(
             broker_id=config.node_id,
@@ -225,6 +228,8 @@ class BrokerServer:
             apis=registry.build(barnabas.api),
             quotas=self._quotas,
             client_telemetry=self._client_telemetry,
+            groups=self._groups,
+            transactions=self._transactions,
             authorizer=configured_authorizer(config, self._metadata),
         )
         self.statistics = RequestStatistics()
@@ -243,6 +248,22 @@ class BrokerServer:
             self._client_telemetry.instances,
         )
         self._dynamic_config.follow(self._reconfigure)
+
+    def _make_coordinators(self) -> None:
+        config, metadata, flusher, clock = self._dynamic_config, self._metadata, self._flusher, self._clock
+        self._groups = group_coordinator(
+            lambda: config.current, lambda: metadata.image, self._replicas, flusher, clock, self._dice
+        )
+        self._transactions = transaction_coordinator(
+            lambda: config.current, lambda: metadata.image, self._replicas, flusher, clock
+        )
+        for coordinator in (self._groups, self._transactions):
+            coordinator.load(metadata.image)
+            metadata.listen(coordinator.apply)
+
+    async def _stop_coordinators(self) -> None:
+        await self._groups.stop()
+        await self._transactions.stop()
 
     @property
     def _config(self) -> BrokerConfig:

@@ -1,0 +1,244 @@
+"""Runs one shard: loads it from its log, hands events to it, and does what they lead to."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from enum import StrEnum
+from typing import Any, Generic, TypeVar
+
+from barnabas.base.clock import Clock
+from barnabas.coordinator.shard import RecordPlace, Shard
+from barnabas.coordinator.shard_log import LoadedBatch, ShardLog, told
+from barnabas.coordinator.step import Answer, Pending, ResponseT, Step, TimerKey
+from barnabas.coordinator.timers import Timers
+from barnabas.log.partition_log import AppendInfo
+from barnabas.telemetry.logs import get_logger
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records.control import EndMarker
+
+ShardT = TypeVar("ShardT", bound=Shard)
+
+_log = get_logger("barnabas.coordinator")
+
+
+class ShardState(StrEnum):
+    """Where a shard is in its life on this broker."""
+
+    LOADING = "Loading"
+    ACTIVE = "Active"
+    FAILED = "Failed"
+    CLOSED = "Closed"
+
+
+_S = ShardState
+TRANSITIONS: dict[ShardState, frozenset[ShardState]] = {
+    _S.LOADING: frozenset({_S.ACTIVE, _S.FAILED, _S.CLOSED}),
+    _S.ACTIVE: frozenset({_S.FAILED, _S.CLOSED}),
+    _S.FAILED: frozenset({_S.CLOSED}),
+    _S.CLOSED: frozenset(),
+}
+assert TRANSITIONS.keys() == set(ShardState)
+
+
+class ShardRunner(Generic[ShardT]):
+    """One shard and its log. All methods run on the event loop; events never overlap."""
+
+    def __init__(
+        self, shard: ShardT, log: ShardLog, clock: Clock, do: Callable[[Any], None] = lambda effect: None
+    ) -> None:
+        """`do` does what a step wants done outside of the shard."""
+        self.shard = shard
+        self.log = log
+        self._clock = clock
+        self._do = do
+        self.state = ShardState.LOADING
+        self.story: list[tuple[ShardState, str]] = []
+        self._timers = Timers(self._expire)
+        self._pending: dict[Pending[Any], asyncio.Future[Any]] = {}
+        self._storing: set[asyncio.Task[None]] = set()
+        self.load_ms = 0  #: how long loading took
+
+    def transition(self, target: ShardState, why: str) -> None:
+        """Move on, as the table allows."""
+        assert target in TRANSITIONS[self.state], (self.state, target, self.story)
+        self.state = target
+        self.story.append((target, why))
+
+    # Loading
+
+    async def load(self) -> None:
+        """Replay the log, then serve; others are served in between."""
+        started_ms = self._clock.monotonic_ms()
+        try:
+            await self._replay_log()
+        except KafkaError as error:
+            self.fail(f"its log cannot be read: {error.message}")
+            return
+        if self.state is not ShardState.LOADING:
+            return
+        self.load_ms = self._clock.monotonic_ms() - started_ms
+        self.transition(ShardState.ACTIVE, f"replayed up to offset {self.log.end_offset}")
+        self.tell(lambda shard, step: shard.loaded(step))
+
+    async def _replay_log(self) -> None:
+        offset = self.log.start_offset
+        while self.state is ShardState.LOADING and (batches := self.log.read(offset)):
+            for batch in batches:
+                self._replay_batch(batch)
+            offset = batches[-1].header.last_offset + 1
+            await asyncio.sleep(0)
+
+    def _replay_batch(self, batch: LoadedBatch) -> None:
+        for record, place in batch.records:
+            self.shard.replay(record, place)
+        if batch.end_marker is not None:
+            self.shard.replay_end_marker(batch.end_marker)
+
+    # Events
+
+    async def ask(self, event: Callable[[ShardT, Step, Pending[ResponseT]], None], label: str) -> ResponseT:
+        """Hand a request to the shard and wait for its answer, which this or a later event gives.
+
+        :raises KafkaError: The shard's refusal, or why what it decided cannot be stored.
+        """
+        self.check_active()
+        pending: Pending[ResponseT] = Pending(label)
+        step = Step(self._clock.wall_ms())
+        event(self.shard, step, pending)
+        future: asyncio.Future[ResponseT] = asyncio.get_running_loop().create_future()
+        self._pending[pending] = future
+        try:
+            self._perform(step, pending)
+            return await future
+        finally:
+            self._pending.pop(pending, None)
+
+    async def query(self, question: Callable[[ShardT, int], ResponseT]) -> ResponseT:
+        """What a question on the stored state gives, once all that it rests on is stored.
+
+        :raises KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, or the question's own.
+        """
+        self.check_active()
+        response = question(self.shard, self._clock.wall_ms())
+        stored = self.log.stored()
+        if stored is not None:
+            await stored
+        return response
+
+    def tell(self, event: Callable[[ShardT, Step], None]) -> None:
+        """Hand something to the shard that nobody waits for."""
+        if self.state is not ShardState.ACTIVE:
+            return
+        step = Step(self._clock.wall_ms())
+        event(self.shard, step)
+        self._perform(step)
+
+    def end_transaction(self, marker: EndMarker) -> None:
+        """A marker stands in the shard's log now."""
+        if self.state is ShardState.ACTIVE:  # while it is loading it finds the marker in the log
+            self.shard.replay_end_marker(marker)
+
+    def _expire(self, key: TimerKey) -> None:
+        self.tell(lambda shard, step: shard.expire(step, key))
+
+    def check_active(self) -> None:
+        """Refuse requests to a shard that cannot take them.
+
+        :raises KafkaError: COORDINATOR_LOAD_IN_PROGRESS or NOT_COORDINATOR.
+        """
+        if self.state is ShardState.LOADING:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "The coordinator is being loaded.")
+        if self.state is not ShardState.ACTIVE:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR, "This broker does not coordinate that.")
+
+    # What events lead to
+
+    def _perform(self, step: Step, asker: Pending[Any] | None = None) -> None:
+        if step.records:
+            try:
+                appended = self.log.append(step.records, step.now_ms, step.producer)
+            except KafkaError as error:
+                self._not_appended(step, error, asker)
+                return
+            self._replay(step, appended)
+        for timer in step.timers:
+            self._timers.take(timer)
+        if step.answers or step.effects:
+            self._finish_when_stored(step)
+
+    def _replay(self, step: Step, appended: AppendInfo) -> None:
+        producer = step.producer
+        ids = (producer.producer_id, producer.producer_epoch) if producer else ()
+        for offset, record in enumerate(step.records, appended.first_offset):
+            self.shard.replay(record, RecordPlace(offset, step.now_ms, *ids))
+
+    def _not_appended(self, step: Step, error: KafkaError, asker: Pending[Any] | None) -> None:
+        _log.warning("a coordinator cannot write", why=error.message, partition=str(self.log))
+        if step.otherwise is not None:
+            instead = Step(step.now_ms)
+            step.otherwise(instead, told(error))
+            self._perform(instead, asker)
+            return
+        refused = {answer.pending for answer in step.answers} | ({asker} if asker else set())
+        self._give([Answer(pending, told(error)) for pending in refused])
+
+    def _finish_when_stored(self, step: Step) -> None:
+        stored = self.log.stored()
+        if stored is None:
+            self._finish(step)
+            return
+        task = asyncio.get_running_loop().create_task(self._finish_after(stored, step))
+        self._storing.add(task)
+        task.add_done_callback(self._storing.discard)
+
+    async def _finish_after(self, stored: Awaitable[None], step: Step) -> None:
+        try:
+            await stored
+        except KafkaError as error:
+            self._give([Answer(pending, error) for pending, _ in step.answers])
+        else:
+            self._finish(step)
+
+    def _finish(self, step: Step) -> None:
+        self._give(step.answers)
+        for effect in step.effects:
+            self._do(effect)
+
+    def _give(self, answers: list[Answer]) -> None:
+        for pending, response in answers:
+            future = self._pending.pop(pending, None)
+            if future is None or future.done():
+                continue  # who asked has gone
+            if isinstance(response, KafkaError):
+                future.set_exception(response)
+            else:
+                future.set_result(response)
+
+    # The end
+
+    def fail(self, why: str) -> None:
+        """Serve nothing any more until the partition is led anew."""
+        _log.error("a coordinator has failed", why=why, partition=str(self.log))
+        self._let_go(ShardState.FAILED, why)
+
+    def close(self, why: str) -> None:
+        """Another broker coordinates from now on, or none."""
+        if self.state is not ShardState.CLOSED:
+            self._let_go(ShardState.CLOSED, why)
+
+    def _let_go(self, target: ShardState, why: str) -> None:
+        self.transition(target, why)
+        self._timers.cancel_all()
+        self.shard.unload()
+        error = KafkaError(ErrorCode.NOT_COORDINATOR, "This broker does not coordinate that any longer.")
+        self._give([Answer(pending, error) for pending in tuple(self._pending)])
+
+    def statistics(self) -> dict[str, object]:
+        """State and load, for people."""
+        return {
+            "state": self.state.value,
+            "load_ms": self.load_ms,
+            "pending_count": len(self._pending),
+            "timers_count": len(self._timers),
+            "end_offset": self.log.end_offset,
+            **self.shard.statistics(),
+        }

@@ -1,0 +1,52 @@
+"""What a coordinator keeps of one partition of its internal topic: pure state that events and records change."""
+
+from typing import NamedTuple, Protocol
+
+from barnabas.coordinator.step import Step, TimerKey
+from barnabas.metadata.image import Image
+from barnabas.wire.coordinator_records.serde import Record as CoordinatorRecord
+from barnabas.wire.records.batch import NO_PRODUCER_ID
+from barnabas.wire.records.control import EndMarker
+
+
+class RecordPlace(NamedTuple):
+    """Where a record stands in its partition, and who wrote it."""
+
+    offset: int
+    timestamp_ms: int
+    producer_id: int = NO_PRODUCER_ID  #: of the transaction that it belongs to
+    producer_epoch: int = -1
+
+
+class Shard(Protocol):
+    """Events decide, `replay` changes what is stored; neither does IO.
+
+    An event may change at once only what is never stored (who waits, who is heard of). Whatever an event wants stored
+    it appends to its step: `replay` gets it when it stands in the log, and again after each restart. `replay` never
+    fails.
+    """
+
+    def replay(self, record: CoordinatorRecord, place: RecordPlace) -> None:
+        """Take over a record that stands in the log."""
+
+    def replay_end_marker(self, marker: EndMarker) -> None:
+        """Take over that a producer's transaction has ended."""
+
+    def loaded(self, step: Step) -> None:
+        """Everything has been replayed, and requests come from now on: set timers."""
+
+    def expire(self, step: Step, key: TimerKey) -> None:
+        """A timer is due."""
+
+    @property
+    def follows_cluster(self) -> bool:
+        """Whether there is anything that topics or group configs could matter to."""
+
+    def follow(self, step: Step, before: Image, after: Image) -> None:
+        """Topics or group configs have changed."""
+
+    def unload(self) -> None:
+        """Another broker takes over: those who wait have been told."""
+
+    def statistics(self) -> dict[str, object]:
+        """What there is, for people."""

@@ -1,0 +1,162 @@
+"""The partition that a shard lives in: batches of records in, batches out."""
+
+import asyncio
+from collections.abc import Awaitable, Iterator, Sequence
+from typing import NamedTuple
+
+from barnabas.coordinator.shard import RecordPlace
+from barnabas.coordinator.step import TransactionalProducer
+from barnabas.log.partition_log import AppendInfo
+from barnabas.replication.flusher import Flusher
+from barnabas.replication.partition import Partition
+from barnabas.telemetry.logs import get_logger
+from barnabas.wire.codec import Malformed
+from barnabas.wire.coordinator_records.serde import Record as CoordinatorRecord
+from barnabas.wire.coordinator_records.serde import Serde, UnknownRecord, encode
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records.batch import NO_PRODUCER_ID, BatchHeader, iterate_headers
+from barnabas.wire.records.compression import Compression
+from barnabas.wire.records.control import EndMarker, read_end_marker
+from barnabas.wire.records.record import Record, decode_batch, encode_batch
+
+_NOBODY = (NO_PRODUCER_ID, -1)
+
+#: What is read, and replayed, at a time while a shard is loaded: others are served in between.
+SLICE_BYTES = 256 << 10
+
+_log = get_logger("barnabas.coordinator")
+
+#: Why an append failed -> what the client is told: whether to ask again here, or for the coordinator.
+_TOLD = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+
+
+def told(error: KafkaError) -> KafkaError:
+    """What a client of a coordinator is told when its records could not be appended."""
+    return KafkaError(_TOLD.get(error.code, error.code), error.message)
+
+
+class ShardLog:
+    """One partition of an internal topic, which this broker leads."""
+
+    def __init__(
+        self, partition: Partition, serde: Serde, flusher: Flusher, compression: Compression
+    ) -> None:
+        self.partition = partition
+        self._serde = serde
+        self._flusher = flusher
+        self._compression = compression
+
+    def append(
+        self, records: Sequence[CoordinatorRecord], now_ms: int, producer: TransactionalProducer | None
+    ) -> AppendInfo:
+        """Append records as one batch, of a transaction if a producer is named.
+
+        :raises KafkaError: Why not; nothing is appended then.
+        """
+        encoded = [Record(0, now_ms, *encode(*record)) for record in records]
+        if producer is None:
+            batch = encode_batch(encoded, compression=self._compression)
+        else:
+            batch = encode_batch(
+                encoded,
+                compression=self._compression,
+                producer_id=producer.producer_id,
+                producer_epoch=producer.producer_epoch,
+                transactional=True,
+            )
+        return self.partition.append_as_coordinator(memoryview(batch))
+
+    def stored(self) -> "Awaitable[None] | None":
+        """Waits for all that was appended to be on every in-sync replica, and on disk if it must be; None when it is.
+
+        :raises KafkaError: What the asker is told when that will not be.
+        """
+        partition = self.partition
+        replicated = partition.replicated(partition.log.log_end_offset)
+        flushed = self._flusher.flushed(partition.log) if partition.log.needs_flush else None
+        if replicated is None and flushed is None:
+            return None
+        return _stored([wait for wait in (replicated, flushed) if wait is not None])
+
+    @property
+    def start_offset(self) -> int:
+        """Where the log starts."""
+        return self.partition.log.log_start_offset
+
+    @property
+    def end_offset(self) -> int:
+        """Where the next record goes."""
+        return self.partition.log.log_end_offset
+
+    def read(self, offset: int) -> "list[LoadedBatch]":
+        """Batches from `offset` on, of some `SLICE_BYTES`; none at the end.
+
+        :raises KafkaError: KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE.
+        """
+        data = self.partition.log.read(offset, SLICE_BYTES, self.end_offset, min_one_batch=True).data
+        return [
+            self._load(data, position, header)
+            for position, header in iterate_headers(data)
+            if header.last_offset >= offset
+        ]
+
+    def _load(self, data: memoryview, position: int, header: BatchHeader) -> "LoadedBatch":
+        if header.is_control:
+            return LoadedBatch(header, [], read_end_marker(data, position, header))
+        return LoadedBatch(header, list(self._records(header, decode_batch(data, position, header))), None)
+
+    def _records(
+        self, header: BatchHeader, records: Sequence[Record]
+    ) -> Iterator[tuple[CoordinatorRecord, RecordPlace]]:
+        producer_id, epoch = (
+            (header.producer_id, header.producer_epoch) if header.is_transactional else _NOBODY
+        )
+        for record in records:
+            known = self._decode(record)
+            if isinstance(known, UnknownRecord):
+                _log.warning(
+                    "a record of an unknown kind is left alone",
+                    partition=str(self),
+                    offset=record.offset,
+                    record_type=known.record_type,
+                )
+            else:
+                yield known, RecordPlace(record.offset, record.timestamp_ms, producer_id, epoch)
+
+    def _decode(self, record: Record) -> CoordinatorRecord | UnknownRecord:
+        try:
+            return self._serde.decode(record.key or b"", record.value)
+        except Malformed as error:
+            message = f"the record at offset {record.offset} of {self} is damaged: {error}"
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message) from error
+
+    def __str__(self) -> str:
+        return str(self.partition.log.topic_partition)
+
+
+async def _stored(waits: "Sequence[asyncio.Future[None]]") -> None:
+    try:
+        await asyncio.gather(*waits)
+    except OSError as error:
+        raise KafkaError(
+            ErrorCode.NOT_COORDINATOR, f"The log cannot be flushed: {error.strerror}."
+        ) from error
+    except KafkaError as error:
+        raise told(error) from error
+
+
+class LoadedBatch(NamedTuple):
+    """One batch of a shard's log, as far as it is understood."""
+
+    header: BatchHeader
+    records: list[tuple[CoordinatorRecord, RecordPlace]]
+    end_marker: EndMarker | None  #: of a batch that ends a transaction

@@ -1,0 +1,63 @@
+"""What every group is, whatever protocol its members speak."""
+
+from typing import Protocol
+
+from barnabas.coordinator.step import Step
+
+
+class Group(Protocol):
+    """One group: members that share the partitions of topics."""
+
+    group_id: str
+
+    @property
+    def group_type(self) -> str:
+        """`classic` or `consumer` (KIP-848), as ListGroups names it."""
+
+    @property
+    def state_name(self) -> str:
+        """Its state as Kafka writes it: Stable, Empty, PreparingRebalance ..."""
+
+    @property
+    def protocol_type(self) -> str:
+        """What its members are to each other: `consumer`, `connect`; empty when that is not known."""
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no members."""
+
+    def check_offset_commit(
+        self,
+        member_id: str,
+        group_instance_id: str | None,
+        generation: int,
+        *,
+        is_transactional: bool,
+        version: int,
+    ) -> None:
+        """Refuse a commit that no current member sends.
+
+        :raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, STALE_MEMBER_EPOCH,
+            REBALANCE_IN_PROGRESS.
+        """
+
+    def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Refuse a fetch that names a member which is none.
+
+        :raises KafkaError: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH.
+        """
+
+    def check_deletion(self) -> None:
+        """Refuse to be deleted.
+
+        :raises KafkaError: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND.
+        """
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether a member may read a topic: its offsets are then kept."""
+
+    def offsets_unused_since_ms(self) -> int | None:
+        """Since when nobody has used its offsets; None: count from each commit."""
+
+    def append_tombstones(self, step: Step) -> None:
+        """Take back every record of the group itself, not those of its offsets."""

@@ -1,0 +1,129 @@
+"""The smallest shard, which counts, and a log in memory for it to live in."""
+
+import asyncio
+from collections.abc import Awaitable, Sequence
+
+from barnabas.coordinator.shard import RecordPlace
+from barnabas.coordinator.shard_log import LoadedBatch, ShardLog
+from barnabas.coordinator.step import Pending, Step, TimerKey, TransactionalProducer
+from barnabas.log.partition_log import AppendInfo
+from barnabas.metadata.image import Image
+from barnabas.wire.coordinator_records.serde import Record as CoordinatorRecord
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.records.batch import BatchHeader
+from barnabas.wire.records.control import EndMarker
+from barnabas.wire.schema import Message, Versions, int64, string, versions
+
+
+class CountKey(Message):
+    """What is counted."""
+
+    API_KEY = 0
+    VERSIONS = Versions(0, 0)
+    FLEXIBLE = versions("none")
+
+    name: str = string(default="")
+
+
+class CountValue(Message):
+    """How often."""
+
+    API_KEY = 0
+    VERSIONS = Versions(0, 0)
+    FLEXIBLE = versions("none")
+
+    count: int = int64(default=0)
+
+
+class CountingShard:
+    """Adds up what it is told, and answers those who wait for a sum."""
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+        self.waiting: list[tuple[str, int, Pending[int]]] = []
+        self.expired: list[TimerKey] = []
+        self.ended: list[EndMarker] = []
+        self.is_loaded = self.is_unloaded = False
+        self.follows_cluster = True
+        self.followed_count = 0
+
+    def add(self, step: Step, pending: Pending[int], name: str, by: int) -> None:
+        count = self.counts.get(name, 0) + by
+        step.append(CountKey(name=name), CountValue(count=count))
+        step.answer(pending, count)
+        for wanted in [wanted for wanted in self.waiting if wanted[0] == name and wanted[1] <= count]:
+            self.waiting.remove(wanted)
+            step.answer(wanted[2], count)
+
+    def wait(self, step: Step, pending: Pending[int], name: str, count: int) -> None:
+        self.waiting.append((name, count, pending))
+        step.set_timer(("wait", name), 10)
+
+    def replay(self, record: CoordinatorRecord, place: RecordPlace) -> None:
+        assert isinstance(record.key, CountKey)
+        if record.value is None:
+            self.counts.pop(record.key.name, None)
+            return
+        assert isinstance(record.value, CountValue)
+        self.counts[record.key.name] = record.value.count
+
+    def replay_end_marker(self, marker: EndMarker) -> None:
+        self.ended.append(marker)
+
+    def loaded(self, step: Step) -> None:
+        self.is_loaded = True
+
+    def expire(self, step: Step, key: TimerKey) -> None:
+        self.expired.append(key)
+
+    def follow(self, step: Step, before: Image, after: Image) -> None:
+        self.followed_count += 1
+
+    def unload(self) -> None:
+        self.is_unloaded = True
+
+    def statistics(self) -> dict[str, object]:
+        return {"names_count": len(self.counts)}
+
+
+class MemoryShardLog(ShardLog):
+    """A shard's log without a partition: appends can be made to fail, storing to take its time."""
+
+    def __init__(self) -> None:
+        self.batches: list[LoadedBatch] = []
+        self.refusal: KafkaError | None = None
+        self.storing: asyncio.Future[None] | None = None
+
+    def append(
+        self, records: Sequence[CoordinatorRecord], now_ms: int, producer: TransactionalProducer | None
+    ) -> AppendInfo:
+        if self.refusal is not None:
+            raise self.refusal
+        first = self.end_offset
+        ids = (producer.producer_id, producer.producer_epoch) if producer else (-1, -1)
+        header = BatchHeader(first, 0, 0, 2, 0, 0, len(records) - 1, now_ms, now_ms, *ids, -1, len(records))
+        placed = [(record, RecordPlace(first + at, now_ms, *ids)) for at, record in enumerate(records)]
+        self.batches.append(LoadedBatch(header, placed, None))
+        return AppendInfo(first, header.last_offset, -1, 0, False, 0)
+
+    def end_transaction(self, marker: EndMarker) -> None:
+        ids = (marker.producer_id, marker.producer_epoch)
+        header = BatchHeader(self.end_offset, 0, 0, 2, 0, 0x20, 0, 0, 0, *ids, -1, 1)
+        self.batches.append(LoadedBatch(header, [], marker))
+
+    def stored(self) -> Awaitable[None] | None:
+        return self.storing
+
+    @property
+    def start_offset(self) -> int:
+        return 0
+
+    @property
+    def end_offset(self) -> int:
+        return self.batches[-1].header.last_offset + 1 if self.batches else 0
+
+    def read(self, offset: int) -> list[LoadedBatch]:
+        return [batch for batch in self.batches if batch.header.last_offset >= offset][:1]
+
+    def __str__(self) -> str:
+        return "counts-0"
