@@ -1,8 +1,12 @@
 """What every group is, whatever protocol its members speak."""
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
 
 from barnabas.coordinator.step import Step
+
+#: Refuses the commit to one partition, a topic's name and an index, with STALE_MEMBER_EPOCH or ILLEGAL_GENERATION.
+CommitCheck: TypeAlias = Callable[[str, int], None]
 
 
 class Group(Protocol):
@@ -34,8 +38,11 @@ class Group(Protocol):
         *,
         is_transactional: bool,
         version: int,
-    ) -> None:
+    ) -> CommitCheck | None:
         """Refuse a commit that no current member sends.
+
+        A member that is about to learn of a newer epoch may still commit what it has been given: what comes back is
+        to be asked for each partition (KIP-1251). A refusal is one of the whole request.
 
         :raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, STALE_MEMBER_EPOCH,
             REBALANCE_IN_PROGRESS.
