@@ -27,6 +27,10 @@ IN_LOGS: dict[str, tuple[str, str, object]] = {
     "log.retention.ms": ("9", "retention_ms", 9),
     "log.retention.bytes": ("10", "retention_bytes", 10),
     "log.cleanup.policy": ("compact,delete", "cleanup_policy", frozenset({"compact", "delete"})),
+    "log.cleaner.delete.retention.ms": ("20", "delete_retention_ms", 20),
+    "log.cleaner.min.cleanable.ratio": ("0.25", "min_cleanable_dirty_ratio", 0.25),
+    "log.cleaner.min.compaction.lag.ms": ("21", "min_compaction_lag_ms", 21),
+    "log.cleaner.max.compaction.lag.ms": ("22", "max_compaction_lag_ms", 22),
     "log.index.size.max.bytes": ("1100", "segment_index_bytes", 1100),
     "log.index.interval.bytes": ("12", "index_interval_bytes", 12),
     "log.flush.interval.messages": ("13", "flush_messages", 13),
@@ -41,6 +45,17 @@ IN_LOGS: dict[str, tuple[str, str, object]] = {
     "compression.type": ("zstd", "compression_type", "zstd"),
     "compression.gzip.level": ("5", "compression_gzip_level", 5),
     "compression.zstd.level": ("6", "compression_zstd_level", 6),
+}
+
+
+#: broker key -> (a value, what then holds for the log cleaner)
+IN_THE_CLEANER: dict[str, tuple[str, str, object]] = {
+    "log.cleaner.threads": ("2", "threads_count", 2),
+    "log.cleaner.backoff.ms": ("30", "backoff_ms", 30),
+    "log.cleaner.dedupe.buffer.size": ("10000000", "dedupe_buffer_bytes", 10_000_000),
+    "log.cleaner.io.buffer.load.factor": ("0.5", "load_factor", 0.5),
+    "log.cleaner.io.buffer.size": ("10000", "io_buffer_bytes", 10_000),
+    "log.cleaner.io.max.bytes.per.second": ("1e6", "bytes_per_second", 1e6),
 }
 
 
@@ -73,6 +88,12 @@ def test_a_value_holds_in_every_log_at_once_and_goes_as_it_came(kafka: EmbeddedB
             alter(kafka, resource, key, None)
             assert log_config(kafka, "plain") == before, key
     assert log_config(kafka, "own").retention_ms == 77
+
+
+def test_a_value_holds_for_the_log_cleaner_at_once(kafka: EmbeddedBroker) -> None:
+    for key, (value, field, expected) in IN_THE_CLEANER.items():
+        alter(kafka, EVERY_BROKER, key, value)
+        assert getattr(kafka.server.cleaner.settings, field) == expected, key
 
 
 def test_a_brokers_own_value_comes_before_that_of_every_broker(kafka: EmbeddedBroker) -> None:

@@ -1,5 +1,6 @@
 """Waiting on conditions."""
 
+import asyncio
 import time
 from collections.abc import Callable
 
@@ -13,3 +14,11 @@ def until(holds: Callable[[], object]) -> None:
     while not holds():
         assert time.monotonic() < deadline_s, "what was waited for did not come"
         time.sleep(PAUSE_S)
+
+
+async def reached(holds: Callable[[], object]) -> None:
+    """`until` for what happens on the event loop."""
+    deadline_s = time.monotonic() + WAIT_S
+    while not holds():
+        assert time.monotonic() < deadline_s, "what was waited for did not come"
+        await asyncio.sleep(0)

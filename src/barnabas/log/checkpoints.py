@@ -10,6 +10,7 @@ from barnabas.log.files import write_atomically
 RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"
 LOG_START_OFFSET_FILE = "log-start-offset-checkpoint"
 HIGH_WATERMARK_FILE = "replication-offset-checkpoint"
+CLEANER_OFFSET_FILE = "cleaner-offset-checkpoint"
 PARTITION_METADATA_FILE = "partition.metadata"
 _VERSION = "0"
 

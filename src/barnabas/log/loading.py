@@ -9,6 +9,7 @@ from typing import NamedTuple
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
 from barnabas.log.checkpoints import (
+    CLEANER_OFFSET_FILE,
     HIGH_WATERMARK_FILE,
     LOG_START_OFFSET_FILE,
     RECOVERY_POINT_FILE,
@@ -61,6 +62,7 @@ def open_logs(
     recovery_points = directory.read_checkpoint(RECOVERY_POINT_FILE)
     start_offsets = directory.read_checkpoint(LOG_START_OFFSET_FILE)
     high_watermarks = directory.read_checkpoint(HIGH_WATERMARK_FILE)
+    cleaner_offsets = directory.read_checkpoint(CLEANER_OFFSET_FILE)
 
     def open_log(place: tuple[TopicPartition, Path]) -> Opened:
         name, path = place
@@ -79,6 +81,7 @@ def open_logs(
             )
         except (MalformedFile, KafkaError) as error:
             raise OSError(f"{name}: {error}") from error
+        log.cleaner_offset = cleaner_offsets.get(name, 0)
         return Opened(directory, log, has_move_mark(path))
 
     return list(pool.map(open_log, directory.partitions_on_disk()))

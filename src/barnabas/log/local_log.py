@@ -1,7 +1,7 @@
 """The files of one replica and what is done to them as a whole: roll, flush, retain, truncate, close."""
 
 import errno
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
@@ -12,6 +12,7 @@ from barnabas.log.files import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
     SNAPSHOT_SUFFIX,
+    SWAP_SUFFIX,
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
     offset_file,
@@ -65,6 +66,10 @@ class LocalLog:
         self.high_watermark = log_start_offset
         #: Everything before is on the disk for sure; at most `log_end_offset`.
         self.recovery_point = log_start_offset
+        #: Everything before was compacted once; may lie outside a log that was cut since.
+        self.cleaner_offset = 0
+        #: So often something was cut off the end: who works on a copy of the log sees whether it still holds.
+        self.truncations_count = 0
         #: Why the log is offline, or None.
         self.failure: str | None = None
         self.on_failure: Callable[[OSError], None] | None = None
@@ -285,13 +290,44 @@ class LocalLog:
         return self._mark_deleted(self._segments.remove_first(count))
 
     def _mark_deleted(self, segments: list[Segment]) -> list[Path]:
-        renamed: list[Path] = []
-        for segment in segments:
-            renamed += segment.mark_deleted()
-            snapshot = offset_file(self.directory, segment.base_offset, SNAPSHOT_SUFFIX)
-            if snapshot.exists():
-                renamed.append(snapshot.rename(snapshot.with_name(snapshot.name + DELETED_SUFFIX)))
-        return renamed
+        renamed = [path for segment in segments for path in segment.mark_deleted()]
+        return renamed + self._mark_snapshots_deleted(segments)
+
+    def _mark_snapshots_deleted(self, segments: Sequence[Segment]) -> list[Path]:
+        snapshots = [
+            offset_file(self.directory, segment.base_offset, SNAPSHOT_SUFFIX) for segment in segments
+        ]
+        return [
+            path.rename(path.with_name(path.name + DELETED_SUFFIX)) for path in snapshots if path.exists()
+        ]
+
+    # Compaction
+
+    @property
+    def segments(self) -> Segments:
+        """The segments, for who looks at them."""
+        return self._segments
+
+    def replace_segments(self, old: Sequence[Segment], new: Segment) -> list[Path]:
+        """Put `new`, whose files end in `.cleaned`, in the place of neighbours; gives back files to remove later.
+
+        After a crash at any step the next start finds either all of `old` or finishes with `new`.
+
+        :raises KafkaError: KAFKA_STORAGE_ERROR when the disk fails.
+        """
+        assert self._segments.hold(old), "segments that are to be replaced are still the log's"
+        self._unsynced_directory = True
+        try:
+            new.rename(SWAP_SUFFIX)
+            removed = [path for segment in old for path in segment.mark_deleted()]
+            removed += self._mark_snapshots_deleted(old[1:])
+            new.rename("")
+        except OSError as error:
+            raise self.take_offline(error) from error
+        new.on_failure = self.take_offline
+        new.hand_over(self._open_files)
+        self._segments.replace(old, new)
+        return removed
 
     # Truncation
 
@@ -304,11 +340,13 @@ class LocalLog:
             return []
         if offset < self._segments[0].base_offset:
             return self.truncate_fully_and_start_at(offset)
+        self.truncations_count += 1
         try:
             removed = self._truncate_segments(offset)
             self.log_end_offset = offset
             self.log_start_offset = min(self.log_start_offset, offset)
             self.recovery_point = min(self.recovery_point, offset)
+            self.cleaner_offset = min(self.cleaner_offset, offset)
             self.epochs.truncate_from_end(offset)
             self._restore_producers()
             self.update_high_watermark(self.high_watermark)
@@ -326,10 +364,12 @@ class LocalLog:
 
     def truncate_fully_and_start_at(self, offset: int) -> list[Path]:
         """Drop everything and begin again, empty, at `offset`; gives back files to remove later."""
+        self.truncations_count += 1
         try:
             removed = self._mark_deleted(list(self._segments))
             self._segments.replace_all(self._create_segment(offset))
             self.log_start_offset = self.log_end_offset = self.high_watermark = self.recovery_point = offset
+            self.cleaner_offset = offset
             self.epochs.clear()
             self._restore_producers()
         except OSError as error:
@@ -366,7 +406,7 @@ class LocalLog:
             raise self.take_offline(error) from error
         self._producers, self._snapshot_offset = source.producer_states, self.log_end_offset
         self.config = source.config
-        self.log_start_offset = source.log_start_offset
+        self.log_start_offset, self.cleaner_offset = source.log_start_offset, source.cleaner_offset
         self.update_high_watermark(source.high_watermark)
 
     def rename_directory(self, path: Path) -> None:

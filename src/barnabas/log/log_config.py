@@ -42,6 +42,10 @@ class LogConfig:
     compression_gzip_level: int = -1
     compression_zstd_level: int = 3
     cleanup_policy: frozenset[str] = frozenset({"delete"})
+    delete_retention_ms: int = DAY_MS
+    min_cleanable_dirty_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = FOREVER
     preallocate: bool = False
     min_insync_replicas: int = 1
     verifies_transactions: bool = True

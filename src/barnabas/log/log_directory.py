@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from barnabas.base.ids import TopicPartition, uuid_to_text
 from barnabas.log.checkpoints import (
+    CLEANER_OFFSET_FILE,
     HIGH_WATERMARK_FILE,
     LOG_START_OFFSET_FILE,
     RECOVERY_POINT_FILE,
@@ -206,7 +207,7 @@ class LogDirectory:
         return offsets
 
     def checkpoint(self) -> None:
-        """Write recovery points, log starts and high watermarks. Blocks; may run in a thread."""
+        """Write all offsets that a start goes by. Blocks; may run in a thread."""
         with self._checkpointing:
             self._write_checkpoints()
 
@@ -230,6 +231,8 @@ class LogDirectory:
         }
         write_offsets(self.path / LOG_START_OFFSET_FILE, starts)
         write_offsets(self.path / HIGH_WATERMARK_FILE, {name: log.high_watermark for name, log in logs})
+        cleaned = {name: log.cleaner_offset for name, log in logs if log.cleaner_offset}
+        write_offsets(self.path / CLEANER_OFFSET_FILE, cleaned)
         self._checkpointed = {name for name, _ in logs}
 
     def partitions_on_disk(self) -> list[tuple[TopicPartition, Path]]:

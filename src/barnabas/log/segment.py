@@ -48,19 +48,32 @@ class Segment:
     """Batches from `base_offset` on. Only its log calls it; errors of the disk pass through as OSError."""
 
     def __init__(
-        self, directory: Path, base_offset: int, open_files: OpenFiles, *, size_bytes: int, created_ms: int
+        self,
+        directory: Path,
+        base_offset: int,
+        open_files: OpenFiles,
+        *,
+        size_bytes: int,
+        created_ms: int,
+        suffix: str = "",
     ) -> None:
         self.directory = directory
         self.base_offset = base_offset
-        self.path = offset_file(directory, base_offset, LOG_SUFFIX)
+        #: Behind the names of all files; of one that is in use, empty.
+        self.suffix = suffix
+        self.path = offset_file(directory, base_offset, LOG_SUFFIX + suffix)
         #: Bytes of whole batches; the file may be longer while it is preallocated.
         self.size_bytes = size_bytes
         self.created_ms = created_ms
         self.last_offset_max = base_offset + RELATIVE_OFFSET_MAX
-        self.offset_index = OffsetIndex(offset_file(directory, base_offset, INDEX_SUFFIX), base_offset)
-        self.time_index = TimeIndex(offset_file(directory, base_offset, TIME_INDEX_SUFFIX), base_offset)
+        self.offset_index = OffsetIndex(
+            offset_file(directory, base_offset, INDEX_SUFFIX + suffix), base_offset
+        )
+        self.time_index = TimeIndex(
+            offset_file(directory, base_offset, TIME_INDEX_SUFFIX + suffix), base_offset
+        )
         self.transaction_index = TransactionIndex(
-            offset_file(directory, base_offset, TRANSACTION_INDEX_SUFFIX)
+            offset_file(directory, base_offset, TRANSACTION_INDEX_SUFFIX + suffix)
         )
         self.indexes_full = False
         self.used = True
@@ -83,11 +96,12 @@ class Segment:
         *,
         now_ms: int,
         preallocate_bytes: int = 0,
+        suffix: str = "",
     ) -> "Segment":
         """An empty segment and its file; leftovers of the same name are removed."""
-        for suffix in SEGMENT_SUFFIXES:
-            offset_file(directory, base_offset, suffix).unlink(missing_ok=True)
-        segment = cls(directory, base_offset, open_files, size_bytes=0, created_ms=now_ms)
+        for kind in SEGMENT_SUFFIXES:
+            offset_file(directory, base_offset, kind + suffix).unlink(missing_ok=True)
+        segment = cls(directory, base_offset, open_files, size_bytes=0, created_ms=now_ms, suffix=suffix)
         segment.forget_indexes()
         fd = segment._descriptor()
         if preallocate_bytes:
@@ -170,10 +184,11 @@ class Segment:
         """By the records' clock while they have timestamps, else by ours."""
         first_ms = self._first_timestamp_ms
         if first_ms is None:
-            first_ms = self._first_timestamp_ms = self._read_first_timestamp()
+            first_ms = self._first_timestamp_ms = self.first_timestamp_ms()
         return timestamp_ms - first_ms if first_ms >= 0 else now_ms - self.created_ms
 
-    def _read_first_timestamp(self) -> int:
+    def first_timestamp_ms(self) -> int:
+        """The largest timestamp of the first batch; -1 without one."""
         return next((header.max_timestamp for _, header in self.headers()), NO_TIMESTAMP)
 
     @property
@@ -332,10 +347,21 @@ class Segment:
     def relocate(self, directory: Path) -> None:
         """Follow the log's directory, which has been renamed; open files stay open."""
         self.directory = directory
-        self.path = offset_file(directory, self.base_offset, LOG_SUFFIX)
-        self.offset_index.path = offset_file(directory, self.base_offset, INDEX_SUFFIX)
-        self.time_index.path = offset_file(directory, self.base_offset, TIME_INDEX_SUFFIX)
-        self.transaction_index.path = offset_file(directory, self.base_offset, TRANSACTION_INDEX_SUFFIX)
+        self.path = offset_file(directory, self.base_offset, LOG_SUFFIX + self.suffix)
+        self.offset_index.path = offset_file(directory, self.base_offset, INDEX_SUFFIX + self.suffix)
+        self.time_index.path = offset_file(directory, self.base_offset, TIME_INDEX_SUFFIX + self.suffix)
+        self.transaction_index.path = offset_file(
+            directory, self.base_offset, TRANSACTION_INDEX_SUFFIX + self.suffix
+        )
+
+    def rename(self, suffix: str) -> None:
+        """Put `suffix` behind the names of all files, in the place of the one that they have; data first."""
+        for kind in SEGMENT_SUFFIXES:
+            path = offset_file(self.directory, self.base_offset, kind + self.suffix)
+            if path.exists():
+                path.rename(offset_file(self.directory, self.base_offset, kind + suffix))
+        self.suffix = suffix
+        self.relocate(self.directory)
 
     def forget_indexes(self) -> None:
         """Start over with empty indexes, to be filled by `index`."""

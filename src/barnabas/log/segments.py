@@ -1,7 +1,7 @@
 """The segments of one log in the order of their offsets."""
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -90,6 +90,23 @@ class Segments:
         removed = self._segments[index:]
         del self._segments[index:]
         return removed
+
+    @property
+    def rolled(self) -> list[Segment]:
+        """All but the active one."""
+        return self._segments[:-1]
+
+    def hold(self, run: Sequence[Segment]) -> bool:
+        """Whether `run` are neighbours here, the active one not among them."""
+        rolled = self.rolled
+        first = rolled.index(run[0]) if run[0] in rolled else len(rolled)
+        return rolled[first : first + len(run)] == list(run)
+
+    def replace(self, run: Sequence[Segment], segment: Segment) -> None:
+        """Put `segment` in the place of neighbours that `hold` knows."""
+        assert self.hold(run)
+        first = self._segments.index(run[0])
+        self._segments[first : first + len(run)] = [segment]
 
     def replace_all(self, segment: Segment) -> list[Segment]:
         """Take all out and begin again with `segment`."""

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.topics import effective_topic_config
+from barnabas.log.cleaner import CleanerSettings
 from barnabas.log.log_config import LogConfig
 
 #: Stands for all log directories in `cordoned.log.dirs`.
@@ -17,12 +18,25 @@ def cordons(broker_config: BrokerConfig, directory: Path) -> bool:
     return _EVERY_DIRECTORY in cordoned or directory in (Path(each).absolute() for each in cordoned)
 
 
+def cleaner_settings(broker_config: BrokerConfig) -> CleanerSettings:
+    """What the log cleaner goes by."""
+    return CleanerSettings(
+        threads_count=broker_config.integer("log.cleaner.threads"),
+        backoff_ms=broker_config.integer("log.cleaner.backoff.ms"),
+        dedupe_buffer_bytes=broker_config.integer("log.cleaner.dedupe.buffer.size"),
+        load_factor=broker_config.number("log.cleaner.io.buffer.load.factor"),
+        io_buffer_bytes=broker_config.integer("log.cleaner.io.buffer.size"),
+        bytes_per_second=broker_config.number("log.cleaner.io.max.bytes.per.second"),
+    )
+
+
 def log_config(broker_config: BrokerConfig, overrides: Mapping[str, str]) -> LogConfig:
     """The log configuration of a topic with `overrides` on a broker."""
     topic = effective_topic_config(broker_config, overrides)
+    is_compacted = "compact" in topic.cleanup_policy
     return LogConfig(
         segment_bytes=topic.internal_segment_bytes or topic.segment_bytes,
-        segment_ms=topic.segment_ms,
+        segment_ms=min(topic.segment_ms, topic.max_compaction_lag_ms) if is_compacted else topic.segment_ms,
         segment_jitter_ms=topic.segment_jitter_ms,
         segment_index_bytes=topic.segment_index_bytes,
         index_interval_bytes=topic.index_interval_bytes,
@@ -39,6 +53,10 @@ def log_config(broker_config: BrokerConfig, overrides: Mapping[str, str]) -> Log
         compression_gzip_level=topic.compression_gzip_level,
         compression_zstd_level=topic.compression_zstd_level,
         cleanup_policy=frozenset(topic.cleanup_policy),
+        delete_retention_ms=topic.delete_retention_ms,
+        min_cleanable_dirty_ratio=topic.min_cleanable_dirty_ratio,
+        min_compaction_lag_ms=topic.min_compaction_lag_ms,
+        max_compaction_lag_ms=topic.max_compaction_lag_ms,
         preallocate=topic.preallocate,
         min_insync_replicas=topic.min_insync_replicas,
         verifies_transactions=broker_config.boolean("transaction.partition.verification.enable"),

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
+from barnabas.base.throttle import Throttle
 from barnabas.log.directories import LogDirectories
 from barnabas.log.files import unlink_files
 from barnabas.log.log_directory import LogDirectory
@@ -16,7 +17,6 @@ from barnabas.replication.flusher import Flusher
 from barnabas.replication.log_dir_move import MoveAction, MoveState, ReplicaMove, decide_move
 from barnabas.replication.partition import Partition
 from barnabas.replication.replica_manager import ReplicaManager
-from barnabas.replication.throttle import Throttle
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import ErrorCode, KafkaError
 

@@ -14,6 +14,7 @@ from barnabas.api.dispatch import Dispatcher
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.listener_rules import check_listeners
+from barnabas.log.cleaner import LogCleaner
 from barnabas.log.directories import LogDirectories
 from barnabas.log.meta_properties import read_meta_properties
 from barnabas.metadata.brokers import Broker, decide_register
@@ -31,7 +32,7 @@ from barnabas.policy.policies import Policies
 from barnabas.quotas.manager import QuotaManager
 from barnabas.replication.fetch_sessions import FetchSessionCache
 from barnabas.replication.flusher import Flusher
-from barnabas.replication.log_configs import cordons, log_config
+from barnabas.replication.log_configs import cleaner_settings, cordons, log_config
 from barnabas.replication.log_dir_moves import LogDirMoves
 from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
@@ -122,11 +123,14 @@ class BrokerServer:
         self._undo.callback(self._tracer.close)
         self._undo.push_async_callback(self._flusher.close)
         self._undo.push_async_callback(self._stop_moves)
+        self._undo.push_async_callback(self.cleaner.stop)
         self._undo.push_async_callback(self._housekeeping.stop)
         self._undo.push_async_callback(self._stop_coordinators)
         self._undo.callback(self._connections.abort_all)
         await self._listen()
         self._housekeeping.start()
+        if self._config.boolean("log.cleaner.enable"):
+            self.cleaner.start()
 
     async def _form(self, paths: list[Path]) -> str:
         """The cluster's id: the store's, else what a log directory says, else a fresh one."""
@@ -175,6 +179,17 @@ class BrokerServer:
         """The logs are renamed, which a crash cannot undo: the cluster need not remember the topics."""
         self._housekeeping.spawn(self._metadata.write(lambda image: decide_forget(image, topic_ids)))
 
+    def _make_connections(self) -> Connections:
+        config = self._config
+        return Connections(
+            self._clock,
+            frame_bytes_max=config.integer("socket.request.max.bytes"),
+            limits=connection_limits(config, open_files_max()),
+            idle_ms_max=config.integer("connections.max.idle.ms"),
+            send_buffer_bytes=config.integer("socket.send.buffer.bytes"),
+            receive_buffer_bytes=config.integer("socket.receive.buffer.bytes"),
+        )
+
     def _make_moves(self) -> LogDirMoves:
         config = self._config
         return LogDirMoves(
@@ -191,14 +206,7 @@ class BrokerServer:
 
     def _assemble(self) -> None:
         config = self._config
-        self._connections = Connections(
-            self._clock,
-            frame_bytes_max=config.integer("socket.request.max.bytes"),
-            limits=connection_limits(config, open_files_max()),
-            idle_ms_max=config.integer("connections.max.idle.ms"),
-            send_buffer_bytes=config.integer("socket.send.buffer.bytes"),
-            receive_buffer_bytes=config.integer("socket.receive.buffer.bytes"),
-        )
+        self._connections = self._make_connections()
         self._flusher = Flusher()
         self._moves = self._make_moves()
         self._tracer = (
@@ -247,6 +255,8 @@ class BrokerServer:
             self._quotas,
             self._client_telemetry.instances,
         )
+        self.cleaner = LogCleaner(self._directories, self._clock, lambda: cleaner_settings(self._config))
+        self.cleaner.on_replaced = self._housekeeping.remove_later
         self._dynamic_config.follow(self._reconfigure)
 
     def _make_coordinators(self) -> None:
@@ -308,7 +318,12 @@ class BrokerServer:
         if not address:
             return
         metrics = metrics_registry(
-            self.node, self.statistics, self._connections, self._listeners, self._directories
+            self.node,
+            self.statistics,
+            self._connections,
+            self._listeners,
+            self._directories,
+            self.cleaner,
         )
         self._metrics = MetricsServer(metrics, address)
         try:

@@ -8,6 +8,7 @@ from typing import Any
 from barnabas.base.clock import Clock
 from barnabas.log.directories import LogDirectories
 from barnabas.log.files import REMOVAL_RETRY_MS, unlink_what_can_be
+from barnabas.log.partition_log import PartitionLog
 from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.net.connections import Connections
 from barnabas.quotas.manager import QuotaManager
@@ -121,8 +122,12 @@ class Housekeeping:
                 _log.error("retention has failed", partition=str(log.topic_partition), why=error.message)
                 continue
             if files:
-                due_ms = self._clock.monotonic_ms() + log.config.file_delete_delay_ms
-                self._doomed.append((due_ms, files))
+                self.remove_later(log, files)
+
+    def remove_later(self, log: PartitionLog, files: list[Path]) -> None:
+        """Remove files that `log` has let go of once `file.delete.delay.ms` has passed."""
+        due_ms = self._clock.monotonic_ms() + log.config.file_delete_delay_ms
+        self._doomed.append((due_ms, files))
 
     async def checkpoint(self) -> None:
         """Write down recovery points, log starts and high watermarks."""

@@ -1,6 +1,7 @@
 """What this broker's parts tell Prometheus, gathered from their own numbers at each scrape."""
 
 from barnabas.api.context import Node
+from barnabas.log.cleaner import LogCleaner
 from barnabas.log.directories import LogDirectories
 from barnabas.net.connections import Connections
 from barnabas.policy.policies import Policies
@@ -18,6 +19,7 @@ def metrics_registry(
     connections: Connections,
     listeners: Listeners,
     directories: LogDirectories,
+    cleaner: LogCleaner,
 ) -> MetricsRegistry:
     """Every metric of one broker."""
     registry = MetricsRegistry()
@@ -33,6 +35,7 @@ def metrics_registry(
     registry.add_metric(names.PARTITION_LEADERS, lambda: [({}, node.replicas.statistics()["leaders_count"])])
     registry.add_metric(names.FLUSHES, lambda: [({}, node.flusher.flushes_count)])
     registry.add_metric(names.METADATA_REVISION, lambda: [({}, node.image.revision)])
+    _cleaner_metrics(registry, cleaner)
     _policy_metrics(registry, node.policies)
     quotas, telemetry = node.quotas, node.client_telemetry
     registry.add_metric(names.THROTTLED, lambda: [({}, quotas.throttled_count)])
@@ -53,6 +56,19 @@ def _logins(listeners: Listeners) -> Values:
         ({"listener": listener, "mechanism": mechanism, "outcome": outcome.value}, count)
         for (listener, mechanism, outcome), count in listeners.logins.items()
     ]
+
+
+def _cleaner_metrics(registry: MetricsRegistry, cleaner: LogCleaner) -> None:
+    registry.add_metric(names.CLEANER_READ, lambda: [({}, cleaner.read_bytes)])
+    registry.add_metric(names.CLEANER_WRITTEN, lambda: [({}, cleaner.written_bytes)])
+    registry.add_metric(names.CLEANER_MAX_DIRTY, lambda: [({}, 100 * cleaner.max_dirty_ratio)])
+    registry.add_metric(names.CLEANER_LAST_CLEAN, lambda: [({}, cleaner.last_clean_ms / 1000)])
+    registry.add_metric(names.CLEANER_IDLE, lambda: [({}, cleaner.idle_ms / 1000)])
+    registry.add_metric(names.CLEANER_UNCLEANABLE, lambda: [({}, len(cleaner.uncleanable))])
+    registry.add_metric(
+        names.CLEANER_UNCLEANABLE_BYTES,
+        lambda: [({}, sum(each.log.size_bytes for each in cleaner.uncleanable))],
+    )
 
 
 def _policy_metrics(registry: MetricsRegistry, policies: Policies) -> None:

@@ -59,6 +59,31 @@ HIGH_WATERMARK = MetricName(
     "barnabas_high_watermark", "Offset up to which a partition can be read by consumers.", "gauge", _PARTITION
 )
 FLUSHES = MetricName("barnabas_flushes_total", "Times that log data was forced to disk.", "counter")
+CLEANER_READ = MetricName(
+    "barnabas_cleaner_read_bytes_total", "Bytes of segments that the log cleaner has compacted.", "counter"
+)
+CLEANER_WRITTEN = MetricName(
+    "barnabas_cleaner_written_bytes_total", "Bytes that were left of them.", "counter"
+)
+CLEANER_MAX_DIRTY = MetricName(
+    "barnabas_cleaner_max_dirty_percent",
+    "The largest share of a compacted topic's partition that waits for the log cleaner.",
+    "gauge",
+)
+CLEANER_LAST_CLEAN = MetricName(
+    "barnabas_cleaner_last_clean_seconds", "How long the log cleaner took for its last partition.", "gauge"
+)
+CLEANER_IDLE = MetricName(
+    "barnabas_cleaner_idle_seconds", "How long ago the log cleaner was done with its last partition.", "gauge"
+)
+CLEANER_UNCLEANABLE = MetricName(
+    "barnabas_cleaner_uncleanable_partitions",
+    "Partitions that could not be compacted, and are left alone until the next start.",
+    "gauge",
+)
+CLEANER_UNCLEANABLE_BYTES = MetricName(
+    "barnabas_cleaner_uncleanable_bytes", "Size of the segments of those partitions.", "gauge"
+)
 METADATA_REVISION = MetricName(
     "barnabas_metadata_revision", "Revision of cluster state that this broker has reached.", "gauge"
 )
@@ -126,6 +151,13 @@ METRICS: tuple[MetricName, ...] = (
     LOG_END_OFFSET,
     HIGH_WATERMARK,
     FLUSHES,
+    CLEANER_READ,
+    CLEANER_WRITTEN,
+    CLEANER_MAX_DIRTY,
+    CLEANER_LAST_CLEAN,
+    CLEANER_IDLE,
+    CLEANER_UNCLEANABLE,
+    CLEANER_UNCLEANABLE_BYTES,
     METADATA_REVISION,
     POLICY_CHECKS,
     POLICY_RELOADS,

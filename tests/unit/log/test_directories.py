@@ -121,12 +121,14 @@ def test_checkpoints_are_kafkas(open_all: OpenAll, produce: Produce, tmp_path: P
     produce(log, b"a", b"b")
     log.increment_log_start_offset(1)
     log.flush()
+    log.cleaner_offset = 1
     directories.checkpoint()
     texts = {path.name: path.read_text() for path in (tmp_path / "a").glob("*-checkpoint")}
     assert texts == {
         "recovery-point-offset-checkpoint": "0\n2\nt 0 2\nt 1 0\n",
         "log-start-offset-checkpoint": "0\n1\nt 0 1\n",
         "replication-offset-checkpoint": "0\n2\nt 0 2\nt 1 0\n",
+        "cleaner-offset-checkpoint": "0\n1\nt 0 1\n",
     }
 
 

@@ -10,7 +10,7 @@ import pytest
 from barnabas.base.ids import TopicPartition
 from barnabas.log.log_directory import LogDirectory, has_move_mark
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
-from barnabas.replication import log_dir_moves, throttle
+from barnabas.replication import log_dir_moves
 from barnabas.replication.log_dir_move import MoveState, ReplicaMove
 from barnabas.replication.partition import Partition
 from barnabas.replication.waiting import WaitingFetch
@@ -31,7 +31,7 @@ def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log_dir_moves, "STEP_BYTES_MAX", 300)
     monkeypatch.setattr(log_dir_moves, "LAST_STEP_BYTES", 150)
     monkeypatch.setattr(log_dir_moves, "LAST_STEP_BYTES_MAX", 600)
-    monkeypatch.setattr(throttle, "WAIT_MS_MAX", 2)
+    monkeypatch.setattr("barnabas.base.throttle.WAIT_MS_MAX", 2)
 
 
 @asynccontextmanager

@@ -113,6 +113,11 @@ class BatchHeader(NamedTuple):
         return bool(self.attributes & DELETE_HORIZON_BIT)
 
     @property
+    def delete_horizon_ms(self) -> int | None:
+        """From when on tombstones may go (KIP-534); None before compaction has come by."""
+        return self.base_timestamp if self.has_delete_horizon else None
+
+    @property
     def has_producer_id(self) -> bool:
         """Whether an idempotent or transactional producer wrote the batch."""
         return self.producer_id > NO_PRODUCER_ID

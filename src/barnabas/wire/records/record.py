@@ -85,10 +85,11 @@ def encode_batch(
         base_sequence=base_sequence,
         records_count=len(records),
     )
-    return _assemble(batch, header, body)
+    return assemble(batch, header, body)
 
 
-def _assemble(batch: bytearray, header: BatchHeader, body: bytes) -> bytearray:
+def assemble(batch: bytearray, header: BatchHeader, body: bytes) -> bytearray:
+    """Write `header`, with its CRC, and `body` into `batch`, which has their size; gives it back."""
     BATCH_HEADER.pack_into(batch, 0, *header)
     batch[BATCH_HEADER_BYTES:] = body
     seal(batch, 0)
@@ -108,7 +109,7 @@ def recompress(
         batch_length=len(batch) - BATCH_OVERHEAD_BYTES,
         attributes=header.attributes & ~COMPRESSION_MASK | codec,
     )
-    return _assemble(batch, packed, body)
+    return assemble(batch, packed, body)
 
 
 def batch_body(buffer: Buffer, position: int, header: BatchHeader) -> bytes:

@@ -1,6 +1,6 @@
 import pytest
 
-from barnabas.replication.throttle import WAIT_MS_MAX, Throttle
+from barnabas.base.throttle import WAIT_MS_MAX, Throttle
 
 
 def test_what_was_used_must_be_waited_for() -> None:

@@ -11,19 +11,19 @@ class Throttle:
         self._debt_bytes = 0.0
         self._counted_ms = 0
 
-    def used(self, size_bytes: int, bytes_per_second: int, now_ms: int) -> None:
+    def used(self, size_bytes: int, bytes_per_second: float, now_ms: int) -> None:
         """Count what was used, on the monotonic clock."""
         self._pay(bytes_per_second, now_ms)
         self._debt_bytes += size_bytes
 
-    def wait_ms(self, bytes_per_second: int, now_ms: int) -> int:
+    def wait_ms(self, bytes_per_second: float, now_ms: int) -> int:
         """How long to wait before more is used, `WAIT_MS_MAX` at most; then ask again."""
         self._pay(bytes_per_second, now_ms)
         if bytes_per_second == 0:
             return WAIT_MS_MAX
         return min(int(self._debt_bytes * 1000 / bytes_per_second), WAIT_MS_MAX)
 
-    def _pay(self, bytes_per_second: int, now_ms: int) -> None:
+    def _pay(self, bytes_per_second: float, now_ms: int) -> None:
         passed_ms = now_ms - self._counted_ms
         self._debt_bytes = max(0.0, self._debt_bytes - passed_ms * bytes_per_second / 1000)
         self._counted_ms = now_ms

@@ -1,0 +1,285 @@
+"""One pass of compaction over a log, step by step: which records are the latest of their keys, then segments without
+the others. Nothing here touches the log: what is written lies beside it until the log takes it over.
+"""
+
+import os
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from struct import Struct
+from typing import NamedTuple
+
+from barnabas.log.cleaned_transactions import CleanedTransactions, control_type_of
+from barnabas.log.files import CLEANED_SUFFIX, SEGMENT_SUFFIXES, offset_file, sync_path, unlink_files
+from barnabas.log.log_config import LogConfig
+from barnabas.log.offset_map import OffsetMap
+from barnabas.log.open_files import OpenFiles
+from barnabas.log.producer_state import ProducerEntry
+from barnabas.log.segment import BatchFacts, Segment
+from barnabas.log.transaction_index import AbortedTransaction
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records.batch import (
+    BATCH_OVERHEAD_BYTES,
+    BatchHeader,
+    crc_matches,
+    iterate_headers,
+)
+from barnabas.wire.records.columns import RecordColumns, read_columns
+from barnabas.wire.records.filtering import empty_batch, filter_batch
+
+_LENGTH = Struct(">i")
+_LENGTH_POSITION = 8
+
+#: What a step has read and written, in bytes.
+StepBytes = int
+
+
+class Source(NamedTuple):
+    """A segment to be compacted, which nobody writes to."""
+
+    segment: Segment
+    base_offset: int
+    end_offset: int
+    size_bytes: int
+    index_bytes: int
+
+
+class LastRecord(NamedTuple):
+    """What must not go of an active producer, so that its sequences or its epoch stay known."""
+
+    #: None when it has written nothing but markers in its epoch.
+    data_offset: int | None
+    producer_epoch: int
+
+
+def last_records(producers: Iterable[ProducerEntry]) -> dict[int, LastRecord]:
+    """The last records of all producers, by producer id."""
+    return {
+        entry.producer_id: LastRecord(
+            entry.batches[-1].last_offset if entry.batches else None, entry.producer_epoch
+        )
+        for entry in producers
+    }
+
+
+class Pass(NamedTuple):
+    """What a pass is to do, as the log was when it began."""
+
+    directory: Path
+    #: All segments from the log's first one on that are compacted, in order.
+    sources: Sequence[Source]
+    first_dirty_offset: int
+    #: Where the segment behind the last source begins.
+    first_uncleanable_offset: int
+    config: LogConfig
+    #: By producer id.
+    last_records: Mapping[int, LastRecord]
+    #: What was aborted in the sources.
+    aborted: Sequence[AbortedTransaction]
+    now_ms: int
+
+
+class Cleaning:
+    """A pass that is under way. `index` first, then `clean` for each group; both may run in a thread."""
+
+    def __init__(self, plan: Pass, offset_map: OffsetMap, step_bytes: int) -> None:
+        self._plan = plan
+        self._map = offset_map
+        self._step_bytes = step_bytes
+        self._transactions = CleanedTransactions(plan.aborted)
+        self.read_bytes = 0
+        self.written_bytes = 0
+        self.read_records_count = 0
+        self.kept_records_count = 0
+
+    @property
+    def end_offset(self) -> int:
+        """Up to here the log is compacted once all groups are: the map may not have had room for all."""
+        return self._map.latest_offset + 1
+
+    @property
+    def sources(self) -> list[Source]:
+        """What is to be cleaned, as the map turned out."""
+        return [source for source in self._plan.sources if source.base_offset < self.end_offset]
+
+    def index(self) -> Generator[StepBytes, None, None]:
+        """Find the latest offset of each key in the dirty part, as far as the map has room.
+
+        :raises OSError: When the disk fails.
+        :raises KafkaError: CORRUPT_MESSAGE.
+        """
+        transactions = CleanedTransactions(self._plan.aborted)
+        for source in self._plan.sources:
+            if source.end_offset <= self._plan.first_dirty_offset:
+                continue
+            for chunk in self._chunks(source):
+                *_, (_, last) = iterate_headers(chunk)
+                if last.last_offset >= self._plan.first_dirty_offset and self._index_chunk(
+                    read_columns(chunk), transactions
+                ):
+                    return
+                yield len(chunk)
+            self._map.pass_over(source.end_offset - 1)
+
+    def _index_chunk(self, columns: RecordColumns, transactions: CleanedTransactions) -> bool:
+        """Put the keys into the map; True when it is full."""
+        first_dirty = self._plan.first_dirty_offset
+        for batch, header in enumerate(columns.headers):
+            if header.is_control:
+                transactions.is_spent(header, control_type_of(columns, batch))
+            elif not transactions.is_aborted(header):
+                for row in range(columns.first_rows[batch], columns.first_rows[batch + 1]):
+                    key, offset = columns.key(row), columns.offsets[row]
+                    if key is not None and offset >= first_dirty:
+                        if self._map.is_full:
+                            return True
+                        self._map.put(key, offset)
+            if header.last_offset >= first_dirty:
+                self._map.pass_over(header.last_offset)
+        return False
+
+    def clean(self, group: Sequence[Source]) -> Generator[StepBytes, None, Segment]:
+        """Write the segments of `group` as one without what is obsolete; it is flushed, its files end in `.cleaned`.
+
+        Nothing is left of it when the generator is closed or fails.
+
+        :raises OSError: When the disk fails, or a source is gone.
+        :raises KafkaError: CORRUPT_MESSAGE.
+        """
+        plan, base_offset = self._plan, group[0].base_offset
+        cleaned = Segment.create(
+            plan.directory, base_offset, OpenFiles(1), now_ms=plan.now_ms, suffix=CLEANED_SUFFIX
+        )
+        try:
+            for source in group:
+                for chunk in self._chunks(source):
+                    yield len(chunk) + self._write(cleaned, chunk)
+            for aborted in self._transactions.take_retained():
+                cleaned.transaction_index.append(aborted)
+            cleaned.close()
+            _finish(cleaned, group[-1].segment.path)
+        except BaseException:
+            discard(cleaned)
+            raise
+        return cleaned
+
+    def _write(self, cleaned: Segment, chunk: bytes) -> int:
+        columns, position = read_columns(chunk), 0
+        batches: list[bytes | bytearray | memoryview] = []
+        facts: list[BatchFacts] = []
+        for batch, header in enumerate(columns.headers):
+            whole = memoryview(chunk)[position : position + header.size_bytes]
+            position += header.size_bytes
+            kept = self._filter(columns, batch, whole)
+            if kept is not None:
+                batches.append(kept)
+                max_timestamp = int.from_bytes(kept[35:43], "big", signed=True)
+                facts.append((len(kept), header.last_offset, max_timestamp))
+        self.read_bytes += len(chunk)
+        if not facts:
+            return 0
+        data = b"".join(batches)
+        cleaned.append((memoryview(data),), facts, self._plan.config)
+        self.written_bytes += len(data)
+        return len(data)
+
+    def _filter(
+        self, columns: RecordColumns, batch: int, whole: memoryview
+    ) -> bytes | bytearray | memoryview | None:
+        """What is left of a batch; None when it goes."""
+        header = columns.headers[batch]
+        rows = range(columns.first_rows[batch], columns.first_rows[batch + 1])
+        now_ms, horizon_ms = self._plan.now_ms, header.delete_horizon_ms
+        is_over = horizon_ms is not None and horizon_ms <= now_ms
+        if header.is_control:
+            is_spent = self._transactions.is_spent(header, control_type_of(columns, batch))
+            kept = [] if is_spent and is_over else list(rows)
+            has_mortal = is_spent
+        else:
+            is_aborted = self._transactions.is_aborted(header)
+            kept = [] if is_aborted else self._latest(columns, rows, tombstones_go=is_over)
+            has_mortal = any(columns.value_sizes[row] < 0 for row in kept)
+        self.read_records_count += len(rows)
+        self.kept_records_count += len(kept)
+        if not kept:
+            return empty_batch(header) if self._must_stay(header) else None
+        if has_mortal and horizon_ms is None:
+            return filter_batch(columns, batch, kept, now_ms + self._plan.config.delete_retention_ms)
+        return whole if len(kept) == len(rows) else filter_batch(columns, batch, kept)
+
+    def _latest(self, columns: RecordColumns, rows: range, *, tombstones_go: bool) -> list[int]:
+        """The rows of the records that are the latest of their keys, or too young to tell."""
+        latest_offset, latest = self._map.latest_offset, self._map.latest
+        offsets, value_sizes = columns.offsets, columns.value_sizes
+        kept = []
+        for row in rows:
+            offset = offsets[row]
+            if offset <= latest_offset:
+                key = columns.key(row)
+                if key is None or offset < latest(key) or (tombstones_go and value_sizes[row] < 0):
+                    continue
+            kept.append(row)
+        return kept
+
+    def _must_stay(self, header: BatchHeader) -> bool:
+        """Whether a batch is needed without records: for its producer's state, or for where the pass has ended."""
+        if header.next_offset == self._plan.first_uncleanable_offset:
+            return True
+        last = self._plan.last_records.get(header.producer_id) if header.has_producer_id else None
+        if last is None:
+            return False
+        if last.data_offset is not None:
+            return header.last_offset == last.data_offset
+        return header.is_control and header.producer_epoch == last.producer_epoch
+
+    def _chunks(self, source: Source) -> Iterator[bytes]:
+        """The batches of a segment, about `step_bytes` at a time, their CRCs checked."""
+        fd = os.open(source.segment.path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            position = 0
+            while position < source.size_bytes:
+                chunk = self._read(fd, position, source)
+                yield chunk
+                position += len(chunk)
+        finally:
+            os.close(fd)
+
+    def _read(self, fd: int, position: int, source: Source) -> bytes:
+        left_bytes = source.size_bytes - position
+        data = os.pread(fd, min(self._step_bytes, left_bytes), position)
+        if len(data) >= BATCH_OVERHEAD_BYTES:
+            first_bytes = _LENGTH.unpack_from(data, _LENGTH_POSITION)[0] + BATCH_OVERHEAD_BYTES
+            if len(data) < first_bytes <= left_bytes:
+                data = os.pread(fd, first_bytes, position)
+        end = 0
+        for start, header in iterate_headers(data):
+            if not crc_matches(data, start, header):
+                raise _damaged(source, f"the batch at offset {header.base_offset} does not match its CRC")
+            end = start + header.size_bytes
+        if end == 0:
+            raise _damaged(source, f"there is no whole batch at byte {position}")
+        return data[:end]
+
+
+def _damaged(source: Source, what: str) -> KafkaError:
+    return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{source.segment.path}: {what}")
+
+
+def _finish(cleaned: Segment, last: Path) -> None:
+    """Put the files on the disk; they count as written when the last of the old ones was (retention goes by that)."""
+    written_ns = last.stat().st_mtime_ns
+    os.utime(cleaned.path, ns=(written_ns, written_ns))
+    for path in _files(cleaned):
+        sync_path(path)
+
+
+def discard(cleaned: Segment) -> None:
+    """Remove what will not be taken over."""
+    cleaned.abandon()
+    unlink_files(_files(cleaned))
+
+
+def _files(cleaned: Segment) -> list[Path]:
+    return [
+        offset_file(cleaned.directory, cleaned.base_offset, kind + cleaned.suffix)
+        for kind in SEGMENT_SUFFIXES
+    ]

@@ -1,0 +1,74 @@
+"""Batches with fewer records than they had: what compaction writes in the place of what it read."""
+
+from collections.abc import Sequence
+
+from barnabas.wire.records.batch import (
+    BATCH_HEADER_BYTES,
+    BATCH_OVERHEAD_BYTES,
+    CONTROL_BIT,
+    DELETE_HORIZON_BIT,
+    LOG_APPEND_TIME_BIT,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+)
+from barnabas.wire.records.columns import RecordColumns
+from barnabas.wire.records.compression import compress
+from barnabas.wire.records.record import assemble
+from barnabas.wire.records.varint import read_varint, write_varint
+
+#: What is said of a batch without records; there is nothing to be compressed, and no tombstone to go.
+_EMPTY_ATTRIBUTES = LOG_APPEND_TIME_BIT | TRANSACTIONAL_BIT | CONTROL_BIT
+
+
+def filter_batch(
+    columns: RecordColumns, batch: int, rows: Sequence[int], delete_horizon_ms: int | None = None
+) -> bytearray:
+    """The batch of that index with the records in `rows` alone; offsets, sequences, producer and codec stay.
+
+    `delete_horizon_ms` is given to a batch that has none yet: from then on its tombstones may go (KIP-534).
+    """
+    header = columns.headers[batch]
+    assert rows, "a batch without records is made by empty_batch"
+    assert delete_horizon_ms is None or not header.has_delete_horizon, header
+    max_timestamp = header.max_timestamp
+    if not header.is_log_append_time:
+        max_timestamp = max(columns.timestamps_ms[row] for row in rows)
+    if delete_horizon_ms is None:
+        records = b"".join([columns.data[columns.starts[row] : columns.ends[row]] for row in rows])
+    else:
+        records = _rebased(columns, rows, delete_horizon_ms)
+        header = header._replace(
+            attributes=header.attributes | DELETE_HORIZON_BIT, base_timestamp=delete_horizon_ms
+        )
+    body = compress(header.compression, records)
+    return _with_body(header._replace(max_timestamp=max_timestamp, records_count=len(rows)), body)
+
+
+def _rebased(columns: RecordColumns, rows: Sequence[int], base_timestamp: int) -> bytes:
+    """The records with their timestamps as differences to another base."""
+    data, body = columns.data, bytearray()
+    for row in rows:
+        end = columns.ends[row]
+        _, attributes = read_varint(data, columns.starts[row])
+        _, rest = read_varint(data, attributes + 1)
+        record = bytearray(data[attributes : attributes + 1])
+        write_varint(record, columns.timestamps_ms[row] - base_timestamp)
+        record += data[rest:end]
+        write_varint(body, len(record))
+        body += record
+    return bytes(body)
+
+
+def empty_batch(header: BatchHeader) -> bytearray:
+    """The header alone of a batch whose records are gone: its offsets and sequences stay known."""
+    empty = header._replace(
+        attributes=header.attributes & _EMPTY_ATTRIBUTES,
+        base_timestamp=header.max_timestamp,
+        records_count=0,
+    )
+    return _with_body(empty, b"")
+
+
+def _with_body(header: BatchHeader, body: bytes) -> bytearray:
+    batch = bytearray(BATCH_HEADER_BYTES + len(body))
+    return assemble(batch, header._replace(batch_length=len(batch) - BATCH_OVERHEAD_BYTES), body)

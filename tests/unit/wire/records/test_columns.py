@@ -1,0 +1,139 @@
+from array import array
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records.batch import BATCH_HEADER_BYTES, read_header, seal
+from barnabas.wire.records.columns import RecordColumns, read_columns
+from barnabas.wire.records.compression import Compression
+from barnabas.wire.records.record import Record, decode_all, encode_batch
+
+optional_bytes = st.none() | st.binary(max_size=200)
+headers = st.lists(st.tuples(st.text(max_size=5), optional_bytes), max_size=3).map(tuple)
+timestamps = st.integers(0, 4_000_000_000_000)
+record_lists = st.lists(
+    st.builds(Record, st.just(0), timestamps, optional_bytes, optional_bytes, headers),
+    min_size=1,
+    max_size=20,
+)
+
+
+@st.composite
+def buffers(draw: st.DrawFn) -> bytes:
+    """Some batches one behind the other, packed in different ways, some records missing as compaction leaves it."""
+    buffer, offset = b"", draw(st.integers(0, 2**50))
+    for records in draw(st.lists(record_lists, max_size=4)):
+        gaps = draw(st.lists(st.integers(0, 300), min_size=len(records), max_size=len(records)))
+        placed = []
+        for record, gap in zip(records, gaps, strict=True):
+            placed.append(record._replace(offset=offset + gap))
+            offset += gap + 1
+        buffer += encode_batch(
+            placed,
+            base_offset=placed[0].offset,
+            keep_offsets=True,
+            compression=draw(st.sampled_from(Compression)),
+            log_append_time=draw(st.booleans()),
+        )
+    return buffer
+
+
+def rows_of(columns: RecordColumns) -> list[tuple[int, int, bytes | None, bytes | None]]:
+    return [
+        (offset, timestamp_ms, columns.key(row), columns.value(row))
+        for row, (offset, timestamp_ms) in enumerate(zip(columns.offsets, columns.timestamps_ms, strict=True))
+    ]
+
+
+@given(buffer=buffers())
+def test_the_columns_hold_what_the_records_do(buffer: bytes) -> None:
+    columns = read_columns(buffer)
+    assert rows_of(columns) == [tuple(record[:4]) for record in decode_all(buffer)]
+    assert len(columns.first_rows) == len(columns.headers) + 1
+    assert columns.first_rows[-1] == len(columns.offsets)
+
+
+@given(buffer=buffers())
+def test_the_records_of_a_batch_lie_between_its_rows_starts_and_ends(buffer: bytes) -> None:
+    columns = read_columns(buffer)
+    for batch, header in enumerate(columns.headers):
+        first, behind = columns.first_rows[batch], columns.first_rows[batch + 1]
+        assert behind - first == header.records_count
+        assert list(columns.starts[first + 1 : behind]) == list(columns.ends[first : behind - 1])
+
+
+def test_columns_are_arrays_that_others_read_without_copying() -> None:
+    columns = read_columns(bytes(encode_batch([Record(0, 1_000, b"key", None)])))
+    for column in columns[3:]:
+        assert isinstance(column, array)
+        assert memoryview(column).format == "q"
+    assert (columns.key(0), columns.value(0)) == (b"key", None)
+
+
+def test_a_batch_cut_off_at_the_end_is_left_out() -> None:
+    whole = bytes(encode_batch([Record(0, 1_000, b"k", b"v")]))
+    assert len(read_columns(whole + whole[:-1]).offsets) == 1
+    assert read_columns(b"").first_rows == [0]
+
+
+def test_a_batch_without_records_has_no_rows() -> None:
+    batch = encode_batch([Record(0, 1_000, b"k", b"v")])
+    del batch[BATCH_HEADER_BYTES:]
+    batch[8:12] = (BATCH_HEADER_BYTES - 12).to_bytes(4, "big")
+    batch[57:61] = bytes(4)
+    seal(batch, 0)
+    columns = read_columns(bytes(batch))
+    assert (columns.first_rows, list(columns.offsets)) == ([0, 0], [])
+
+
+def damaged(position: int, *values: int) -> bytes:
+    """One record (key "k", value "v") with other bytes from `position` of its body on."""
+    batch = encode_batch([Record(0, 1_000, b"k", b"v")])
+    batch[BATCH_HEADER_BYTES + position : BATCH_HEADER_BYTES + position + len(values)] = bytes(values)
+    assert len(batch) == read_header(batch).size_bytes
+    return bytes(batch)
+
+
+@pytest.mark.parametrize(
+    ("position", "values", "what"),
+    [
+        (0, [0x7E], "a record of 63 bytes where 8 are left"),
+        (0, [0x01], "a record of -1 bytes"),
+        (0, [0x0C], "the fields of a record are longer"),
+        (0, [0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80], "variable-length|cut off"),
+        (3, [0x02], "offset delta 1 is outside"),
+        (3, [0x01], "offset delta -1 is outside"),
+        (4, [0x7E], "cut off|longer than the record"),
+        (6, [0x7E], "the fields of a record are longer"),
+    ],
+)
+def test_what_is_no_record_is_corrupt(position: int, values: list[int], what: str) -> None:
+    with pytest.raises(KafkaError, match=what) as error:
+        read_columns(damaged(position, *values))
+    assert error.value.code is ErrorCode.CORRUPT_MESSAGE
+
+
+def test_bytes_behind_the_last_record_are_corrupt() -> None:
+    batch = bytearray(encode_batch([Record(0, 1_000, b"k", b"v"), Record(0, 1_000, b"k", b"v")]))
+    batch[57:61] = (1).to_bytes(4, "big")
+    with pytest.raises(KafkaError, match="9 bytes follow the last of 1 records"):
+        read_columns(bytes(batch))
+
+
+def test_a_timestamp_of_more_than_64_bits_is_corrupt() -> None:
+    batch = bytearray(encode_batch([Record(0, 1_000, b"k", b"v"), Record(0, 1_001, b"k", b"v")]))
+    batch[27:35] = ((1 << 63) - 1).to_bytes(8, "big")
+    with pytest.raises(KafkaError, match="more than 64 bits"):
+        read_columns(bytes(batch))
+
+
+@given(position=st.integers(0, 200), value=st.integers(0, 255))
+def test_any_damage_gives_columns_or_a_kafka_error(position: int, value: int) -> None:
+    records = [Record(0, 1_000 + number, b"key", b"v" * 20) for number in range(5)]
+    buffer = bytearray(encode_batch(records))
+    buffer[position % len(buffer)] = value
+    with suppress(KafkaError):
+        read_columns(bytes(buffer))
