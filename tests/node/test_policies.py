@@ -62,7 +62,7 @@ def test_a_topic_that_the_policy_refuses_is_not_created_however_it_is_asked_for(
         assert topic.error_code == ErrorCode.NONE
         [topic] = describe(wire, "__consumer_offsets", auto_create=True).topics
         assert (topic.error_code, topic.is_internal) == (ErrorCode.NONE, True)
-        assert set(kafka.topics()) == {"team.t", "team.auto", "__consumer_offsets"}
+        assert set(kafka.topics()) == {"team.t", "team.auto"}
     assert naming.calls[-1] == ("close",)
 
 

@@ -18,6 +18,7 @@ from barnabas.cli import (
     serve,
     topics,
     users,
+    verify_eos,
 )
 
 app = typer.Typer(
@@ -43,6 +44,7 @@ app.add_typer(policy.app, name="policy")
 app.add_typer(users.app, name="users")
 app.add_typer(quotas.app, name="quotas")
 app.add_typer(acls.app, name="acls")
+app.add_typer(verify_eos.app, name="verify-eos")
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.errors import check, is_retriable
 from barnabas.client.fetch_messages import FetchLimits, data_by_place, fetch_request, version_max
 from barnabas.client.fetched import ConsumedRecord, read_fetched
-from barnabas.client.offsets import EARLIEST, LATEST, Isolation, ListedOffset, OffsetSpec, list_offsets
+from barnabas.client.offsets import EARLIEST, LATEST, Isolation, OffsetSpec, find_offsets
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import FetchResponse, PartitionData
 
@@ -228,10 +228,7 @@ class Consumer:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, message)
 
     async def _offsets(self, specs: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
-        if not specs:
-            return {}
-        found = await list_offsets(self.cluster, specs, self._isolation)
-        return {place: _offset(outcome) for place, outcome in found.items()}
+        return await find_offsets(self.cluster, specs, self._isolation)
 
     async def _recover(self, error: Exception) -> None:
         """Wait before the next round, with fresh metadata; give up when it has failed for too long."""
@@ -250,12 +247,6 @@ class Consumer:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _offset(outcome: ListedOffset | KafkaError) -> int:
-    if isinstance(outcome, KafkaError):
-        raise outcome
-    return outcome.offset
 
 
 def _may_pass(error: Exception) -> bool:

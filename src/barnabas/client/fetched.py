@@ -1,6 +1,5 @@
 """From the bytes of a fetched partition to the records that a consumer may see. No IO."""
 
-import struct
 from typing import NamedTuple
 
 from barnabas.base.ids import TopicPartition
@@ -9,10 +8,8 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import AbortedTransaction, PartitionData
 from barnabas.wire.records.batch import BatchHeader, crc_matches, iterate_headers
 from barnabas.wire.records.compression import Buffer
+from barnabas.wire.records.control import ControlType, control_type
 from barnabas.wire.records.record import RecordHeaders, decode_batch
-
-_CONTROL_KEY = struct.Struct(">hh")
-_ABORT = 0
 
 
 class ConsumedRecord(NamedTuple):
@@ -90,7 +87,5 @@ class _Aborted:
 
 def _is_abort(buffer: Buffer, start: int, header: BatchHeader) -> bool:
     for record in decode_batch(buffer, start, header):
-        if record.key is not None and len(record.key) >= _CONTROL_KEY.size:
-            _, kind = _CONTROL_KEY.unpack_from(record.key)
-            return bool(kind == _ABORT)
+        return control_type(record.key) is ControlType.ABORT
     return False

@@ -84,6 +84,26 @@ async def list_offsets(
     return found
 
 
+async def find_offsets(
+    cluster: Cluster,
+    specs: Mapping[TopicPartition, OffsetSpec],
+    isolation: Isolation = Isolation.READ_UNCOMMITTED,
+) -> dict[TopicPartition, int]:
+    """The same, where one error is the error of all.
+
+    :raises KafkaError: That of the first partition that fails.
+    :raises BrokerConnectionError: When a leader cannot be reached.
+    """
+    if not specs:
+        return {}
+    offsets = {}
+    for place, outcome in (await list_offsets(cluster, specs, isolation)).items():
+        if isinstance(outcome, KafkaError):
+            raise outcome
+        offsets[place] = outcome.offset
+    return offsets
+
+
 def _worth_retrying(error: KafkaError) -> bool:
     # The metadata was fresh enough to name a leader, so a topic that is unknown is not there.
     return error.code.retriable and error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

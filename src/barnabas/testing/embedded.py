@@ -200,9 +200,13 @@ class EmbeddedBroker:
         raise_errors(self.client.admin.delete_topics([name]).values())
 
     def topics(self) -> dict[str, int]:
-        """The partition count of every topic, by name."""
+        """The partition count of every topic, by name, but for those that only the broker writes to."""
         described = self.client.admin.describe_topics()
-        return {name: len(topic.partitions) for name, topic in described.items() if isinstance(topic, Topic)}
+        return {
+            name: len(topic.partitions)
+            for name, topic in described.items()
+            if isinstance(topic, Topic) and not topic.is_internal
+        }
 
     def produce(
         self,

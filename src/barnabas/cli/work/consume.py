@@ -13,8 +13,7 @@ from barnabas.cli.work.formats import as_json as render_json
 from barnabas.cli.work.times import parse_time_ms
 from barnabas.client.cluster import Cluster
 from barnabas.client.consumer import Consumer, Start
-from barnabas.client.offsets import EARLIEST, LATEST, ListedOffset, OffsetSpec, list_offsets
-from barnabas.wire.errors import KafkaError
+from barnabas.client.offsets import EARLIEST, LATEST, OffsetSpec, find_offsets
 
 
 @dataclass(frozen=True)
@@ -90,12 +89,6 @@ async def _starts(cluster: Cluster, wanted: Wanted) -> Mapping[TopicPartition, S
 async def _before_end(
     cluster: Cluster, places: list[TopicPartition], count: int
 ) -> dict[TopicPartition, Start]:
-    first = await list_offsets(cluster, dict.fromkeys(places, EARLIEST))
-    last = await list_offsets(cluster, dict.fromkeys(places, LATEST))
-    return {place: max(_offset(first[place]), _offset(last[place]) - count) for place in places}
-
-
-def _offset(outcome: ListedOffset | KafkaError) -> int:
-    if isinstance(outcome, KafkaError):
-        raise outcome
-    return outcome.offset
+    first = await find_offsets(cluster, dict.fromkeys(places, EARLIEST))
+    last = await find_offsets(cluster, dict.fromkeys(places, LATEST))
+    return {place: max(first[place], last[place] - count) for place in places}

@@ -1,0 +1,44 @@
+"""What became of every record of a partition, by the end markers in its log (KIP-98). No IO."""
+
+from collections import defaultdict
+from enum import Enum
+
+from barnabas.wire.records.batch import iterate_headers
+from barnabas.wire.records.compression import Buffer
+from barnabas.wire.records.control import read_end_marker
+from barnabas.wire.records.record import decode_batch
+
+
+class Fate(Enum):
+    """Whether a record counts; one outside any transaction is committed."""
+
+    COMMITTED = "committed"
+    ABORTED = "aborted"
+    OPEN = "open"
+
+
+class Fates:
+    """Follows the log of one partition, read uncommitted from its beginning on, control batches included."""
+
+    def __init__(self) -> None:
+        self.by_offset: dict[int, Fate] = {}
+        self._open: defaultdict[int, list[int]] = defaultdict(list)  #: producer id -> offsets
+
+    def take(self, batches: Buffer) -> None:
+        """Go on with the next batches.
+
+        :raises KafkaError: CORRUPT_MESSAGE.
+        """
+        for start, header in iterate_headers(batches):
+            if header.is_control:
+                marker = read_end_marker(batches, start, header)
+                if marker is not None:
+                    fate = Fate.COMMITTED if marker.commit else Fate.ABORTED
+                    offsets = self._open.pop(marker.producer_id, [])
+                    self.by_offset.update(dict.fromkeys(offsets, fate))
+                continue
+            offsets = [record.offset for record in decode_batch(batches, start, header)]
+            fate = Fate.OPEN if header.is_transactional else Fate.COMMITTED
+            self.by_offset.update(dict.fromkeys(offsets, fate))
+            if header.is_transactional:
+                self._open[header.producer_id] += offsets
