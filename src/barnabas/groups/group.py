@@ -48,10 +48,19 @@ class Group(Protocol):
             REBALANCE_IN_PROGRESS.
         """
 
+    def committed_by(self, step: Step, member_id: str) -> None:
+        """A member has committed: in the classic protocol that shows that it is alive."""
+
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
         """Refuse a fetch that names a member which is none.
 
         :raises KafkaError: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH.
+        """
+
+    def check_offset_deletion(self) -> None:
+        """Refuse that offsets are deleted of topics to which nobody is subscribed.
+
+        :raises KafkaError: NON_EMPTY_GROUP when it has members that do not say what they are subscribed to.
         """
 
     def check_deletion(self) -> None:
@@ -62,6 +71,13 @@ class Group(Protocol):
 
     def is_subscribed_to(self, topic: str) -> bool:
         """Whether a member may read a topic: its offsets are then kept."""
+
+    @property
+    def offsets_may_expire(self) -> bool:
+        """Whether offsets of topics to which nobody is subscribed may expire (KIP-211, KIP-496).
+
+        Not while a classic group is rebalancing, or has members that do not say what they are subscribed to.
+        """
 
     def offsets_unused_since_ms(self) -> int | None:
         """Since when nobody has used its offsets; None: count from each commit."""
