@@ -230,7 +230,7 @@ LISTED = (
     ),
     Listed(
         "Produce", "responses.partition_responses", "records of a transaction, with a transactional id",
-        "Barnabas has no transactions yet and answers INVALID_TXN_STATE.",
+        "Kafka asks the transaction's coordinator first; Barnabas has none yet and takes them.",
         lambda each: "transactional_id=None" not in repr(each.request) and _has_flaw("transactional")(each),
         (beginning()[0], _in_transaction(*produce("a", Batch(producer=9, flaw="transactional")))),
     ),

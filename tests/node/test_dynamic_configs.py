@@ -45,6 +45,7 @@ IN_LOGS: dict[str, tuple[str, str, object]] = {
     "compression.type": ("zstd", "compression_type", "zstd"),
     "compression.gzip.level": ("5", "compression_gzip_level", 5),
     "compression.zstd.level": ("6", "compression_zstd_level", 6),
+    "transaction.partition.verification.enable": ("false", "verifies_transactions", False),
 }
 
 

@@ -20,6 +20,7 @@ from barnabas.replication.flusher import Flusher
 from barnabas.replication.log_dir_moves import LogDirMoves
 from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.replication.transaction_verification import TransactionVerifier
 from barnabas.security.authorizer import Authorizer
 from barnabas.security.sasl.authenticator import Authenticator
 from barnabas.telemetry.tracing import Span, Tracer
@@ -54,6 +55,7 @@ class Node:
     groups: Coordinator[GroupShard]
     transactions: Coordinator[TransactionShard]
     policies: Policies = field(default_factory=Policies)  #: none of them, unless configured
+    transaction_verifier: TransactionVerifier | None = None  #: None lets transactions begin unasked
     authorizer: Authorizer | None = None  #: None lets everybody do everything
     #: (version, listener, what is asked for) -> (revision, encoded answer on all topics)
     metadata_answers: dict[tuple[object, ...], tuple[int, bytes]] = field(default_factory=dict)

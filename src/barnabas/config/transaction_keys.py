@@ -24,7 +24,7 @@ TRANSACTION_KEYS: tuple[ConfigKey, ...] = (
               "How often transactions are looked over for their timeout."),
     ConfigKey("transaction.max.timeout.ms", INT, 900_000, AT_LEAST_1, READ_ONLY, NO_EFFECT,
               "Longest timeout that a transactional producer may ask for."),
-    ConfigKey("transaction.partition.verification.enable", BOOLEAN, True, None, CLUSTER_WIDE, NO_EFFECT,
+    ConfigKey("transaction.partition.verification.enable", BOOLEAN, True, None, CLUSTER_WIDE, HONOURED,
               "Whether a partition asks the coordinator if a transaction is open before it takes its "
               "records."),
     ConfigKey("transaction.remove.expired.transaction.cleanup.interval.ms", INT, 3_600_000,

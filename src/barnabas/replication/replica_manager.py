@@ -20,6 +20,7 @@ from barnabas.metadata.topics import (
 from barnabas.replication.partition import Partition
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records.control import EndMarker
 
 #: Topic name -> the log configuration that holds for it, given its overrides.
 LogConfigs = Callable[[str, Mapping[str, str]], LogConfig]
@@ -43,6 +44,8 @@ class ReplicaManager:
         self._image = Image()
         #: called with the ids of topics whose logs have just been given up for deletion
         self.on_deleted: Callable[[list[bytes]], None] = lambda topic_ids: None
+        #: called when the end of a transaction has been appended to a partition, `__consumer_offsets`'s included
+        self.on_end_marker: Callable[[TopicPartition, EndMarker], None] = lambda partition, marker: None
 
     def partition(self, topic: str, index: int) -> Partition:
         """The partition of a topic name.

@@ -6,8 +6,10 @@ from barnabas.metadata.topics import PartitionState
 from barnabas.replication.partition import UNKNOWN_GROWTH_BYTES, Partition
 from barnabas.replication.waiting import WaitingFetch
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records.control import EndMarker
 from support.batches import batch, values_of
 from support.loop import in_virtual_time
+from support.transactions import transactional
 
 Make = Callable[..., Partition]
 ALL, LEADER = -1, 1
@@ -290,3 +292,46 @@ async def test_statistics_say_who_leads_and_who_waits(make_partition: Make) -> N
     found = partition.statistics()
     assert (found["leader"], found["leader_epoch"], found["isr"]) == (1, 3, (1, 2))
     assert (found["waiting_fetches_count"], found["log_end_offset"]) == (1, 0)
+
+
+def begin_transaction(partition: Partition, producer_id: int, *values: bytes, sequence: int = 0) -> None:
+    verification = partition.log.start_verification(producer_id, 0, sequence, bumps_epochs=False)
+    records = transactional(producer_id, sequence, *values)
+    partition.append_as_leader(records, LEADER, verification)
+
+
+@in_virtual_time
+async def test_readers_of_committed_records_are_woken_by_the_end_of_a_transaction(
+    make_partition: Make,
+) -> None:
+    partition = make_partition()
+    committed, uncommitted = WaitingFetch(1, committed=True), WaitingFetch(1)
+    partition.add_waiting_fetch(committed)
+    partition.add_waiting_fetch(uncommitted)
+    begin_transaction(partition, 9, b"a")
+    append(partition, b"b")
+    assert (committed._future.done(), uncommitted._future.done()) == (False, True)
+    partition.append_end_marker(EndMarker(9, 0, 0, True, 1_000), 0)
+    assert committed._future.done()
+
+
+@in_virtual_time
+async def test_readers_of_committed_records_count_only_what_has_become_stable(make_partition: Make) -> None:
+    partition = make_partition()
+    begin_transaction(partition, 9, b"x" * 100)
+    first_bytes = partition.log.size_bytes
+    begin_transaction(partition, 10, b"x" * 1000)
+    waiting = WaitingFetch(first_bytes + 1, committed=True)
+    partition.add_waiting_fetch(waiting)
+    partition.append_end_marker(EndMarker(9, 0, 0, True, 1_000), 0)
+    assert partition.log.last_stable_offset == 1
+    assert not waiting._future.done()
+    partition.append_end_marker(EndMarker(10, 0, 0, False, 1_000), 0)
+    assert waiting._future.done()
+
+
+def test_a_marker_needs_the_leader_and_enough_replicas(make_partition: Make) -> None:
+    ended = EndMarker(9, 0, 0, True, 1_000)
+    other = make_partition(THREE, PartitionState(2, 0, THREE))
+    error = refused(other, lambda: other.append_end_marker(ended, 0))
+    assert error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER

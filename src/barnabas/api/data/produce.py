@@ -6,7 +6,8 @@ Errors, per partition: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, U
 NOT_LEADER_OR_FOLLOWER, INVALID_REQUIRED_ACKS, INVALID_TOPIC_EXCEPTION, NOT_ENOUGH_REPLICAS, REQUEST_TIMED_OUT,
 INVALID_TXN_STATE, TRANSACTIONAL_ID_AUTHORIZATION_FAILED, UNSUPPORTED_COMPRESSION_TYPE (zstd before v7),
 CORRUPT_MESSAGE, INVALID_RECORD, INVALID_TIMESTAMP, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE,
-INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, KAFKA_STORAGE_ERROR. With acks=0 nothing is answered; an
+INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, KAFKA_STORAGE_ERROR, INVALID_PRODUCER_ID_MAPPING, and what
+the coordinator says of a transaction, such as TRANSACTION_ABORTABLE (v11). With acks=0 nothing is answered; an
 error closes the connection.
 """
 
@@ -20,6 +21,13 @@ from barnabas.base.buffers import Buffer
 from barnabas.log.validation import InvalidRecords
 from barnabas.metadata.topics import INTERNAL_TOPICS
 from barnabas.replication.partition import ALL_REPLICAS, Partition
+from barnabas.replication.transaction_verification import (
+    TransactionalWrite,
+    TransactionSupport,
+    Verified,
+    finish_verification,
+    start_verification,
+)
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.produce import (
@@ -32,12 +40,15 @@ from barnabas.wire.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from barnabas.wire.records.batch import COMPRESSION_MASK
+from barnabas.wire.records.batch import BATCH_HEADER_BYTES, COMPRESSION_MASK, read_header
 from barnabas.wire.records.compression import Compression
 
 NO_ANSWER = 0
 FIRST_VERSION_WITH_ZSTD = 7
+FIRST_VERSION_WITH_TRANSACTION_ABORTABLE = 11
+FIRST_VERSION_WITH_IMPLICIT_TRANSACTIONS = 12
 FIRST_VERSION_WITH_TOPIC_IDS = 13
+VERIFICATION_ENABLED = "transaction.partition.verification.enable"
 NO_OFFSET = -1
 
 #: Errors that come without the log's start offset, as in Apache Kafka; producers look at it for the others.
@@ -65,14 +76,17 @@ def refuse(request: ProduceRequest, error: KafkaError) -> ProduceResponse:
 async def handle(context: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
     """Append everything first, then wait for replicas and disks where the request or the topic wants it.
 
-    Until the first wait the records are views of the network buffer; nothing keeps them beyond.
+    Until the first wait the records are views of the network buffer; nothing keeps them beyond. When a transaction's
+    coordinator must be asked, they are copied first.
     """
+    verified = Verified()
     if _has_transaction(request):
-        _check_transactional_id(context, request.transactional_id)
+        transactional_id = _check_transactional_id(context, request.transactional_id)
+        verified = await _verify(context, request, transactional_id)
     response = ProduceResponse()
     waits: list[Awaitable[None]] = []
     for topic in request.topic_data:
-        answers = [_append(context, request, topic, data, waits) for data in topic.partition_data]
+        answers = [_append(context, request, topic, data, verified, waits) for data in topic.partition_data]
         response.responses.append(
             TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
         )
@@ -81,11 +95,73 @@ async def handle(context: RequestContext, request: ProduceRequest) -> ProduceRes
     return _answer(context, request, response)
 
 
-def _check_transactional_id(context: RequestContext, transactional_id: str | None) -> None:
+def _check_transactional_id(context: RequestContext, transactional_id: str | None) -> str:
     if transactional_id is None:
         message = "Records of a transaction came without a transactional id: nobody is allowed to write them."
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, message)
     require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+    return transactional_id
+
+
+async def _verify(context: RequestContext, request: ProduceRequest, transactional_id: str) -> Verified:
+    """Make sure that partitions which the transaction writes to for the first time are in it.
+
+    :raises KafkaError: INVALID_PRODUCER_ID_MAPPING for records of more than one producer.
+    """
+    node, support = context.node, _support(context.api_version)
+    if support is not TransactionSupport.IMPLICIT and not node.config.boolean(VERIFICATION_ENABLED):
+        return Verified()
+    write = _transactional_write(context, request, transactional_id)
+    if write is None:
+        return Verified()
+    started = start_verification(write, support)
+    if node.transaction_verifier is not None and started.verifications:
+        _keep_records(request)
+        await finish_verification(node.transaction_verifier, write, support, started)
+    return started
+
+
+def _support(version: int) -> TransactionSupport:
+    if version >= FIRST_VERSION_WITH_IMPLICIT_TRANSACTIONS:
+        return TransactionSupport.IMPLICIT
+    if version >= FIRST_VERSION_WITH_TRANSACTION_ABORTABLE:
+        return TransactionSupport.ABORTABLE
+    return TransactionSupport.PLAIN
+
+
+def _transactional_write(
+    context: RequestContext, request: ProduceRequest, transactional_id: str
+) -> TransactionalWrite | None:
+    """What of the request belongs to a transaction, but for what is refused anyway."""
+    sequences: dict[Partition, int] = {}
+    producers: set[tuple[int, int]] = set()
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            records = data.records
+            if records is None or len(records) < BATCH_HEADER_BYTES or not is_transactional(records):
+                continue
+            header = read_header(records)
+            try:
+                partition = _find(context, topic, data.index)
+            except KafkaError:
+                continue  # it is told when it is to be appended
+            if header.has_producer_id:
+                producers.add((header.producer_id, header.producer_epoch))
+                sequences[partition] = header.base_sequence
+    if len(producers) > 1:
+        message = f"Records of a transaction came from {len(producers)} producers: it has only one."
+        raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, message)
+    for producer_id, producer_epoch in producers:
+        return TransactionalWrite(transactional_id, producer_id, producer_epoch, sequences)
+    return None
+
+
+def _keep_records(request: ProduceRequest) -> None:
+    """Have the records outlive the network buffer."""
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            if data.records is not None:
+                data.records = memoryview(bytearray(data.records))
 
 
 def _answer(
@@ -103,6 +179,7 @@ def _append(
     request: ProduceRequest,
     topic: TopicProduceData,
     data: PartitionProduceData,
+    verified: Verified,
     waits: list[Awaitable[None]],
 ) -> PartitionProduceResponse:
     tracer = context.node.tracer
@@ -112,8 +189,10 @@ def _append(
         records = _records(context, partition, request.acks, data)
     except KafkaError as error:
         return _refused(data.index, error)
+    if partition in verified.errors:
+        return _refused(data.index, verified.errors[partition])
     try:
-        appended = partition.append_as_leader(records, request.acks)
+        appended = partition.append_as_leader(records, request.acks, verified.verifications.get(partition))
     except KafkaError as error:
         answer = _refused(data.index, error)
         if error.code not in _START_NOT_TOLD:
@@ -171,9 +250,6 @@ def _records(
         raise KafkaError(ErrorCode.INVALID_RECORD, message)
     if not isinstance(records, memoryview):
         records = memoryview(bytearray(records))  # offsets are written into it
-    if is_transactional(records):
-        message = f"{partition.topic}-{partition.index} is in no transaction of this producer."
-        raise KafkaError(ErrorCode.INVALID_TXN_STATE, message)
     if context.api_version < FIRST_VERSION_WITH_ZSTD and _codec(records) == Compression.ZSTD:
         message = f"Produce version {context.api_version} does not know zstd: version {FIRST_VERSION_WITH_ZSTD} does."
         raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, message)

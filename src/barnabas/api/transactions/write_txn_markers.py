@@ -1,0 +1,86 @@
+"""WriteTxnMarkers (27), v0-v2: end transactions in partitions of this broker, on behalf of their coordinators.
+
+v1: flexible.  v2: the version of the transaction (KIP-1228).
+Errors, per partition: CLUSTER_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER,
+INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, NOT_ENOUGH_REPLICAS, REQUEST_TIMED_OUT, KAFKA_STORAGE_ERROR.
+"""
+
+from barnabas.api.authorization import allowed_cluster, require_cluster
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.base.ids import TopicPartition
+from barnabas.replication.end_markers import write_end_markers
+from barnabas.wire.acls import AclOperation
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from barnabas.wire.records.control import EndMarker
+
+#: Partition -> what became of it.
+Outcomes = dict[TopicPartition, ErrorCode]
+
+
+def refuse(request: WriteTxnMarkersRequest, error: KafkaError) -> WriteTxnMarkersResponse:
+    """Every partition, in error."""
+    outcomes: dict[int, Outcomes] = {}
+    for marker in request.markers:
+        outcomes.setdefault(marker.producer_id, {}).update(dict.fromkeys(_partitions(marker), error.code))
+    return _response(outcomes)
+
+
+@serves(WriteTxnMarkersRequest, WriteTxnMarkersResponse, 0, 2, refuse=refuse)
+async def handle(context: RequestContext, request: WriteTxnMarkersRequest) -> WriteTxnMarkersResponse:
+    """Write one marker after the other; answered is by producer, whose later marker counts."""
+    if not allowed_cluster(context, AclOperation.ALTER):
+        require_cluster(context, AclOperation.CLUSTER_ACTION)
+    outcomes: dict[int, Outcomes] = {}
+    for marker in request.markers:
+        written = await _write(context, marker)
+        outcomes.setdefault(marker.producer_id, {}).update(written)
+    return _response(outcomes)
+
+
+async def _write(context: RequestContext, marker: WritableTxnMarker) -> Outcomes:
+    node = context.node
+    end = EndMarker(
+        marker.producer_id,
+        marker.producer_epoch,
+        marker.coordinator_epoch,
+        marker.transaction_result,
+        node.clock.wall_ms(),
+    )
+    return await write_end_markers(
+        node.replicas,
+        node.flusher,
+        end,
+        _partitions(marker),
+        transaction_version=marker.transaction_version,
+        timeout_ms=node.config.integer("request.timeout.ms"),
+    )
+
+
+def _partitions(marker: WritableTxnMarker) -> list[TopicPartition]:
+    return [TopicPartition(topic.name, index) for topic in marker.topics for index in topic.partition_indexes]
+
+
+def _response(outcomes: dict[int, Outcomes]) -> WriteTxnMarkersResponse:
+    return WriteTxnMarkersResponse(
+        markers=[
+            WritableTxnMarkerResult(producer_id=producer_id, topics=_topics(by_partition))
+            for producer_id, by_partition in outcomes.items()
+        ]
+    )
+
+
+def _topics(outcomes: Outcomes) -> list[WritableTxnMarkerTopicResult]:
+    topics: dict[str, list[WritableTxnMarkerPartitionResult]] = {}
+    for name, code in outcomes.items():
+        result = WritableTxnMarkerPartitionResult(partition_index=name.partition, error_code=code)
+        topics.setdefault(name.topic, []).append(result)
+    return [WritableTxnMarkerTopicResult(name=name, partitions=results) for name, results in topics.items()]

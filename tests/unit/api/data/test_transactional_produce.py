@@ -1,0 +1,236 @@
+"""What Produce asks of transactions before it takes their records (KIP-890)."""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from barnabas.base.ids import TopicPartition
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.produce import PartitionProduceResponse, ProduceRequest
+from barnabas.wire.records.control import EndMarker
+from support.batches import batch, values_of
+from support.images import new_topic
+from support.loop import on_loop, turns
+from support.nodes import RunningNode, frame_of, running_node
+from support.transactions import BEFORE_IMPLICIT, IMPLICIT, ending, marker, producing, transactional
+
+P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+class Coordinator:
+    """Answers as it is told, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.errors: dict[TopicPartition, ErrorCode] = {}
+        self.asked: list[tuple[object, ...]] = []
+        self.while_asked: Callable[[], object] = lambda: None
+
+    async def verify(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Sequence[TopicPartition],
+        *,
+        adds: bool,
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        self.asked.append((transactional_id, producer_id, producer_epoch, tuple(partitions), adds))
+        await turns(2)
+        self.while_asked()
+        return self.errors
+
+
+@asynccontextmanager
+async def coordinated(directory: Path, **overrides: str) -> AsyncIterator[tuple[RunningNode, Coordinator]]:
+    """A node with topic t of two partitions, whose transactions have a coordinator."""
+    async with running_node(directory, **overrides) as node:
+        await node.create(new_topic("t", 2))
+        coordinator = Coordinator()
+        node.node.transaction_verifier = coordinator
+        yield node, coordinator
+
+
+async def answers(
+    node: RunningNode, request: ProduceRequest, version: int = BEFORE_IMPLICIT
+) -> list[PartitionProduceResponse]:
+    response = await node.ask(request, version)
+    return [answer for topic in response.responses for answer in topic.partition_responses]
+
+
+async def codes(
+    node: RunningNode, request: ProduceRequest, version: int = BEFORE_IMPLICIT
+) -> list[ErrorCode]:
+    return [ErrorCode(answer.error_code) for answer in await answers(node, request, version)]
+
+
+@on_loop
+async def test_the_coordinator_is_asked_once_for_each_transaction_in_a_partition(tmp_path: Path) -> None:
+    async with coordinated(tmp_path) as (node, coordinator):
+        both = producing("t", transactional(9, 0, b"a"), transactional(9, 0, b"b"))
+        assert await codes(node, both) == [ErrorCode.NONE] * 2
+        assert await codes(node, producing("t", transactional(9, 1, b"c"))) == [ErrorCode.NONE]
+        assert coordinator.asked == [("payments", 9, 0, (P0, P1), False)]
+        await node.ask(ending(marker(9, "t", commit=True)))
+        assert await codes(node, producing("t", transactional(9, 2, b"d"))) == [ErrorCode.NONE]
+        assert coordinator.asked[1:] == [("payments", 9, 0, (P0,), False)]
+
+
+@on_loop
+async def test_from_version_12_on_partitions_are_added_by_writing_to_them(tmp_path: Path) -> None:
+    async with coordinated(tmp_path) as (node, coordinator):
+        assert await codes(node, producing("t", transactional(9, 0, b"a")), IMPLICIT) == [ErrorCode.NONE]
+        assert coordinator.asked == [("payments", 9, 0, (P0,), True)]
+
+
+@on_loop
+async def test_what_the_coordinator_refuses_is_not_appended_and_fails_alone(tmp_path: Path) -> None:
+    async with coordinated(tmp_path) as (node, coordinator):
+        coordinator.errors[P0] = ErrorCode.TRANSACTION_ABORTABLE
+        both = producing("t", transactional(9, 0, b"a"), transactional(9, 0, b"b"))
+        refused, taken = await answers(node, both)
+        assert (refused.error_code, refused.base_offset) == (ErrorCode.TRANSACTION_ABORTABLE, -1)
+        assert "t-0" in (refused.error_message or "")
+        assert (taken.error_code, taken.base_offset) == (ErrorCode.NONE, 0)
+        assert node.partition("t", 0).log.log_end_offset == 0
+
+
+@pytest.mark.parametrize(
+    ("said", "version", "told"),
+    [
+        (ErrorCode.PRODUCER_FENCED, 11, ErrorCode.INVALID_PRODUCER_EPOCH),
+        (ErrorCode.TRANSACTION_ABORTABLE, 10, ErrorCode.INVALID_TXN_STATE),
+        (ErrorCode.TRANSACTION_ABORTABLE, 12, ErrorCode.TRANSACTION_ABORTABLE),
+        (ErrorCode.INVALID_TXN_STATE, 11, ErrorCode.INVALID_TXN_STATE),
+        (ErrorCode.NOT_COORDINATOR, 12, ErrorCode.NOT_ENOUGH_REPLICAS),
+        (ErrorCode.COORDINATOR_NOT_AVAILABLE, 3, ErrorCode.NOT_ENOUGH_REPLICAS),
+        (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, 11, ErrorCode.NOT_ENOUGH_REPLICAS),
+        (ErrorCode.CONCURRENT_TRANSACTIONS, 11, ErrorCode.NOT_ENOUGH_REPLICAS),
+        (ErrorCode.CONCURRENT_TRANSACTIONS, 12, ErrorCode.CONCURRENT_TRANSACTIONS),
+        (ErrorCode.INVALID_PRODUCER_ID_MAPPING, 11, ErrorCode.INVALID_PRODUCER_ID_MAPPING),
+    ],
+)
+def test_producers_are_told_what_they_understand(
+    tmp_path: Path, said: ErrorCode, version: int, told: ErrorCode
+) -> None:
+    @on_loop
+    async def ask() -> None:
+        async with coordinated(tmp_path) as (node, coordinator):
+            coordinator.errors[P0] = said
+            assert await codes(node, producing("t", transactional(9, 0, b"a")), version) == [told]
+
+    ask()
+
+
+@on_loop
+async def test_the_records_outlive_the_network_buffer_while_the_coordinator_is_asked(tmp_path: Path) -> None:
+    async with coordinated(tmp_path) as (node, coordinator):
+        frame = bytearray(frame_of(producing("t", transactional(9, 0, b"a")), BEFORE_IMPLICIT))
+
+        def reuse_buffer() -> None:
+            frame[:] = bytes(len(frame))
+
+        coordinator.while_asked = reuse_buffer
+        context, request = node.dispatcher.parse(memoryview(frame), node.connection)
+        await node.dispatcher.answer(context, request)
+        assert values_of(node.partition("t").read(0, 1000, committed=False, min_one_batch=True).data) == [
+            b"a"
+        ]
+
+
+@on_loop
+async def test_a_marker_that_comes_meanwhile_ends_the_verification(tmp_path: Path) -> None:
+    async with coordinated(tmp_path) as (node, coordinator):
+        ended = EndMarker(9, 0, 0, True, 1_000)
+        coordinator.while_asked = lambda: node.partition("t").log.append_end_marker(ended, 0)
+        assert await codes(node, producing("t", transactional(9, 0, b"a"))) == [ErrorCode.INVALID_TXN_STATE]
+
+
+@on_loop
+async def test_an_older_epoch_is_refused_without_asking(tmp_path: Path) -> None:
+    async with coordinated(tmp_path) as (node, coordinator):
+        assert await codes(node, producing("t", transactional(9, 0, b"a", epoch=1))) == [ErrorCode.NONE]
+        coordinator.asked.clear()
+        found = await codes(node, producing("t", transactional(9, 0, b"b")))
+        assert found == [ErrorCode.INVALID_PRODUCER_EPOCH]
+        assert not coordinator.asked
+
+
+@on_loop
+async def test_a_repeated_batch_is_answered_after_its_transaction_has_ended(tmp_path: Path) -> None:
+    async with coordinated(tmp_path) as (node, _):
+        request = producing("t", transactional(9, 0, b"a"))
+        assert await codes(node, request) == [ErrorCode.NONE]
+        await node.ask(ending(marker(9, "t", commit=True)))
+        (again,) = await answers(node, request)
+        assert (again.error_code, again.base_offset) == (ErrorCode.NONE, 0)
+        assert node.partition("t").log.log_end_offset == 2
+
+
+@on_loop
+async def test_records_of_two_producers_are_refused_as_a_whole(tmp_path: Path) -> None:
+    async with coordinated(tmp_path) as (node, coordinator):
+        both = producing("t", transactional(9, 0, b"a"), transactional(10, 0, b"b"))
+        assert await codes(node, both) == [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 2
+        assert not coordinator.asked
+
+
+@on_loop
+async def test_records_without_a_transactional_id_are_nobodys(tmp_path: Path) -> None:
+    async with coordinated(tmp_path) as (node, _):
+        request = producing("t", transactional(9, 0, b"a"), transactional_id=None)
+        assert await codes(node, request) == [ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED]
+
+
+@on_loop
+async def test_partitions_without_transactional_records_are_not_asked_for(tmp_path: Path) -> None:
+    async with coordinated(tmp_path) as (node, coordinator):
+        mixed = producing("t", batch(b"plain"), transactional(9, 0, b"b"))
+        assert await codes(node, mixed) == [ErrorCode.NONE] * 2
+        assert coordinator.asked == [("payments", 9, 0, (P1,), False)]
+        assert node.partition("t", 0).log.last_stable_offset == 1
+
+
+@on_loop
+async def test_unknown_partitions_do_not_keep_others_from_being_verified(tmp_path: Path) -> None:
+    async with coordinated(tmp_path) as (node, coordinator):
+        request = producing("t", *[transactional(9, 0, b"a")] * 3)
+        expected = [ErrorCode.NONE, ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+        assert await codes(node, request) == expected
+        assert coordinator.asked == [("payments", 9, 0, (P0, P1), False)]
+
+
+@on_loop
+async def test_nobody_is_asked_where_that_is_switched_off(tmp_path: Path) -> None:
+    off = {"transaction_partition_verification_enable": "false"}
+    async with coordinated(tmp_path, **off) as (node, coordinator):
+        assert await codes(node, producing("t", transactional(9, 0, b"a"))) == [ErrorCode.NONE]
+        assert not coordinator.asked
+        second = producing("t", transactional(9, 1, b"a"), transactional(9, 0, b"b"))
+        assert await codes(node, second, IMPLICIT) == [ErrorCode.NONE] * 2
+        assert coordinator.asked == [("payments", 9, 0, (P1,), True)]  # to add it, not to verify
+
+
+@on_loop
+async def test_transactions_begin_unasked_where_there_is_no_coordinator(tmp_path: Path) -> None:
+    async with coordinated(tmp_path) as (node, _):
+        node.node.transaction_verifier = None
+        assert await codes(node, producing("t", transactional(9, 0, b"a"))) == [ErrorCode.NONE]
+
+
+@on_loop
+async def test_control_records_of_clients_are_refused(tmp_path: Path) -> None:
+    async with coordinated(tmp_path) as (node, _):
+        records = batch(
+            b"x", producer_id=9, producer_epoch=0, base_sequence=0, transactional=True, control=True
+        )
+        assert await codes(node, producing("t", records)) == [ErrorCode.INVALID_RECORD]
+
+
+@on_loop
+async def test_plain_records_are_refused_while_the_producer_is_in_a_transaction(tmp_path: Path) -> None:
+    async with coordinated(tmp_path) as (node, _):
+        assert await codes(node, producing("t", transactional(9, 0, b"a"))) == [ErrorCode.NONE]
+        plain = transactional(9, 1, b"b", transactional=False)
+        assert await codes(node, producing("t", plain)) == [ErrorCode.INVALID_TXN_STATE]

@@ -1,0 +1,127 @@
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from barnabas.base.ids import TopicPartition
+from barnabas.log.producer_state import ActiveProducer
+from barnabas.metadata.brokers import decide_register
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.records.control import EndMarker
+from support.images import broker, by_hand, new_topic
+from support.loop import in_virtual_time, on_loop, turns
+from support.nodes import RunningNode, running_node
+from support.transactions import ending, marker, outcomes, producing, transactional
+
+
+async def begin(node: RunningNode, *producer_ids: int, epoch: int = 0) -> None:
+    for producer_id in producer_ids:
+        await node.ask(producing("t", transactional(producer_id, 0, b"x", epoch=epoch)), 11)
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_transactions_end_in_every_partition_named(tmp_path: Path, version: int) -> None:
+    @on_loop
+    async def ask() -> None:
+        async with running_node(tmp_path) as node:
+            await node.create(new_topic("t", 2))
+            both = producing("t", transactional(9, 0, b"x"), transactional(9, 0, b"y"))
+            await node.ask(both, 11)
+            request = ending(marker(9, "t", commit=False, coordinator_epoch=3, partitions=(0, 1)))
+            answer = await node.ask(request, version)
+            assert outcomes(answer) == {(9, "t", 0): ErrorCode.NONE, (9, "t", 1): ErrorCode.NONE}
+            for index in (0, 1):
+                log = node.partition("t", index).log
+                assert (log.last_stable_offset, log.log_end_offset) == (2, 2)
+                (producer,) = log.active_producers
+                assert isinstance(producer, ActiveProducer)
+                assert (producer.coordinator_epoch, producer.current_txn_start_offset) == (3, -1)
+
+    ask()
+
+
+@on_loop
+async def test_each_partition_and_each_producer_is_answered_for_itself(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("t"))
+        await begin(node, 9, 10)
+        await begin(node, 11, epoch=5)
+        answer = await node.ask(
+            ending(
+                marker(9, "gone", "t", commit=True),
+                marker(10, "t", commit=True, partitions=(0, 7)),
+                marker(11, "t", commit=True, epoch=4),
+                marker(12, "t", commit=True),
+            )
+        )
+        assert outcomes(answer) == {
+            (9, "gone", 0): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            (9, "t", 0): ErrorCode.NONE,
+            (10, "t", 0): ErrorCode.NONE,
+            (10, "t", 7): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+            (11, "t", 0): ErrorCode.INVALID_PRODUCER_EPOCH,
+            (12, "t", 0): ErrorCode.NONE,
+        }
+        assert node.partition("t").log.last_stable_offset == 2
+
+
+@on_loop
+async def test_of_two_markers_of_a_producer_both_are_written_and_the_later_is_answered(
+    tmp_path: Path,
+) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("t"))
+        await begin(node, 9)
+        ended = [
+            marker(9, "t", commit=True, coordinator_epoch=4),
+            marker(9, "t", commit=True, coordinator_epoch=3),
+        ]
+        answer = await node.ask(ending(*ended))
+        assert outcomes(answer) == {(9, "t", 0): ErrorCode.TRANSACTION_COORDINATOR_FENCED}
+        assert node.partition("t").log.log_end_offset == 2
+
+
+@on_loop
+async def test_nothing_to_write_is_answered_with_nothing(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        assert (await node.ask(ending())).markers == []
+
+
+@on_loop
+async def test_a_transaction_of_version_2_ends_with_the_next_epoch(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("t"))
+        await begin(node, 9)
+        late = await node.ask(ending(marker(9, "t", commit=True, transaction_version=2)))
+        assert outcomes(late) == {(9, "t", 0): ErrorCode.INVALID_PRODUCER_EPOCH}
+        for _ in range(2):  # the second time it is written again
+            answer = await node.ask(ending(marker(9, "t", commit=True, epoch=1, transaction_version=2)))
+            assert outcomes(answer) == {(9, "t", 0): ErrorCode.NONE}
+        assert node.partition("t").log.last_stable_offset == 3
+
+
+@on_loop
+async def test_who_follows_the_ends_of_transactions_is_told_of_those_appended(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        told: list[tuple[TopicPartition, EndMarker]] = []
+        node.node.replicas.on_end_marker = lambda partition, ended: told.append((partition, ended))
+        await node.create(new_topic("t"))
+        await begin(node, 9, epoch=1)
+        await node.ask(ending(marker(9, "t", commit=True), marker(9, "t", commit=True, epoch=1)))
+        assert [(partition, ended.producer_epoch, ended.commit) for partition, ended in told] == [
+            (TopicPartition("t", 0), 1, True)
+        ]
+
+
+@in_virtual_time
+async def test_the_answer_waits_for_every_replica_until_its_time_is_over(tmp_path: Path) -> None:
+    async with running_node(tmp_path, request_timeout_ms="500") as node:
+        await node.node.metadata.write(lambda image: decide_register(image.brokers, broker(2)))
+        await node.create(by_hand("t", [1, 2]))
+        await begin(node, 9)
+        asking = asyncio.create_task(node.ask(ending(marker(9, "t", commit=True))))
+        await turns()
+        assert not asking.done()
+        assert outcomes(await asking) == {(9, "t", 0): ErrorCode.REQUEST_TIMED_OUT}
+        assert node.partition("t").log.log_end_offset == 2
+        assert node.partition("t").log.last_stable_offset == 0
