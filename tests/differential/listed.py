@@ -168,9 +168,10 @@ LISTED = (
         "What is advertised is what is served.", _is_missing, _API_VERSIONS,
     ),
     Listed(
-        "ApiVersions", "api_keys.min_version", "version 0 of the APIs on ACLs, DescribeConfigs and log directories",
+        "ApiVersions", "api_keys.min_version",
+        "version 0 of WriteTxnMarkers and of the APIs on ACLs, DescribeConfigs and log directories",
         "Kafka 4 gave it up; Barnabas serves clients of earlier times as well.",
-        is_at(*(f"api_keys[{key}]" for key in (29, 30, 31, 32, 34, 35))), _API_VERSIONS,
+        is_at(*(f"api_keys[{key}]" for key in (27, 29, 30, 31, 32, 34, 35))), _API_VERSIONS,
     ),
     Listed(
         "ApiVersions", "api_keys.max_version", "InitProducerId: Kafka 5, Barnabas 6",

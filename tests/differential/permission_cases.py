@@ -79,6 +79,7 @@ from differential.batches import Batch
 from differential.permissions import ANY_ACL, Grant
 from differential.sequences import topic
 from differential.symbols import Name, TopicId
+from support.transactions import ending, marker
 
 _Op = AclOperation
 _Type = ResourceType
@@ -220,6 +221,7 @@ CASES: dict[str, Case] = {
         ),
         9,
     ),
+    "WriteTxnMarkers": Case(ending(marker(9, "mine", "other", commit=True)), 1, True),
     "FindCoordinator of groups": Case(
         FindCoordinatorRequest(key_type=0, coordinator_keys=["mine-group", "other-group"]), 4, True
     ),

@@ -74,6 +74,7 @@ from support.batches import batch
 from support.images import new_topic
 from support.loop import on_loop
 from support.nodes import APIS, RunningNode, running_node
+from support.transactions import ending, marker
 
 TOPIC, GROUP, CLUSTER, TRANSACTION = (
     ResourceType.TOPIC,
@@ -296,6 +297,11 @@ RULES = [
             validate_only=True,
         ),
         one(Op.ALTER_CONFIGS, CLUSTER),
+        CLUSTER_REFUSED,
+    ),
+    Rule(
+        ending(marker(9, "t", commit=True)),
+        frozenset({(Op.CLUSTER_ACTION, CLUSTER), (Op.ALTER, CLUSTER)}),
         CLUSTER_REFUSED,
     ),
     Rule(DescribeQuorumRequest(), SEE_CLUSTER, CLUSTER_REFUSED),

@@ -76,6 +76,7 @@ from barnabas.wire.messages.update_features import FeatureUpdateKey, UpdateFeatu
 from barnabas.wire.messages.update_raft_voter import UpdateRaftVoterRequest
 from barnabas.wire.schema import Message, Struct
 from support.nodes import APIS
+from support.transactions import ending, marker
 
 MOVED = [AlterReplicaLogDir("/a", [AlterReplicaLogDirTopic("a", [3, 4]), AlterReplicaLogDirTopic("b", [5])])]
 ID = b"i" * 16
@@ -139,6 +140,14 @@ ASKED: list[tuple[Message, tuple[object, ...]]] = [
         (3, 4),
     ),
     (InitProducerIdRequest(), WHOLE),
+    (
+        ending(
+            marker(9, "a", commit=True, partitions=(3, 4)),
+            marker(10, "a", commit=True, partitions=(5,)),
+            marker(9, "b", commit=True, partitions=(6,)),
+        ),
+        (3, 4, 6, 5),
+    ),
     (
         OffsetForLeaderEpochRequest(
             topics=[

@@ -66,7 +66,7 @@ def test_everything_that_one_node_needs_is_served() -> None:
 
 
 #: Served from version 0 on, for clients of earlier times, though Apache Kafka 4 begins with version 1.
-SERVED_FROM_0 = {29, 30, 31, 32, 34, 35}
+SERVED_FROM_0 = {27, 29, 30, 31, 32, 34, 35}
 
 
 @pytest.mark.parametrize("api_key", TABLE)
