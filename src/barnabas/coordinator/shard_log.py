@@ -73,7 +73,8 @@ class ShardLog:
                 producer_epoch=producer.producer_epoch,
                 transactional=True,
             )
-        return self.partition.append_as_coordinator(memoryview(batch))
+        verification = None if producer is None else producer.verification
+        return self.partition.append_as_coordinator(memoryview(batch), verification)
 
     def stored(self) -> "Awaitable[None] | None":
         """Waits for all that was appended to be on every in-sync replica, and on disk if it must be; None when it is.

@@ -4,6 +4,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
+from barnabas.log.producer_state import Verification
 from barnabas.wire.coordinator_records.serde import Record as CoordinatorRecord
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.schema import Message
@@ -20,6 +21,8 @@ class TransactionalProducer(NamedTuple):
     transactional_id: str
     producer_id: int
     producer_epoch: int
+    #: That the transaction includes our partition, for its first records there (KIP-890).
+    verification: Verification | None = None
 
 
 class Pending(Generic[ResponseT]):

@@ -119,14 +119,20 @@ class Partition:
         self._advance_high_watermark(len(records))
         return appended
 
-    def append_as_coordinator(self, records: memoryview) -> AppendInfo:
+    def append_as_coordinator(
+        self, records: memoryview, verification: Verification | None = None
+    ) -> AppendInfo:
         """Append a batch of a coordinator of this broker, for all replicas to have; `records` is patched in place.
+
+        The first of a transaction comes with the `verification` that the log gave for it.
 
         :raises KafkaError: As `append_as_leader`; NOT_LEADER_OR_FOLLOWER.
         """
         self.check_leader()
         self._check_replicas(ALL_REPLICAS)
-        appended = self.log.append_as_leader(records, self.leader_epoch, AppendOrigin.COORDINATOR)
+        appended = self.log.append_as_leader(
+            records, self.leader_epoch, AppendOrigin.COORDINATOR, verification
+        )
         self._advance_high_watermark(len(records))
         return appended
 

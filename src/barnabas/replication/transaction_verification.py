@@ -83,17 +83,63 @@ async def finish_verification(
 ) -> None:
     """Ask the coordinator on all partitions with a verification, and note in `started` what it has against them."""
     partitions = {TopicPartition(each.topic, each.index): each for each in started.verifications}
-    answers = await verifier.verify(
-        write.transactional_id,
-        write.producer_id,
-        write.producer_epoch,
-        tuple(partitions),
-        adds=support is TransactionSupport.IMPLICIT,
-    )
+    answers = await _ask(verifier, write, support, tuple(partitions))
     for name, partition in partitions.items():
         code = answers.get(name, ErrorCode.NONE)
         if code != ErrorCode.NONE:
             started.errors[partition] = _told(name, code, support)
+
+
+async def verify_partition(
+    verifier: TransactionVerifier | None,
+    write: TransactionalWrite,
+    support: TransactionSupport,
+) -> Verification | None:
+    """What to append a coordinator's records of a transaction with; `write` is to one partition.
+
+    None when the transaction has records there already. Without a verifier nobody is asked.
+
+    :raises KafkaError: NOT_LEADER_OR_FOLLOWER, INVALID_PRODUCER_EPOCH, or what the transaction's coordinator says.
+    """
+    [partition] = write.sequences
+    started = start_verification(write, support)
+    if verifier is not None and started.verifications:
+        name = TopicPartition(partition.topic, partition.index)
+        code = _known((await _ask(verifier, write, support, [name])).get(name, ErrorCode.NONE), support)
+        if code != ErrorCode.NONE:
+            raise _refusal(name, code)
+    if partition in started.errors:
+        raise started.errors[partition]
+    return started.verifications.get(partition)
+
+
+async def _ask(
+    verifier: TransactionVerifier,
+    write: TransactionalWrite,
+    support: TransactionSupport,
+    partitions: Sequence[TopicPartition],
+) -> Mapping[TopicPartition, ErrorCode]:
+    return await verifier.verify(
+        write.transactional_id,
+        write.producer_id,
+        write.producer_epoch,
+        partitions,
+        adds=support is TransactionSupport.IMPLICIT,
+    )
+
+
+def _known(code: ErrorCode, support: TransactionSupport) -> ErrorCode:
+    """The coordinator's error, in terms that the client knows."""
+    if code is ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if code is ErrorCode.TRANSACTION_ABORTABLE and support is TransactionSupport.PLAIN:
+        return ErrorCode.INVALID_TXN_STATE
+    return code
+
+
+def _refusal(name: TopicPartition, code: ErrorCode) -> KafkaError:
+    message = f"{name} is not in the open transaction of this producer, says its coordinator: {code.name}."
+    return KafkaError(code, message)
 
 
 #: Producers before KIP-890 do not all try again after these; the error that takes their place they do.
@@ -105,13 +151,9 @@ _RETRIED = {
 
 def _told(name: TopicPartition, code: ErrorCode, support: TransactionSupport) -> KafkaError:
     """The coordinator's error as producers are told it."""
-    if code is ErrorCode.PRODUCER_FENCED:
-        code = ErrorCode.INVALID_PRODUCER_EPOCH
-    elif code is ErrorCode.TRANSACTION_ABORTABLE and support is TransactionSupport.PLAIN:
-        code = ErrorCode.INVALID_TXN_STATE
+    code = _known(code, support)
     is_retried = code is ErrorCode.CONCURRENT_TRANSACTIONS and support is not TransactionSupport.IMPLICIT
     if code in _RETRIED or is_retried:
         message = f"The coordinator could not say whether {name} is in the transaction: {code.name}."
         return KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, message)
-    message = f"{name} is not in the open transaction of this producer, says its coordinator: {code.name}."
-    return KafkaError(code, message)
+    return _refusal(name, code)
