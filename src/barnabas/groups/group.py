@@ -5,8 +5,8 @@ from typing import Protocol, TypeAlias
 
 from barnabas.coordinator.step import Step
 
-#: Refuses the commit to one partition, a topic's name and an index, with STALE_MEMBER_EPOCH or ILLEGAL_GENERATION.
-CommitCheck: TypeAlias = Callable[[str, int], None]
+#: Refuses the commit to one partition, a topic id and an index, with STALE_MEMBER_EPOCH or ILLEGAL_GENERATION.
+CommitCheck: TypeAlias = Callable[[bytes, int], None]
 
 
 class Group(Protocol):
