@@ -148,6 +148,7 @@ class Client:
             buffer[:size] = data[:size]
             self.connection.buffer_updated(size)
             data = data[size:]
+        self.connections.send_all()
 
     async def release(self, text: str) -> None:
         self.dispatcher.release(text)

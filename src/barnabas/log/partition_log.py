@@ -20,12 +20,14 @@ from barnabas.log.segment import BatchFacts, Segment
 from barnabas.log.segments import FilePart, LogSlice, Segments
 from barnabas.log.timestamps import TimestampOffset
 from barnabas.log.transactional_log import TransactionalLog
-from barnabas.log.validation import AppendOrigin, check_batch, needs_rewrite, plain_header, rewrite
+from barnabas.log.validation import AppendOrigin, check_batch, is_plain, needs_rewrite, plain_header, rewrite
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import (
+    BATCH_OVERHEAD_BYTES,
     NO_LEADER_EPOCH,
     NO_TIMESTAMP,
     BatchHeader,
+    HeadedBatch,
     assign,
     crc_matches,
     iterate_headers,
@@ -230,7 +232,7 @@ class PartitionLog(TransactionalLog):
         append_time_ms = now_ms if config.stamps_append_time else NO_TIMESTAMP
         return AppendInfo(offset, offset, append_time_ms, self.log_start_offset, False, len(records))
 
-    def append_plain(self, batches: Sequence[memoryview], leader_epoch: int) -> list[int]:
+    def append_plain(self, batches: Sequence[HeadedBatch], leader_epoch: int) -> list[int]:
         """Append batches of producers by one write, up to the first that needs more than a look at its header.
 
         Gives back the base offsets of those appended; `append_as_leader` says what is wrong with the next, if anything.
@@ -244,12 +246,11 @@ class PartitionLog(TransactionalLog):
         offsets: list[int] = []
         facts: list[BatchFacts] = []
         base_offset = self.log_end_offset
-        for batch in batches:
-            header = plain_header(batch, config, now_ms)
-            if header is None:
+        for header, batch in batches:
+            if not is_plain(header, batch, config, now_ms):
                 break
             _, batch_length, _, _, _, _, last_offset_delta, _, max_timestamp, producer_id, _, _, _ = header
-            size_bytes = len(batch)
+            size_bytes = batch_length + BATCH_OVERHEAD_BYTES
             room_bytes -= size_bytes
             last_offset = base_offset + last_offset_delta
             if room_bytes < 0 or max_timestamp > latest_ms or last_offset > segment.last_offset_max:
@@ -261,7 +262,7 @@ class PartitionLog(TransactionalLog):
             offsets.append(base_offset)
             base_offset = last_offset + 1
         if offsets:
-            self._append(segment, batches[: len(offsets)], facts)
+            self._append(segment, [batch for _, batch in batches[: len(offsets)]], facts)
         return offsets
 
     def _append(self, segment: Segment, batches: Sequence[memoryview], facts: Sequence[BatchFacts]) -> None:

@@ -64,14 +64,18 @@ def _invalid(message: str) -> KafkaError:
 
 
 def plain_header(records: memoryview, config: LogConfig, now_ms: int) -> HeaderFields | None:
-    """The header of the batch that nearly every producer sends, whose header alone shows that it is right.
-
-    None for whatever `check_batch`, `needs_rewrite` and `rewrite` must look at, be it good or bad.
-    """
-    size_bytes = len(records)
-    if size_bytes < BATCH_HEADER_BYTES or not config.keeps_batches:
+    """The header of the one batch in `records` if it `is_plain`, else None."""
+    if len(records) < BATCH_HEADER_BYTES:
         return None
     header: HeaderFields = _unpack_header(records)
+    return header if is_plain(header, records, config, now_ms) else None
+
+
+def is_plain(header: HeaderFields, records: memoryview, config: LogConfig, now_ms: int) -> bool:
+    """Whether `records` is the batch that nearly every producer sends, whose header alone shows that it is right.
+
+    Whatever is not must be looked at by `check_batch`, `needs_rewrite` and `rewrite`, be it good or bad.
+    """
     (
         base_offset,
         length,
@@ -87,20 +91,20 @@ def plain_header(records: memoryview, config: LogConfig, now_ms: int) -> HeaderF
         sequence,
         count,
     ) = header
-    if (
+    size_bytes = length + BATCH_OVERHEAD_BYTES
+    return not (
         base_offset
         or magic != MAGIC
-        or length != size_bytes - BATCH_OVERHEAD_BYTES
+        or size_bytes != len(records)
         or size_bytes > config.max_message_bytes
         or not 0 <= attributes <= _CODEC_MAX
         or not 0 < count <= RECORDS_COUNT_MAX
         or last_delta != count - 1
         or (producer_id > NO_PRODUCER_ID and sequence < 0)
         or max_timestamp - now_ms > config.message_timestamp_after_max_ms
+        or not config.keeps_batches
         or crc32c(records[CRC_START:]) != crc
-    ):
-        return None
-    return header
+    )
 
 
 def check_batch(

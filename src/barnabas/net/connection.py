@@ -109,7 +109,8 @@ class Connection(asyncio.BufferedProtocol):
                 self._answer_at_once()
         except BadFrame as error:
             self.close(str(error))
-        self._send()
+        if self._out:
+            self._connections.send_soon(self)
 
     def pause_writing(self) -> None:
         """Stop answering: the client reads more slowly than it asks."""
@@ -134,7 +135,7 @@ class Connection(asyncio.BufferedProtocol):
             self._held_bytes += len(answers)
             self.info.requests_count += count
             if self._held_bytes > HELD_BYTES_MAX:
-                self._send()
+                self.send()
 
     @property
     def _is_free(self) -> bool:
@@ -152,7 +153,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._is_free:
             self._start(frame)
             if self._held_bytes > HELD_BYTES_MAX:
-                self._send()
+                self.send()
             return
         self._queue.append(bytearray(frame))
         self._queued_bytes += len(frame)
@@ -192,7 +193,7 @@ class Connection(asyncio.BufferedProtocol):
             self.close("a request could not be answered")
             task.result()
         self._answered(context, task.result())
-        self._send()
+        self.send()
         self._drain_queue()
 
     def _answered(self, context: RequestContext, parts: Parts) -> None:
@@ -211,7 +212,7 @@ class Connection(asyncio.BufferedProtocol):
             frame = self._queue.popleft()
             self._queued_bytes -= len(frame)
             self._start(memoryview(frame))
-            self._send()
+            self.send()
         if self._read_paused and not self._queue and self._muted is None and not self._closing:
             self._read_paused = False
             self._transport.resume_reading()
@@ -273,7 +274,7 @@ class Connection(asyncio.BufferedProtocol):
         """Answer after a while, unheard meanwhile, and close: guessing takes its time."""
         assert self._sasl is not None
         self._closing = True
-        self._send()
+        self.send()
         self._pause_reading()
         delay_s = self._sasl.failure_delay_ms / 1000
         self._muted = asyncio.get_running_loop().call_later(delay_s, self._hang_up, login.failure, parts)
@@ -286,7 +287,8 @@ class Connection(asyncio.BufferedProtocol):
 
     # Answers
 
-    def _send(self) -> None:
+    def send(self) -> None:
+        """Hand over what has been answered."""
         out = self._out
         if not out:
             return
@@ -306,7 +308,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._closing = True
         _log.info("closing a connection", why=why, client=f"{self.info.client_host}:{self.info.client_port}")
-        self._send()
+        self.send()
         self._transport.close()
 
     def abort(self) -> None:

@@ -1,5 +1,6 @@
 """All connections of a broker: how many there may be, and which have been idle for too long."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -45,6 +46,10 @@ class Closable(Protocol):
     @property
     def is_busy(self) -> bool:
         """Whether a request is under way."""
+        ...
+
+    def send(self) -> None:
+        """Hand over what has been answered."""
         ...
 
     def close(self, why: str) -> None:
@@ -94,6 +99,7 @@ class Connections:
         self._buffers_bytes = {SO_SNDBUF: send_buffer_bytes, SO_RCVBUF: receive_buffer_bytes}
         self._open: set[Closable] = set()
         self._by_address: Counter[str] = Counter()
+        self._sending: list[Closable] = []
 
     def __len__(self) -> int:
         return len(self._open)
@@ -131,6 +137,21 @@ class Connections:
         self._by_address[host] -= 1
         if not self._by_address[host]:
             del self._by_address[host]
+
+    def send_soon(self, connection: Closable) -> None:
+        """Send a connection's answers when all that has come in by now is handled.
+
+        Waking a client costs more than answering it: while answers go out one behind the other, most find theirs awake.
+        """
+        if not self._sending:
+            asyncio.get_running_loop().call_soon(self.send_all)
+        self._sending.append(connection)
+
+    def send_all(self) -> None:
+        """Send what is to go out soon: the turn is over."""
+        sending, self._sending = self._sending, []
+        for connection in sending:
+            connection.send()
 
     def close_idle(self) -> None:
         """Close what has been silent for `connections.max.idle.ms`.

@@ -11,6 +11,7 @@ from barnabas.log.validation import AppendOrigin
 from barnabas.metadata.topics import INTERNAL_TOPICS, NO_LEADER, PartitionState, Topic
 from barnabas.replication.waiting import WaitingFetch
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records.batch import HeadedBatch
 from barnabas.wire.records.control import EndMarker
 
 #: "No epoch given": the client does not know the leader epoch (KIP-320).
@@ -156,7 +157,7 @@ class Partition:
             )
             raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, message)
 
-    def append_at_once(self, batches: Sequence[memoryview]) -> list[int]:
+    def append_at_once(self, batches: Sequence[HeadedBatch]) -> list[int]:
         """Append the batches, each produced with one of `acks_at_once`, up to the first that is not plain.
 
         Gives back the base offsets of those appended; the others are `append_as_leader`'s.
@@ -166,7 +167,9 @@ class Partition:
         offsets = self.log.append_plain(batches, self.leader_epoch)
         if offsets:
             waited_for = bool(self._waiting_fetches)
-            self._advance_high_watermark(sum(map(len, batches[: len(offsets)])) if waited_for else 0)
+            self._advance_high_watermark(
+                sum(len(batch) for _, batch in batches[: len(offsets)]) if waited_for else 0
+            )
         return offsets
 
     def read(

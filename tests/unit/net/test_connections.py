@@ -5,6 +5,7 @@ import pytest
 
 from barnabas.base.clock import ManualClock
 from barnabas.net.connections import ConnectionLimits, Connections
+from support.loop import on_loop, turns
 
 
 class Client:
@@ -17,12 +18,16 @@ class Client:
         self.client_host = host
         self.closed: list[str] = []
         self.aborted = False
+        self.sent_count = 0
 
     def close(self, why: str) -> None:
         self.closed.append(why)
 
     def abort(self) -> None:
         self.aborted = True
+
+    def send(self) -> None:
+        self.sent_count += 1
 
 
 def connections(now_ms: int = 10_000, **options: Any) -> Connections:
@@ -124,3 +129,16 @@ def test_socket_buffers_are_sized_as_configured(sizes: dict[str, int], expected:
     connections(**sizes).size_buffers(socket)
     connections(**sizes).size_buffers(None)
     assert socket.options == expected
+
+
+@on_loop
+async def test_answers_of_a_turn_go_out_together_at_its_end() -> None:
+    one, two, owner = Client(), Client(), connections()
+    owner.send_soon(one)
+    owner.send_soon(two)
+    assert (one.sent_count, two.sent_count) == (0, 0)
+    await turns(1)
+    assert (one.sent_count, two.sent_count) == (1, 1)
+    owner.send_soon(one)
+    await turns(1)
+    assert (one.sent_count, two.sent_count) == (2, 1)

@@ -10,38 +10,28 @@ import struct
 from dataclasses import dataclass
 
 from barnabas.api.context import ConnectionInfo, Node
+from barnabas.api.data.produce_run import COMMON_AT, CORRELATION_AT, KEY_AND_VERSION, AlikeRequests, Run
 from barnabas.quotas.manager import ClientQuotas
 from barnabas.replication.partition import Partition
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.framing import SIZE_BYTES, FrameReader
 from barnabas.wire.messages.produce import ProduceRequest
-from barnabas.wire.primitives import read_uvarint
 
 #: From the first flexible version on the answer has one form; from the last but one on topics go by id.
 FIRST_VERSION, FIRST_VERSION_WITH_TOPIC_IDS = ProduceRequest.FLEXIBLE.first, 13
 
-#: Requests that are taken at once at most: their batches are written by one system call.
-RUN_COUNT_MAX = 512
-
-_KEY_AND_VERSION = struct.Struct(">hh")
-_CORRELATION_AT = SIZE_BYTES + _KEY_AND_VERSION.size
-_COMMON_AT = (
-    _CORRELATION_AT + 4
-)  #: behind the correlation id: the client id, and so on up to the partition's index
 _START = struct.Struct(">BBhiB")  # no tagged fields, no transactional id, acks, timeout, one topic
 _PARTITION = struct.Struct(">Bi")  # one partition, its index
 _ONE = 2  #: a compact array of one element
-_END = b"\0\0\0"  #: no tagged fields of partition, topic and request
 
-_unpack_size = struct.Struct(">i").unpack_from
 _unpack_client_id_bytes = struct.Struct(">h").unpack_from
 
 _ANSWER_START = struct.Struct(">BB")  # no tagged fields, one topic
 _ANSWER_PARTITION = struct.Struct(">Bih")  # one partition, its index, no error
 #: Behind the base offset: append time and log start; no errors of records, no message, no tagged fields of the
 #: partition and of its topic; no throttle time, no tagged fields of the answer.
-_ANSWER_END = "qqBBBBiB"
+_ANSWER_END = struct.Struct(">qqBBBBiB")
 _NO_APPEND_TIME = -1
 
 
@@ -49,14 +39,14 @@ _NO_APPEND_TIME = -1
 class _Form:
     """What Produce requests to one partition have in common."""
 
-    start: bytes  #: API key and version
-    common: bytes  #: from behind the correlation id up to the partition's index
+    requests: AlikeRequests
     acks: int
     partition: Partition
     permit: object  #: what the permission to write, and the quotas, rest on: they hold while that is the same
     quotas: ClientQuotas | None  #: None: nothing is counted
     answer_start: bytes  #: of the answer, from behind the correlation id up to the error code
-    answer: struct.Struct  #: size, correlation id, `answer_start`, base offset and `_ANSWER_END`
+    #: size, correlation id, `answer_start`, base offset, and what `_ANSWER_END` has packed
+    answer: struct.Struct
 
     def admits(self, size_bytes: int) -> bool:
         """Whether requests of that size can be answered without telling their client to wait."""
@@ -80,27 +70,29 @@ class ProduceAtOnce:
         if frames.position == frames.end:
             return b"", 0
         try:
-            batches, ends = self._next_run(frames)
+            run = self._next_run(frames)
             form = self._form
-            if form is None or not ends or not form.admits(ends[-1] - frames.position):
+            if form is None or not run.ends or not form.admits(run.ends[-1] - frames.position):
                 return b"", 0
-            offsets = form.partition.append_at_once(batches)
+            offsets = form.partition.append_at_once(run.batches)
         except (KafkaError, IndexError, ValueError, struct.error):
             return b"", 0  # the long way finds the same, and says so
+        if not offsets:
+            return b"", 0
         position = frames.position
-        answers = _answer(frames, form, offsets, ends)
+        answers = _answer(frames, form, offsets, run)
         self._taken_bytes = frames.position - position - SIZE_BYTES * len(offsets)
         return answers, len(offsets)
 
-    def _next_run(self, frames: FrameReader) -> tuple[list[memoryview], list[int]]:
-        """The batches of the requests that stand next, of one form, and where each request ends; mostly of the last."""
+    def _next_run(self, frames: FrameReader) -> Run:
+        """The requests that stand next and have one form, mostly that of the last."""
         form = self._form
         if form is not None and form.acks in form.partition.acks_at_once and form.permit == self._permit():
-            batches, ends = _collect(frames, form)
-            if ends:
-                return batches, ends
+            run = form.requests.collect(frames)
+            if run.ends:
+                return run
         form = self._form = self._recognise(frames)
-        return ([], []) if form is None else _collect(frames, form)
+        return Run() if form is None else form.requests.collect(frames)
 
     def charge(self, elapsed_ns: int) -> None:
         """Count what was taken last, in `elapsed_ns`; nobody has to wait for that, as it was looked at before."""
@@ -110,11 +102,11 @@ class ProduceAtOnce:
     def _recognise(self, frames: FrameReader) -> _Form | None:
         """The form of the next request; None when the short way does not lead there."""
         data, position = frames.data, frames.position
-        api_key, version = _KEY_AND_VERSION.unpack_from(data, position + SIZE_BYTES)
+        api_key, version = KEY_AND_VERSION.unpack_from(data, position + SIZE_BYTES)
         if api_key != ProduceRequest.API_KEY or version < FIRST_VERSION:
             return None
-        client_id_bytes = _unpack_client_id_bytes(data, position + _COMMON_AT)[0]
-        at = at_start = position + _COMMON_AT + 2 + max(client_id_bytes, 0)
+        client_id_bytes = _unpack_client_id_bytes(data, position + COMMON_AT)[0]
+        at = at_start = position + COMMON_AT + 2 + max(client_id_bytes, 0)
         tags, transactional_id, acks, _, topics = _START.unpack_from(data, at)
         at += _START.size
         topic_bytes = 16 if version >= FIRST_VERSION_WITH_TOPIC_IDS else data[at]
@@ -128,17 +120,19 @@ class ProduceAtOnce:
         permit = self._permit()
         if partition is None or acks not in partition.acks_at_once or not self._may_write(partition.topic):
             return None
-        client_id = str(data[position + _COMMON_AT + 2 : at_start], "utf-8")
+        client_id = str(data[position + COMMON_AT + 2 : at_start], "utf-8")
         answer_start = _ANSWER_START.pack(0, _ONE) + topic + _ANSWER_PARTITION.pack(_ONE, index, 0)
         return _Form(
-            start=bytes(data[position + SIZE_BYTES : position + _CORRELATION_AT]),
-            common=bytes(data[position + _COMMON_AT : at]),
+            requests=AlikeRequests(
+                start=bytes(data[position + SIZE_BYTES : position + CORRELATION_AT]),
+                common=bytes(data[position + COMMON_AT : at]),
+            ),
             acks=acks,
             partition=partition,
             permit=permit,
             quotas=self._quotas(client_id),
             answer_start=answer_start,
-            answer=struct.Struct(f">i4s{len(answer_start)}sq{_ANSWER_END}"),
+            answer=struct.Struct(f">4s4s{len(answer_start)}sq{_ANSWER_END.size}s"),
         )
 
     def _permit(self) -> object:
@@ -162,49 +156,14 @@ class ProduceAtOnce:
         return self._node.replicas.find(str(topic[1:], "utf-8"), index)
 
 
-def _collect(frames: FrameReader, form: _Form) -> tuple[list[memoryview], list[int]]:
-    """The batches of the requests of one form that stand next, and where each request ends."""
-    data, view, position, end = frames.data, frames.view, frames.position, frames.end
-    start, common = form.start, form.common
-    records_at = _COMMON_AT + len(common)
-    frame_bytes_max = SIZE_BYTES + frames.frame_bytes_max
-    batches: list[memoryview] = []
-    ends: list[int] = []
-    while (
-        position + records_at < end
-        and data.startswith(common, position + _COMMON_AT)
-        and data.startswith(start, position + SIZE_BYTES)
-        and len(ends) < RUN_COUNT_MAX
-    ):
-        after = position + SIZE_BYTES + _unpack_size(data, position)[0]
-        if not position + records_at < after <= min(end, position + frame_bytes_max):
-            break
-        size = data[position + records_at]
-        at = position + records_at + 1
-        if size > 127:
-            size, at = read_uvarint(data, at - 1)
-        records_end = at + size - 1
-        if records_end + len(_END) != after or not data.startswith(_END, records_end):
-            break
-        batches.append(view[at:records_end])
-        ends.append(after)
-        position = after
-    return batches, ends
-
-
-def _answer(frames: FrameReader, form: _Form, offsets: list[int], ends: list[int]) -> bytes:
+def _answer(frames: FrameReader, form: _Form, offsets: list[int], run: Run) -> bytes:
     """Answers to as many requests as there are offsets; `frames` then stands behind them."""
-    data, position, start, pack = frames.data, frames.position, form.answer_start, form.answer.pack
-    size_bytes = form.answer.size - SIZE_BYTES
-    log_start_offset = form.partition.log.log_start_offset
-    answers = []
-    for offset, after in zip(offsets, ends, strict=False):
-        correlation_id = data[position + _CORRELATION_AT : position + _COMMON_AT]
-        answers.append(
-            pack(
-                size_bytes, correlation_id, start, offset, _NO_APPEND_TIME, log_start_offset, 1, 0, 0, 0, 0, 0
-            )
-        )
-        position = after
-    frames.position = position
+    start, pack = form.answer_start, form.answer.pack
+    size = (form.answer.size - SIZE_BYTES).to_bytes(SIZE_BYTES, "big")
+    end = _ANSWER_END.pack(_NO_APPEND_TIME, form.partition.log.log_start_offset, 1, 0, 0, 0, 0, 0)
+    answers = [
+        pack(size, correlation_id, start, offset, end)
+        for correlation_id, offset in zip(run.correlation_ids, offsets, strict=False)
+    ]
+    frames.position = run.ends[len(offsets) - 1]
     return b"".join(answers)

@@ -9,7 +9,9 @@ from crc32c import crc32c
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.compression import Buffer, Compression
 
-BATCH_HEADER = struct.Struct(">qiibIhiqqqhii")
+#: The fields of `BatchHeader`, as `struct` writes them, in network order.
+BATCH_HEADER_FORMAT = "qiibIhiqqqhii"
+BATCH_HEADER = struct.Struct(">" + BATCH_HEADER_FORMAT)
 BATCH_HEADER_BYTES = BATCH_HEADER.size
 #: Base offset and length: what `batch_length` does not count.
 BATCH_OVERHEAD_BYTES = 12
@@ -46,6 +48,10 @@ assert BATCH_HEADER_BYTES == 61
 
 #: The fields of `BatchHeader` as a plain tuple, which the hot path does not turn into one.
 HeaderFields: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, int, int, int, int]
+
+
+#: A batch and its header, unpacked.
+HeadedBatch: TypeAlias = tuple[HeaderFields, memoryview]
 
 
 class BatchHeader(NamedTuple):
