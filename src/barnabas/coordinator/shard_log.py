@@ -89,6 +89,11 @@ class ShardLog:
         return _stored([wait for wait in (replicated, flushed) if wait is not None])
 
     @property
+    def leader_epoch(self) -> int:
+        """The epoch in which this broker leads the partition; it tells coordinators after each other apart."""
+        return self.partition.leader_epoch
+
+    @property
     def start_offset(self) -> int:
         """Where the log starts."""
         return self.partition.log.log_start_offset

@@ -68,9 +68,9 @@ class Step:
     #: what the event leads to instead when the records cannot be appended; the asker otherwise gets the error
     otherwise: "Callable[[Step, KafkaError], None] | None" = None
 
-    def append(self, key: Message, value: Message | None) -> None:
+    def append(self, key: Message, value: Message | None, value_version: int | None = None) -> None:
         """Append a record, a tombstone without a value; it takes effect by being replayed."""
-        self.records.append(CoordinatorRecord(key, value))
+        self.records.append(CoordinatorRecord(key, value, value_version))
 
     def answer(self, pending: Pending[ResponseT], response: ResponseT) -> None:
         """Answer a request."""

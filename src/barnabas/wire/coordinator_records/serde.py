@@ -66,6 +66,7 @@ class Record(NamedTuple):
 
     key: Message
     value: Message | None
+    value_version: int | None = None  #: to be written in; None for the one that Apache Kafka writes
 
 
 class UnknownRecord(NamedTuple):
