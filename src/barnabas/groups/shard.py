@@ -1,14 +1,12 @@
 """One partition of `__consumer_offsets`: its groups and what they have committed."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from random import Random
 from typing import Any, TypeAlias
 
-from barnabas.config.broker_config import BrokerConfig
 from barnabas.coordinator.shard import RecordPlace
 from barnabas.coordinator.step import Step, TimerKey
 from barnabas.groups.group import Group
+from barnabas.groups.surroundings import Surroundings
 from barnabas.metadata.image import Image
 from barnabas.wire.coordinator_records.serde import Record as CoordinatorRecord
 from barnabas.wire.records.control import EndMarker
@@ -19,15 +17,6 @@ Replay: TypeAlias = Callable[[Any, Any, RecordPlace], None]
 
 #: Comes back to one kind of timer.
 Expire: TypeAlias = Callable[[Step, TimerKey], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What groups look at besides their own state."""
-
-    config: Callable[[], BrokerConfig]  #: as it stands now
-    image: Callable[[], Image]  #: cluster state as this node knows it now
-    dice: Random
 
 
 class GroupShard:

@@ -7,6 +7,7 @@ from barnabas.base.clock import Clock
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.coordinator.coordinator import Coordinator
 from barnabas.groups import shard as groups
+from barnabas.groups.surroundings import Surroundings
 from barnabas.metadata.image import Image
 from barnabas.metadata.internal_topics import GROUP_TOPIC, TRANSACTION_TOPIC
 from barnabas.replication.flusher import Flusher
@@ -31,7 +32,7 @@ def group_coordinator(
 
     `config` and `image` give what holds at the moment.
     """
-    surroundings = groups.Surroundings(config, image, dice)
+    surroundings = Surroundings(config, image, dice)
     return Coordinator(
         GROUP_TOPIC,
         lambda index: groups.GroupShard(surroundings),
