@@ -29,6 +29,11 @@ _HINTS = {
     "NOT_ENOUGH_REPLICAS": "bring the missing replicas back, or lower min.insync.replicas of the topic",
     "TOPIC_AUTHORIZATION_FAILED": "have it allowed by 'barnabas acls add', or log in as somebody who may",
     "GROUP_AUTHORIZATION_FAILED": "have it allowed by 'barnabas acls add', or log in as somebody who may",
+    "GROUP_ID_NOT_FOUND": "'barnabas groups list' shows what there is",
+    "TRANSACTIONAL_ID_NOT_FOUND": "'barnabas transactions list' shows what there is",
+    "NON_EMPTY_GROUP": "stop its members first, 'barnabas groups describe' shows them",
+    "UNKNOWN_MEMBER_ID": "a group whose members are there commits by itself: stop them first",
+    "GROUP_SUBSCRIBED_TO_TOPIC": "let its members leave the topic first, 'barnabas groups describe' shows them",
     "CLUSTER_AUTHORIZATION_FAILED": "have it allowed by 'barnabas acls add --cluster', or log in as somebody who may",
     "SECURITY_DISABLED": "start the broker with authorizer.class.name",
     "SASL_AUTHENTICATION_FAILED": "look at name and password in the file of --command-config",
@@ -37,7 +42,13 @@ _HINTS = {
 }
 _HINT_UNREACHABLE = "start a broker with 'barnabas serve', or name another one with --bootstrap HOST:PORT"
 _HINT_LOST = "if that listener asks for a login, say as whom with --command-config FILE"
-_NOT_FOUND_CODES = ("UNKNOWN_TOPIC_OR_PARTITION", "UNKNOWN_TOPIC_ID", "RESOURCE_NOT_FOUND")
+_NOT_FOUND_CODES = (
+    "UNKNOWN_TOPIC_OR_PARTITION",
+    "UNKNOWN_TOPIC_ID",
+    "RESOURCE_NOT_FOUND",
+    "GROUP_ID_NOT_FOUND",
+    "TRANSACTIONAL_ID_NOT_FOUND",
+)
 
 
 class Failure(Exception):

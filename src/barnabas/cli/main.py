@@ -8,6 +8,7 @@ from barnabas.cli import (
     consume,
     elections,
     features,
+    groups,
     log_dirs,
     metadata,
     policy,
@@ -17,6 +18,7 @@ from barnabas.cli import (
     reassignments,
     serve,
     topics,
+    transactions,
     users,
     verify_eos,
 )
@@ -44,6 +46,8 @@ app.add_typer(policy.app, name="policy")
 app.add_typer(users.app, name="users")
 app.add_typer(quotas.app, name="quotas")
 app.add_typer(acls.app, name="acls")
+app.add_typer(groups.app, name="groups")
+app.add_typer(transactions.app, name="transactions")
 app.add_typer(verify_eos.app, name="verify-eos")
 
 

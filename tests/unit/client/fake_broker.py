@@ -89,6 +89,10 @@ class FakeBroker:
         """Use each function once, in order, for the next such requests; it may give HANG or HANG_UP."""
         self._scripted[request] += functions
 
+    def serve(self, request: type[Message], function: Callable[[Any], Any]) -> None:
+        """Answer all such requests with a function, and say that they are served."""
+        self._handlers[request] = function
+
     def create(self, name: str, partitions: int = 1) -> FakeTopic:
         topic = self.topics[name] = FakeTopic(struct.pack(">qq", 7, next(self._ids)), partitions)
         return topic

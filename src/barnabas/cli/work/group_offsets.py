@@ -1,0 +1,156 @@
+"""What `barnabas groups offsets|reset-offsets|delete-offsets` do."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from barnabas.base.clock import SystemClock
+from barnabas.base.ids import TopicPartition
+from barnabas.cli.failures import Failure, wrong_use
+from barnabas.cli.output import print_json, print_table
+from barnabas.cli.partitions import Place
+from barnabas.cli.work.calls import with_cluster
+from barnabas.cli.work.places import print_outcomes, resolved
+from barnabas.cli.work.times import parse_time_ms
+from barnabas.client.admin import Admin, raise_errors
+from barnabas.client.cluster import Cluster
+from barnabas.client.consumer import Start
+from barnabas.client.group_messages import CommittedOffset
+from barnabas.client.groups import Groups
+from barnabas.client.offsets import EARLIEST, LATEST, ListedOffset, OffsetSpec, find_offsets, list_offsets
+from barnabas.wire.errors import KafkaError
+
+_COLUMNS = ("partition", "committed", "end", "lag", "metadata")
+
+#: What a group committed for a partition, and where that ends; None for a partition that is not there any more.
+Shown = tuple[TopicPartition, CommittedOffset, int | None]
+
+
+def show(bootstrap: str, name: str, places: Sequence[Place] | None, *, as_json: bool) -> None:
+    """Print committed offsets and lags.
+
+    :raises KafkaError: What is wrong with the group, or a partition.
+    """
+    found = with_cluster(bootstrap, lambda cluster: _offsets(cluster, name, places))
+    if as_json:
+        print_json([_as_json(*each) for each in found])
+    else:
+        print_table(_COLUMNS, [_row(*each) for each in found])
+
+
+async def _offsets(cluster: Cluster, name: str, places: Sequence[Place] | None) -> list[Shown]:
+    committed = await _committed(cluster, name, places)
+    ends = await list_offsets(cluster, dict.fromkeys(committed, LATEST)) if committed else {}
+    return [(place, committed[place], _end(ends[place])) for place in sorted(committed)]
+
+
+def _end(outcome: ListedOffset | KafkaError) -> int | None:
+    return outcome.offset if isinstance(outcome, ListedOffset) else None
+
+
+async def _committed(
+    cluster: Cluster, name: str, places: Sequence[Place] | None
+) -> dict[TopicPartition, CommittedOffset]:
+    wanted = None if places is None else await _resolved(cluster, places)
+    found = await Groups(cluster).offsets(name, wanted)
+    raise_errors(found.values())
+    return {place: each for place, each in found.items() if isinstance(each, CommittedOffset)}
+
+
+async def _resolved(cluster: Cluster, places: Iterable[Place]) -> list[TopicPartition]:
+    return list(await resolved(Admin(cluster), [(place, None) for place in places]))
+
+
+def target(*, earliest: bool, latest: bool, offset: int | None, time: str | None) -> Start:
+    """Where offsets are to be.
+
+    :raises Failure: Unless exactly one place is named.
+    """
+    if [earliest, latest, offset is not None, time is not None].count(True) != 1:
+        raise wrong_use("say where to: --to-earliest, --to-latest, --to-offset or --to-time, one of them")
+    if offset is not None:
+        return offset
+    if time is not None:
+        return OffsetSpec.at(parse_time_ms(time, SystemClock().wall_ms()))
+    return EARLIEST if earliest else LATEST
+
+
+def reset(
+    bootstrap: str,
+    name: str,
+    places: Sequence[Place] | None,
+    target: Start,
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Commit other offsets, and print them.
+
+    :raises Failure: When there is nothing to commit for.
+    :raises KafkaError: Why an offset was not taken; UNKNOWN_MEMBER_ID for a group that has members.
+    """
+
+    async def work(cluster: Cluster) -> dict[TopicPartition, int]:
+        given = places and await _resolved(cluster, places)
+        wanted = given or list(await _committed(cluster, name, None))
+        offsets = await _targets(cluster, wanted, target) if wanted else {}
+        if offsets and not dry_run:
+            raise_errors((await Groups(cluster).commit_offsets(name, offsets)).values())
+        return offsets
+
+    offsets = with_cluster(bootstrap, work)
+    if not offsets:
+        message = f"group '{name}' has committed nothing"
+        raise Failure(message, hint="name the topics to commit for")
+    if as_json:
+        print_json([place._asdict() | {"offset": offset} for place, offset in sorted(offsets.items())])
+    else:
+        print_table(("partition", "offset"), sorted(offsets.items()))
+
+
+async def _targets(
+    cluster: Cluster, places: Sequence[TopicPartition], target: Start
+) -> dict[TopicPartition, int]:
+    """The offset for each partition: within its log, and its end where no record is as late as a time."""
+    first = await find_offsets(cluster, dict.fromkeys(places, EARLIEST))
+    last = await find_offsets(cluster, dict.fromkeys(places, LATEST))
+    if isinstance(target, int):
+        return {place: min(max(target, first[place]), last[place]) for place in places}
+    found = await find_offsets(cluster, dict.fromkeys(places, target))
+    return {place: last[place] if found[place] < 0 else found[place] for place in places}
+
+
+def delete(bootstrap: str, name: str, places: Sequence[Place], *, as_json: bool) -> None:
+    """Forget commits, and print what became of each.
+
+    :raises KafkaError: The first error.
+    """
+
+    async def work(cluster: Cluster) -> Mapping[TopicPartition, KafkaError | None]:
+        return await Groups(cluster).delete_offsets(name, await _resolved(cluster, places))
+
+    print_outcomes(with_cluster(bootstrap, work), "forgotten", {}, as_json=as_json)
+
+
+def _lag(committed: CommittedOffset, end: int | None) -> int | None:
+    return None if end is None else max(0, end - committed.offset)
+
+
+def _row(place: TopicPartition, committed: CommittedOffset, end: int | None) -> tuple[object, ...]:
+    lag = _lag(committed, end)
+    return (
+        place,
+        committed.offset,
+        "?" if end is None else end,
+        "?" if lag is None else lag,
+        committed.metadata,
+    )
+
+
+def _as_json(place: TopicPartition, committed: CommittedOffset, end: int | None) -> dict[str, object]:
+    return {
+        **place._asdict(),
+        "committed": committed.offset,
+        "leader_epoch": committed.leader_epoch,
+        "metadata": committed.metadata,
+        "end": end,
+        "lag": _lag(committed, end),
+    }
