@@ -9,6 +9,7 @@ from interop.brokers import Broker
 
 from bench import load
 from bench.process import anonymous_bytes, cpu_s
+from bench.warm_memory import warm_memory
 
 MIB = 1 << 20
 SETTLE_S = 3.0
@@ -69,7 +70,8 @@ def produce_cpu(broker: Broker, size: Size, record_bytes: int, *properties: str)
     count = size.records if record_bytes < 1024 else size.records // 4
     load.raw("create", broker.bootstrap, topic="produce", count=1)
     before_s = cpu_s(broker.pid)
-    load.produce_with_java(broker.bootstrap, "produce-0", count, record_bytes, *properties)
+    with warm_memory():
+        load.produce_with_java(broker.bootstrap, "produce-0", count, record_bytes, *properties)
     used_s = cpu_s(broker.pid) - before_s
     load.raw("delete", broker.bootstrap, topic="produce", count=1)
     return {"cpu": used_s / count * 1e6}
@@ -85,7 +87,8 @@ def request_rate(broker: Broker, size: Size, connections: int, depth: int) -> Me
     """One-record Produce requests answered in a second, ``depth`` in flight on each connection."""
     flags = {"connections": connections, "depth": depth, "seconds": size.seconds}
     partitions = min(connections, 8)
-    done = load.raw("produce", broker.bootstrap, topic="requests-0", partitions=partitions, **flags)
+    with warm_memory():
+        done = load.raw("produce", broker.bootstrap, topic="requests-0", partitions=partitions, **flags)
     return {"rate": done["requests_per_s"]}
 
 

@@ -85,7 +85,9 @@ produced records, and a raw load generator in Go (`bench/loadgen`), which builds
 each measure both brokers start on empty directories, each has one unmeasured round to warm up, and then come {rounds}
 rounds in which they take turns at going first. Shown are the medians, with the lowest and highest round in
 parentheses. Broker CPU is user and system time of the whole process. Latency counts from the moment when a request
-was due.
+was due. While records are produced for the CPU and the rate of requests, the page cache is given memory that has been
+touched before (`bench/warm_memory.py`): on a virtual machine that gives free memory back to its host, a fault in the
+host would cost either broker several times its own work.
 
 {where}
 

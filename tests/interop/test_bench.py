@@ -1,5 +1,6 @@
 """The benchmark harness: what it reads from Linux, how it takes turns, what it prints; one quick measure for real."""
 
+import mmap
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -10,8 +11,11 @@ from bench.measures import MEASURES, QUICK, Measure, Metric
 from bench.process import anonymous_bytes, cpu_s, parse_anonymous_bytes, parse_cpu_ticks
 from bench.report import Result, document, tables
 from bench.run import Contestant, compare, turns
+from bench.warm_memory import AHEAD_BYTES, warm_memory
 from interop.brokers import Broker
 from interop.targets import RUNNING
+
+from support.waiting import until
 
 SLOWER = Metric("time of a thing", "ms", 0.5)
 FASTER = Metric("things done", "/s", 3.0, more_is_better=True)
@@ -34,6 +38,15 @@ def test_anonymous_memory_is_read_in_bytes() -> None:
     assert anonymous_bytes(os.getpid()) > 1 << 20
     with pytest.raises(ValueError, match="no Anonymous line"):
         parse_anonymous_bytes("Rss:  900 kB\n")
+
+
+def test_touched_memory_is_given_up_as_others_use_some() -> None:
+    pool_bytes = 2 * AHEAD_BYTES
+    with warm_memory(pool_bytes) as pool:
+        until(lambda: os.fstat(pool).st_size < pool_bytes)
+        used = bytearray(AHEAD_BYTES)
+        used[:: mmap.PAGESIZE] = b"1" * (len(used) // mmap.PAGESIZE)
+        until(lambda: os.fstat(pool).st_size == 0)
 
 
 def test_the_ratio_is_of_the_medians() -> None:
