@@ -8,7 +8,7 @@ from barnabas.coordinator.shard_log import LoadedBatch, ShardLog
 from barnabas.coordinator.step import Pending, Step, TimerKey, TransactionalProducer
 from barnabas.log.partition_log import AppendInfo
 from barnabas.metadata.image import Image
-from barnabas.wire.coordinator_records.serde import Record as CoordinatorRecord
+from barnabas.wire.coordinator_records.serde import AnyRecord
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.records.batch import BatchHeader
 from barnabas.wire.records.control import EndMarker
@@ -59,7 +59,7 @@ class CountingShard:
         self.waiting.append((name, count, pending))
         step.set_timer(("wait", name), 10)
 
-    def replay(self, record: CoordinatorRecord, place: RecordPlace) -> None:
+    def replay(self, record: AnyRecord, place: RecordPlace) -> None:
         assert isinstance(record.key, CountKey)
         if record.value is None:
             self.counts.pop(record.key.name, None)
@@ -95,7 +95,7 @@ class MemoryShardLog(ShardLog):
         self.storing: asyncio.Future[None] | None = None
 
     def append(
-        self, records: Sequence[CoordinatorRecord], now_ms: int, producer: TransactionalProducer | None
+        self, records: Sequence[AnyRecord], now_ms: int, producer: TransactionalProducer | None
     ) -> AppendInfo:
         if self.refusal is not None:
             raise self.refusal

@@ -12,10 +12,14 @@ from barnabas.coordinator.step import Answer, Pending, ResponseT, Step, TimerKey
 from barnabas.coordinator.timers import Timers
 from barnabas.log.partition_log import AppendInfo
 from barnabas.telemetry.logs import get_logger
+from barnabas.wire.coordinator_records.serde import AnyRecord
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.control import EndMarker
 
 ShardT = TypeVar("ShardT", bound=Shard)
+
+#: Records in a batch of a step that needs no single one; such a batch stays well below `max.message.bytes`.
+BATCH_RECORDS_MAX = 500
 
 _log = get_logger("barnabas.coordinator")
 
@@ -155,20 +159,25 @@ class ShardRunner(Generic[ShardT]):
     def _perform(self, step: Step, asker: Pending[Any] | None = None) -> None:
         if step.records:
             try:
-                appended = self.log.append(step.records, step.now_ms, step.producer)
+                self._append(step)
             except KafkaError as error:
                 self._not_appended(step, error, asker)
                 return
-            self._replay(step, appended)
         for timer in step.timers:
             self._timers.take(timer)
         if step.answers or step.effects:
             self._finish_when_stored(step)
 
-    def _replay(self, step: Step, appended: AppendInfo) -> None:
+    def _append(self, step: Step) -> None:
+        records_max = len(step.records) if step.is_atomic else BATCH_RECORDS_MAX
+        for start in range(0, len(step.records), records_max):
+            records = step.records[start : start + records_max]
+            self._replay(step, records, self.log.append(records, step.now_ms, step.producer))
+
+    def _replay(self, step: Step, records: list[AnyRecord], appended: AppendInfo) -> None:
         producer = step.producer
         ids = (producer.producer_id, producer.producer_epoch) if producer else ()
-        for offset, record in enumerate(step.records, appended.first_offset):
+        for offset, record in enumerate(records, appended.first_offset):
             self.shard.replay(record, RecordPlace(offset, step.now_ms, *ids))
 
     def _not_appended(self, step: Step, error: KafkaError, asker: Pending[Any] | None) -> None:

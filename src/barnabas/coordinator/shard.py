@@ -4,7 +4,7 @@ from typing import NamedTuple, Protocol
 
 from barnabas.coordinator.step import Step, TimerKey
 from barnabas.metadata.image import Image
-from barnabas.wire.coordinator_records.serde import Record as CoordinatorRecord
+from barnabas.wire.coordinator_records.serde import AnyRecord
 from barnabas.wire.records.batch import NO_PRODUCER_ID
 from barnabas.wire.records.control import EndMarker
 
@@ -26,7 +26,7 @@ class Shard(Protocol):
     fails.
     """
 
-    def replay(self, record: CoordinatorRecord, place: RecordPlace) -> None:
+    def replay(self, record: AnyRecord, place: RecordPlace) -> None:
         """Take over a record that stands in the log."""
 
     def replay_end_marker(self, marker: EndMarker) -> None:

@@ -11,8 +11,7 @@ from barnabas.replication.flusher import Flusher
 from barnabas.replication.partition import Partition
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.codec import Malformed
-from barnabas.wire.coordinator_records.serde import Record as CoordinatorRecord
-from barnabas.wire.coordinator_records.serde import Serde, UnknownRecord, encode
+from barnabas.wire.coordinator_records.serde import AnyRecord, EncodedRecord, Serde, UnknownRecord, encode
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import NO_PRODUCER_ID, BatchHeader, iterate_headers
 from barnabas.wire.records.compression import Compression
@@ -56,13 +55,13 @@ class ShardLog:
         self._compression = compression
 
     def append(
-        self, records: Sequence[CoordinatorRecord], now_ms: int, producer: TransactionalProducer | None
+        self, records: Sequence[AnyRecord], now_ms: int, producer: TransactionalProducer | None
     ) -> AppendInfo:
         """Append records as one batch, of a transaction if a producer is named.
 
         :raises KafkaError: Why not; nothing is appended then.
         """
-        encoded = [Record(0, now_ms, *encode(*record)) for record in records]
+        encoded = [Record(0, now_ms, *_encoded(record)) for record in records]
         if producer is None:
             batch = encode_batch(encoded, compression=self._compression)
         else:
@@ -122,7 +121,7 @@ class ShardLog:
 
     def _records(
         self, header: BatchHeader, records: Sequence[Record]
-    ) -> Iterator[tuple[CoordinatorRecord, RecordPlace]]:
+    ) -> Iterator[tuple[AnyRecord, RecordPlace]]:
         producer_id, epoch = (
             (header.producer_id, header.producer_epoch) if header.is_transactional else _NOBODY
         )
@@ -138,15 +137,19 @@ class ShardLog:
             else:
                 yield known, RecordPlace(record.offset, record.timestamp_ms, producer_id, epoch)
 
-    def _decode(self, record: Record) -> CoordinatorRecord | UnknownRecord:
+    def _decode(self, record: Record) -> AnyRecord | UnknownRecord:
         try:
-            return self._serde.decode(record.key or b"", record.value)
+            return self._serde.load(record.key or b"", record.value)
         except Malformed as error:
             message = f"the record at offset {record.offset} of {self} is damaged: {error}"
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message) from error
 
     def __str__(self) -> str:
         return str(self.partition.log.topic_partition)
+
+
+def _encoded(record: AnyRecord) -> tuple[bytes, bytes | None]:
+    return record if isinstance(record, EncodedRecord) else encode(*record)
 
 
 async def _stored(waits: "Sequence[asyncio.Future[None]]") -> None:
@@ -164,5 +167,5 @@ class LoadedBatch(NamedTuple):
     """One batch of a shard's log, as far as it is understood."""
 
     header: BatchHeader
-    records: list[tuple[CoordinatorRecord, RecordPlace]]
+    records: list[tuple[AnyRecord, RecordPlace]]
     end_marker: EndMarker | None  #: of a batch that ends a transaction

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from barnabas.log.producer_state import Verification
+from barnabas.wire.coordinator_records.serde import AnyRecord, EncodedRecord
 from barnabas.wire.coordinator_records.serde import Record as CoordinatorRecord
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.schema import Message
@@ -59,18 +60,26 @@ class Step:
     """
 
     now_ms: int  #: wall time of the event
-    records: list[CoordinatorRecord] = field(default_factory=list)  #: appended as one batch
+    records: list[AnyRecord] = field(
+        default_factory=list
+    )  #: appended as one batch, unless `is_atomic` is taken off
     answers: list[Answer] = field(default_factory=list)
     timers: list[Timer] = field(default_factory=list)
     #: what is to be done outside of the shard once the records are stored; the coordinator's owner knows how
     effects: list[Any] = field(default_factory=list)
     producer: TransactionalProducer | None = None
+    #: whether the records must stand in one batch; others may be more than one batch can hold
+    is_atomic: bool = True
     #: what the event leads to instead when the records cannot be appended; the asker otherwise gets the error
     otherwise: "Callable[[Step, KafkaError], None] | None" = None
 
     def append(self, key: Message, value: Message | None, value_version: int | None = None) -> None:
         """Append a record, a tombstone without a value; it takes effect by being replayed."""
         self.records.append(CoordinatorRecord(key, value, value_version))
+
+    def append_encoded(self, key: bytes, value: bytes | None) -> None:
+        """Append a record whose bytes are known."""
+        self.records.append(EncodedRecord(key, value))
 
     def answer(self, pending: Pending[ResponseT], response: ResponseT) -> None:
         """Answer a request."""

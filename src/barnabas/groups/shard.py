@@ -8,7 +8,7 @@ from barnabas.coordinator.step import Step, TimerKey
 from barnabas.groups.group import Group
 from barnabas.groups.surroundings import Surroundings
 from barnabas.metadata.image import Image
-from barnabas.wire.coordinator_records.serde import Record as CoordinatorRecord
+from barnabas.wire.coordinator_records.serde import AnyRecord, EncodedRecord
 from barnabas.wire.records.control import EndMarker
 from barnabas.wire.schema import Message
 
@@ -33,8 +33,9 @@ class GroupShard:
         """Whether there is anything that topics or group configs could matter to."""
         return bool(self.groups)
 
-    def replay(self, record: CoordinatorRecord, place: RecordPlace) -> None:
+    def replay(self, record: AnyRecord, place: RecordPlace) -> None:
         """Take over a record that stands in the log."""
+        assert not isinstance(record, EncodedRecord), record
         self._replays[type(record.key)](record.key, record.value, place)
 
     def replay_end_marker(self, marker: EndMarker) -> None:

@@ -7,7 +7,7 @@ from barnabas.config.broker_config import BrokerConfig
 from barnabas.coordinator.shard import RecordPlace
 from barnabas.coordinator.step import Step, TimerKey
 from barnabas.metadata.image import Image
-from barnabas.wire.coordinator_records.serde import Record as CoordinatorRecord
+from barnabas.wire.coordinator_records.serde import AnyRecord
 from barnabas.wire.records.control import EndMarker
 
 
@@ -27,7 +27,7 @@ class TransactionShard:
     def __init__(self, surroundings: Surroundings) -> None:
         self.surroundings = surroundings
 
-    def replay(self, record: CoordinatorRecord, place: RecordPlace) -> None:
+    def replay(self, record: AnyRecord, place: RecordPlace) -> None:
         """Take over a record that stands in the log."""
 
     def replay_end_marker(self, marker: EndMarker) -> None:

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from barnabas.base.clock import ManualClock
-from barnabas.coordinator.runner import ShardRunner, ShardState
+from barnabas.coordinator.runner import BATCH_RECORDS_MAX, ShardRunner, ShardState
 from barnabas.coordinator.step import Pending, Step
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.control import EndMarker
@@ -98,6 +98,21 @@ async def test_what_cannot_be_appended_changes_nothing() -> None:
     assert runner.shard.counts == {}
     log.refusal = None
     assert await add(runner, "a") == 1
+
+
+@on_loop
+async def test_many_records_that_need_no_single_batch_stand_in_several() -> None:
+    runner, log = await running()
+    names = [f"n{number}" for number in range(BATCH_RECORDS_MAX + 1)]
+
+    def event(shard: CountingShard, step: Step) -> None:
+        for name in names:
+            step.append(CountKey(name=name), CountValue(count=1))
+        step.is_atomic = False
+
+    runner.tell(event)
+    assert [len(batch.records) for batch in log.batches] == [BATCH_RECORDS_MAX, 1]
+    assert list(runner.shard.counts) == names
 
 
 @on_loop

@@ -6,11 +6,12 @@ for those of groups with the consumer protocol.
 """
 
 import struct
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from barnabas.base.buffers import Buffer
 from barnabas.wire import codec
 from barnabas.wire.codec import Malformed
+from barnabas.wire.coordinator_records import committed_offset
 from barnabas.wire.coordinator_records.consumer_group_current_member_assignment import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -69,6 +70,16 @@ class Record(NamedTuple):
     value_version: int | None = None  #: to be written in; None for the one that Apache Kafka writes
 
 
+class EncodedRecord(NamedTuple):
+    """A record as bytes: for those that coordinators hold by the million, and read only where needed."""
+
+    key: bytes
+    value: bytes | None
+
+
+AnyRecord: TypeAlias = Record | EncodedRecord
+
+
 class UnknownRecord(NamedTuple):
     """A record that a newer broker wrote: of a type, or with a value in a version, that is not known here."""
 
@@ -104,10 +115,27 @@ def _written_version(value: Message) -> int:
 class Serde:
     """The kinds of record that one topic holds."""
 
-    def __init__(self, *kinds: tuple[type[Message], type[Message]]) -> None:
+    def __init__(
+        self, *kinds: tuple[type[Message], type[Message]], left_encoded: frozenset[int] = frozenset()
+    ) -> None:
+        """`left_encoded` has the types of record that `load` leaves as they are."""
         self.kinds = kinds
+        self._left_encoded = left_encoded
         self._by_type = {key.API_KEY: (key, value) for key, value in kinds}
         assert len(self._by_type) == len(kinds), "two kinds of one type"
+
+    def load(self, key: bytes, value: bytes | None) -> AnyRecord | UnknownRecord:
+        """A record as its coordinator takes it over: as `decode`, but for the types that are left encoded.
+
+        :raises Malformed: When the bytes are cut short or hold something that the format forbids.
+        """
+        record_type = _leading_int16(key, "key")
+        if record_type not in self._left_encoded:
+            return self.decode(key, value)
+        version = None if value is None else _leading_int16(value, "value")
+        if version is None or version in self._by_type[record_type][1].VERSIONS:
+            return EncodedRecord(key, value)
+        return UnknownRecord(record_type, version)
 
     def decode(self, key: Buffer, value: Buffer | None) -> Record | UnknownRecord:
         """A record as it was written by this broker, an older or a newer one. Byte strings are slices of what is given.
@@ -149,6 +177,7 @@ GROUP_RECORDS = Serde(
     (ConsumerGroupTargetAssignmentMemberKey, ConsumerGroupTargetAssignmentMemberValue),
     (ConsumerGroupCurrentMemberAssignmentKey, ConsumerGroupCurrentMemberAssignmentValue),
     (ConsumerGroupRegularExpressionKey, ConsumerGroupRegularExpressionValue),
+    left_encoded=committed_offset.RECORD_TYPES,
 )
 
 #: What `__transaction_state` holds.

@@ -1,0 +1,150 @@
+"""Records of committed offsets, by hand: OffsetCommit and its legacy form as bytes that are read only where needed.
+
+These are most of what `__consumer_offsets` holds: a million of them may be loaded at a start, thousands written in a
+second. `serde` reads and writes the same bytes.
+"""
+
+from struct import Struct
+from typing import NamedTuple
+
+from barnabas.base.ids import ZERO_UUID
+from barnabas.wire import codec, primitives
+from barnabas.wire.codec import Malformed
+from barnabas.wire.coordinator_records.legacy_offset_commit import LegacyOffsetCommitKey
+from barnabas.wire.coordinator_records.offset_commit import OffsetCommitKey, OffsetCommitValue
+
+#: Types of record, the first two bytes of a key. The legacy form's values are version 0 of OffsetCommit's.
+RECORD_TYPES = frozenset({LegacyOffsetCommitKey.API_KEY, OffsetCommitKey.API_KEY})
+
+NEVER_MS = -1
+#: The version written, and the one for an offset that expires at a time of its own: only that has a field for it.
+WRITTEN_VERSION, EXPIRING_VERSION = 4, 1
+assert OffsetCommitValue.VERSIONS.last == WRITTEN_VERSION
+
+_TYPE_AND_SIZE = Struct(">hh")
+_SIZE = Struct(">h")
+_PARTITION = Struct(">i")
+_HEAD = Struct(">hqi")  # version, offset, leader epoch
+_TIMESTAMP = Struct(">q")
+_WRITTEN = _SIZE.pack(WRITTEN_VERSION)
+_NO_TAGS = b"\0"
+_TOPIC_ID_TAG = b"\1\0\x10"  # one tagged field, number 0, of 16 bytes
+#: Sizes of this and more take two bytes and more as compact sizes, which are one more than the size.
+_SHORT_BYTES_MAX = 126
+
+
+class CommittedOffset(NamedTuple):
+    """What was committed for one partition."""
+
+    offset: int
+    leader_epoch: int  #: of the record before `offset`; -1 where it is not known
+    metadata: str
+    commit_timestamp_ms: int
+    expire_timestamp_ms: int = NEVER_MS  #: NEVER_MS leaves it to offsets.retention.minutes
+    topic_id: bytes = ZERO_UUID  #: ZERO_UUID where it is not known
+
+
+def encode_group(group_id: str) -> bytes:
+    """How the keys of a group's offsets begin."""
+    encoded = group_id.encode()
+    return _TYPE_AND_SIZE.pack(OffsetCommitKey.API_KEY, len(encoded)) + encoded
+
+
+def encode_topic(topic: str) -> bytes:
+    """How the end of such a key begins."""
+    encoded = topic.encode()
+    return _SIZE.pack(len(encoded)) + encoded
+
+
+def encode_partition(topic: str, index: int) -> bytes:
+    """How the key of a partition's offset ends."""
+    encoded = topic.encode()
+    return _SIZE.pack(len(encoded)) + encoded + _PARTITION.pack(index)
+
+
+def split_key(key: bytes) -> tuple[str, bytes]:
+    """The group of a key, and its end, which `decode_partition` reads."""
+    end = 4 + int.from_bytes(key[2:4])
+    return key[4:end].decode(), key[end:]
+
+
+def decode_partition(key_end: bytes) -> tuple[str, int]:
+    """Topic and index of the partition that a key ends with."""
+    return key_end[2:-4].decode(), int.from_bytes(key_end[-4:], signed=True)
+
+
+def encode_value(committed: CommittedOffset) -> bytes:
+    """The value of an offset's record, as Apache Kafka writes it."""
+    offset, leader_epoch, metadata, commit_timestamp_ms, expire_timestamp_ms, topic_id = committed
+    if expire_timestamp_ms != NEVER_MS:
+        return _encode_expiring(committed)
+    head = _HEAD.pack(WRITTEN_VERSION, offset, leader_epoch)
+    text = metadata.encode()
+    if len(text) <= _SHORT_BYTES_MAX:
+        head += bytes((len(text) + 1,))
+    else:
+        size = bytearray()
+        primitives.write_compact_size(size, len(text))
+        head += size
+    tags = _NO_TAGS if topic_id == ZERO_UUID else _TOPIC_ID_TAG + topic_id
+    return head + text + _TIMESTAMP.pack(commit_timestamp_ms) + tags
+
+
+def _encode_expiring(committed: CommittedOffset) -> bytes:
+    value = OffsetCommitValue(
+        offset=committed.offset,
+        metadata=committed.metadata,
+        commit_timestamp=committed.commit_timestamp_ms,
+        expire_timestamp=committed.expire_timestamp_ms,
+    )
+    out = bytearray(_SIZE.pack(EXPIRING_VERSION))
+    return bytes(codec.encode(value, EXPIRING_VERSION, out))
+
+
+def decode_value(value: bytes) -> CommittedOffset:
+    """What a value says, in any version.
+
+    :raises Malformed: When it cannot be read.
+    """
+    try:
+        return _decode_written(value) or _decode_other(value)
+    except UnicodeDecodeError as error:
+        message = f"The text committed with an offset is not UTF-8: {error}"
+        raise Malformed(message) from error
+
+
+def _decode_written(value: bytes) -> CommittedOffset | None:
+    """What a value of the common form says: WRITTEN_VERSION, a short text, no tag but the topic's id."""
+    if value[:2] != _WRITTEN or len(value) < _HEAD.size + 1:
+        return None
+    _, offset, leader_epoch = _HEAD.unpack_from(value)
+    compact_size = value[_HEAD.size]
+    if not 0 < compact_size <= _SHORT_BYTES_MAX + 1:
+        return None
+    start = _HEAD.size + 1
+    end = start + compact_size - 1
+    tags = value[end + _TIMESTAMP.size :]
+    if tags == _NO_TAGS:
+        topic_id = ZERO_UUID
+    elif len(tags) == len(_TOPIC_ID_TAG) + len(ZERO_UUID) and tags.startswith(_TOPIC_ID_TAG):
+        topic_id = tags[len(_TOPIC_ID_TAG) :]
+    else:
+        return None
+    (timestamp_ms,) = _TIMESTAMP.unpack_from(value, end)
+    return CommittedOffset(offset, leader_epoch, value[start:end].decode(), timestamp_ms, NEVER_MS, topic_id)
+
+
+def _decode_other(value: bytes) -> CommittedOffset:
+    version = int.from_bytes(value[: _SIZE.size], signed=True)
+    if len(value) < _SIZE.size or version not in OffsetCommitValue.VERSIONS:
+        message = f"An offset's value begins with {value[: _SIZE.size]!r}, which is no version that is known."
+        raise Malformed(message)
+    decoded = codec.decode(OffsetCommitValue, version, value, _SIZE.size)
+    return CommittedOffset(
+        decoded.offset,
+        decoded.leader_epoch,
+        decoded.metadata,
+        decoded.commit_timestamp,
+        decoded.expire_timestamp,
+        decoded.topic_id,
+    )
