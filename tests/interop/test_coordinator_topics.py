@@ -1,0 +1,120 @@
+"""What Apache Kafka writes to its coordinators' topics is read, and written alike, record by record."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from interop.brokers import Broker
+
+from barnabas.wire.coordinator_records import serde
+from barnabas.wire.coordinator_records.serde import GROUP_RECORDS, TRANSACTION_RECORDS, Record, Serde
+from barnabas.wire.records.batch import iterate_headers
+from barnabas.wire.records.record import decode_batch
+from interop import reference
+
+WAIT_S = 30
+
+
+@pytest.fixture(scope="module")
+def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data of an Apache Kafka that has had groups of both protocols, and transactions."""
+    kafka = reference.start(tmp_path_factory.mktemp("kafka"))
+    try:
+        admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
+        admin.create_topics([NewTopic("t", 2, 1)])["t"].result()
+        read(kafka, "classic", "a-classic-group", ["t"])
+        read(kafka, "consumer", "a-group-of-consumers", ["^t.*"])
+        write_in_transactions(kafka)
+    finally:
+        kafka.stop()
+    return kafka.data_dir
+
+
+def member(kafka: Broker, protocol: str, group: str, instance: str) -> Consumer:
+    return Consumer(
+        {
+            "bootstrap.servers": kafka.bootstrap,
+            "group.id": group,
+            "group.protocol": protocol,
+            "group.instance.id": instance,
+            "enable.auto.commit": False,
+            "client.id": "a client",
+        }
+    )
+
+
+def read(kafka: Broker, protocol: str, group: str, topics: list[str]) -> None:
+    """Two static members share a topic, and one of them commits."""
+    members = [member(kafka, protocol, group, instance) for instance in ("one", "two")]
+    for each in members:
+        each.subscribe(topics)
+    deadline_s = time.monotonic() + WAIT_S
+    while any(len(each.assignment()) != 1 for each in members):
+        assert time.monotonic() < deadline_s, f"{group} does not settle"
+        for each in members:
+            each.poll(0.1)
+    [place] = members[0].assignment()
+    committed = TopicPartition(place.topic, place.partition, 0, metadata="so far")
+    members[0].commit(offsets=[committed], asynchronous=False)
+    for each in members:
+        each.close()
+
+
+def write_in_transactions(kafka: Broker) -> None:
+    """One that is committed, with offsets, one that is aborted, and one that stays open."""
+    settings = {"bootstrap.servers": kafka.bootstrap, "transactional.id": "a transactional id"}
+    producer = Producer(settings)
+    producer.init_transactions(WAIT_S)
+    reader = member(kafka, "classic", "a-group-in-transactions", "one")
+    for end in (producer.commit_transaction, producer.abort_transaction, None):
+        producer.begin_transaction()
+        producer.produce("t", "v", partition=0)
+        metadata = reader.consumer_group_metadata()
+        producer.send_offsets_to_transaction([TopicPartition("t", 0, 1)], metadata)
+        producer.flush()
+        if end is not None:
+            end()
+    reader.close()
+
+
+def records(data_dir: Path, topic: str) -> Iterator[tuple[bytes, bytes | None]]:
+    """Key and value of every record in a topic's files, markers left out."""
+    for path in sorted(data_dir.glob(f"{topic}-*/*.log")):
+        data = path.read_bytes()
+        for start, header in iterate_headers(data):
+            for record in decode_batch(data, start, header) if not header.is_control else ():
+                assert record.key is not None
+                yield record.key, record.value
+
+
+def kinds(data_dir: Path, topic: str, records_of: Serde) -> set[str]:
+    """The kinds of record in a topic, each of which must be written by us as it was found; "-" marks tombstones."""
+    found = set()
+    for key, value in records(data_dir, topic):
+        record: Any = records_of.decode(key, value)
+        assert isinstance(record, Record)
+        assert serde.encode(*record) == (key, value)
+        found.add(type(record.key).__name__.removesuffix("Key") + ("-" if value is None else ""))
+    return found
+
+
+def test_every_record_on_groups_is_understood(data_dir: Path) -> None:
+    found = kinds(data_dir, "__consumer_offsets", GROUP_RECORDS)
+    assert {
+        "OffsetCommit",
+        "GroupMetadata",
+        "ConsumerGroupMetadata",
+        "ConsumerGroupMemberMetadata",
+        "ConsumerGroupTargetAssignmentMetadata",
+        "ConsumerGroupTargetAssignmentMember",
+        "ConsumerGroupCurrentMemberAssignment",
+        "ConsumerGroupRegularExpression",
+    } <= found, found
+
+
+def test_every_record_on_transactions_is_understood(data_dir: Path) -> None:
+    assert kinds(data_dir, "__transaction_state", TRANSACTION_RECORDS) == {"TransactionLog"}
