@@ -1,5 +1,6 @@
 """What Apache Kafka writes to its coordinators' topics is read, and written alike, record by record."""
 
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,11 +11,14 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from interop.brokers import Broker
 
+from barnabas.client.blocking import Client
 from barnabas.wire.coordinator_records import serde
 from barnabas.wire.coordinator_records.serde import GROUP_RECORDS, TRANSACTION_RECORDS, Record, Serde
+from barnabas.wire.coordinator_records.transaction_log import TransactionLogValue
+from barnabas.wire.messages.init_producer_id import InitProducerIdRequest
 from barnabas.wire.records.batch import iterate_headers
 from barnabas.wire.records.record import decode_batch
-from interop import reference
+from interop import candidate, reference
 
 WAIT_S = 30
 
@@ -118,3 +122,22 @@ def test_every_record_on_groups_is_understood(data_dir: Path) -> None:
 
 def test_every_record_on_transactions_is_understood(data_dir: Path) -> None:
     assert kinds(data_dir, "__transaction_state", TRANSACTION_RECORDS) == {"TransactionLog"}
+
+
+def test_barnabas_goes_on_with_the_groups_and_producers_of_kafka(data_dir: Path) -> None:
+    for path in data_dir.glob("*cluster_metadata*"):
+        shutil.rmtree(path)
+    found = [TRANSACTION_RECORDS.decode(*each) for each in records(data_dir, "__transaction_state")]
+    values = [each.value for each in found if isinstance(each, Record)]
+    known = [value.producer_id for value in values if isinstance(value, TransactionLogValue)]
+    broker = candidate.start(data_dir.parent, {"node.id": "1"})
+    try:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        made = admin.list_topics(timeout=WAIT_S).topics
+        assert len(made["__consumer_offsets"].partitions) == 50
+        assert len(made["__transaction_state"].partitions) == 50
+        with Client(broker.bootstrap) as client:
+            given = client.admin.send(InitProducerIdRequest(None, 60_000))
+        assert given.producer_id > max(known)
+    finally:
+        broker.stop()

@@ -1,14 +1,28 @@
 """Topics that a fresh cluster finds on its disks: logs that Apache Kafka, or a lost metadata store, left there."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import Image
+from barnabas.metadata.internal_topics import COORDINATOR_TOPICS, internal_topic
 from barnabas.metadata.producer_ids import KEY as PRODUCER_IDS_KEY
 from barnabas.metadata.producer_ids import PRODUCER_IDS
 from barnabas.metadata.store import Change
-from barnabas.metadata.topics import INTERNAL_TOPICS, Topic, topic_put
+from barnabas.metadata.topics import (
+    INTERNAL_TOPICS,
+    PARTITION_STATES,
+    PartitionState,
+    Topic,
+    partition_key,
+    topic_put,
+)
+
+#: Internal topics of coordinators that are not here.
+_NOT_ADOPTED = INTERNAL_TOPICS - COORDINATOR_TOPICS
 
 
 class FoundLog(NamedTuple):
@@ -19,29 +33,35 @@ class FoundLog(NamedTuple):
     partition: int
     #: The largest that the log remembers; -1 for none.
     producer_id: int = -1
+    #: Of the last leader that wrote; -1 for none.
+    leader_epoch: int = -1
 
 
-def decide_adopt(image: Image, broker_id: int, found: Iterable[FoundLog]) -> Decision[list[str]]:
+def decide_adopt(
+    image: Image, broker_id: int, found: Iterable[FoundLog], config: BrokerConfig
+) -> Decision[list[str]]:
     """Make topics of logs, each on this broker alone, if the cluster knows no topics yet.
 
-    A topic is adopted when its logs agree on its id and leave no partition out. Internal topics are not: what
-    stands in them is another cluster's. Producer ids go on behind those in the logs: a new producer with an old id
-    would seem to repeat what the old one wrote.
+    A topic is adopted when its logs agree on its id and leave no partition out; those of coordinators get the configs
+    that these need. Leaders' epochs go on behind those in the logs, as after any other election. So do producer ids: a
+    new producer with an old id would seem to repeat what the old one wrote.
 
     :returns: The names of the topics that are adopted.
     """
     if image.topics or image.deleted_topics:
         return Decision([])
-    partitions: dict[tuple[str, bytes], set[int]] = {}
+    epochs: defaultdict[tuple[str, bytes], dict[int, int]] = defaultdict(dict)
     next_producer_id = 0
     for log in found:
         next_producer_id = max(next_producer_id, log.producer_id + 1)
-        partitions.setdefault((log.topic, log.topic_id), set()).add(log.partition)
-    names = [name for name, _ in partitions]
+        epochs[log.topic, log.topic_id][log.partition] = log.leader_epoch
+    names = [name for name, _ in epochs]
     topics = [
         Topic(name, topic_id, ((broker_id,),) * len(indexes))
-        for (name, topic_id), indexes in sorted(partitions.items())
-        if indexes == set(range(len(indexes))) and names.count(name) == 1 and name not in INTERNAL_TOPICS
+        for (name, topic_id), indexes in sorted(epochs.items())
+        if sorted(indexes) == list(range(len(indexes)))
+        and names.count(name) == 1
+        and name not in _NOT_ADOPTED
     ]
     changes: list[Change] = []
     reads: dict[str, int] = {}
@@ -49,7 +69,24 @@ def decide_adopt(image: Image, broker_id: int, found: Iterable[FoundLog]) -> Dec
         puts, absent = topic_put(topic)
         changes += puts
         reads.update(absent)
+        changes += _next_epochs(topic, broker_id, epochs[topic.name, topic.topic_id])
+        if topic.name in COORDINATOR_TOPICS:
+            configs = internal_topic(topic.name, config, 1).configs or {}
+            own = {key: value for key, value in configs.items() if value is not None}
+            changes.append(TOPIC_CONFIGS.put(topic.name, own))
     if topics and next_producer_id > image.producer_ids.get(PRODUCER_IDS_KEY, 0):
         changes.append(PRODUCER_IDS.put(PRODUCER_IDS_KEY, next_producer_id))
         reads[PRODUCER_IDS.key(PRODUCER_IDS_KEY)] = image.producer_ids.revision(PRODUCER_IDS_KEY)
     return Decision([topic.name for topic in topics], tuple(changes), reads)
+
+
+def _next_epochs(topic: Topic, broker_id: int, epochs: dict[int, int]) -> list[Change]:
+    """The states of the partitions that have had a leader."""
+    return [
+        PARTITION_STATES.put(
+            partition_key(topic.topic_id, index),
+            PartitionState(broker_id, epoch + 1, (broker_id,), partition_epoch=1),
+        )
+        for index, epoch in sorted(epochs.items())
+        if epoch >= 0
+    ]

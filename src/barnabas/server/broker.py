@@ -22,6 +22,7 @@ from barnabas.metadata.client_metrics import ClientTelemetry
 from barnabas.metadata.cluster import decide_form
 from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.metadata.features import decide_finalize, supported_features
+from barnabas.metadata.internal_topics import TRANSACTION_TOPIC
 from barnabas.metadata.scram import decide_add_user
 from barnabas.metadata.topic_adoption import FoundLog, decide_adopt
 from barnabas.metadata.topic_deletion import decide_forget
@@ -48,6 +49,7 @@ from barnabas.telemetry.http import MetricsServer
 from barnabas.telemetry.logs import get_logger
 from barnabas.telemetry.requests import RequestStatistics
 from barnabas.telemetry.tracing import Tracer
+from barnabas.transactions.found_producers import largest_producer_id
 
 #: The embedded store's file, in `metadata.log.dir` or the first log directory.
 STORE_FILE = "metadata.sqlite"
@@ -158,14 +160,7 @@ class BrokerServer:
         await asyncio.to_thread(
             directories.load, lambda topic: log_config(config, overrides.get(topic, {})), threads_count
         )
-        found = [
-            FoundLog(name.topic, log.topic_id, name.partition, log.last_producer_id)
-            for name, log in directories.logs.items()
-            if log.topic_id is not None
-        ]
-        adopted = await self._metadata.write(lambda image: decide_adopt(image, config.node_id, found))
-        if adopted:
-            _log.warning("took over topics found on disk", topics=adopted)
+        await self._adopt()
         self._replicas = ReplicaManager(
             config.node_id, directories, lambda topic, own: log_config(self._config, own)
         )
@@ -174,6 +169,29 @@ class BrokerServer:
         self._replicas.on_deleted = self._forget
         if gone:
             await self._metadata.write(lambda image: decide_forget(image, gone))
+
+    async def _adopt(self) -> None:
+        """Make topics of what a fresh store finds on the disks."""
+        if self._metadata.image.topics:
+            return
+        logs = self._directories.logs
+        found = [
+            FoundLog(
+                name.topic,
+                log.topic_id,
+                name.partition,
+                max(
+                    log.last_producer_id, largest_producer_id(log) if name.topic == TRANSACTION_TOPIC else -1
+                ),
+                -1 if log.latest_epoch is None else log.latest_epoch,
+            )
+            for name, log in logs.items()
+            if log.topic_id is not None
+        ]
+        config = self._config
+        adopted = await self._metadata.write(lambda image: decide_adopt(image, config.node_id, found, config))
+        if adopted:
+            _log.warning("took over topics found on disk", topics=adopted)
 
     def _forget(self, topic_ids: list[bytes]) -> None:
         """The logs are renamed, which a crash cannot undo: the cluster need not remember the topics."""

@@ -1,0 +1,28 @@
+"""Producer ids in the log of a transaction coordinator that was found on a disk: they are given to nobody else."""
+
+from barnabas.log.partition_log import PartitionLog
+from barnabas.wire.coordinator_records.serde import TRANSACTION_RECORDS, UnknownRecord
+from barnabas.wire.coordinator_records.transaction_log import TransactionLogValue
+from barnabas.wire.records.batch import iterate_headers
+from barnabas.wire.records.record import decode_batch
+
+_SLICE_BYTES = 1 << 20
+_NONE = -1
+
+
+def largest_producer_id(log: PartitionLog) -> int:
+    """The largest that a transactional id has, or will have next; -1 for none. Reads the whole log.
+
+    :raises KafkaError: CORRUPT_MESSAGE, KAFKA_STORAGE_ERROR.
+    :raises Malformed: When a record cannot be read.
+    """
+    largest, offset = _NONE, log.log_start_offset
+    while offset < log.log_end_offset:
+        data = log.read(offset, _SLICE_BYTES, log.log_end_offset, min_one_batch=True).data
+        for position, header in iterate_headers(data):
+            offset = header.next_offset
+            for record in () if header.is_control else decode_batch(data, position, header):
+                found = TRANSACTION_RECORDS.decode(record.key or b"", record.value)
+                if not isinstance(found, UnknownRecord) and isinstance(found.value, TransactionLogValue):
+                    largest = max(largest, found.value.producer_id, found.value.next_producer_id)
+    return largest
