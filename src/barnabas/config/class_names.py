@@ -37,8 +37,7 @@ CLASS_KEYS = {
             "range": "range",
             f"{_ASSIGNORS}UniformAssignor": "uniform",
             f"{_ASSIGNORS}RangeAssignor": "range",
-        },
-        python_ok=True,
+        }
     ),
     "group.share.assignors": ClassKey(
         {"simple": "simple", f"{_ASSIGNORS}SimpleAssignor": "simple"}, python_ok=True

@@ -5,6 +5,7 @@ from barnabas.config.validators import ANY_LIST, AT_LEAST_0, AT_LEAST_1, OffsetR
 from barnabas.config.vocabulary import (
     BOOLEAN,
     CLUSTER_WIDE,
+    HONOURED,
     INT,
     LIST,
     LONG,
@@ -14,16 +15,16 @@ from barnabas.config.vocabulary import (
 
 # fmt: off
 _KEYS: tuple[ConfigKey, ...] = (
-    ConfigKey("consumer.assignment.interval.ms", INT, 1_000, AT_LEAST_0, CLUSTER_WIDE, NO_EFFECT,
+    ConfigKey("consumer.assignment.interval.ms", INT, 1_000, AT_LEAST_0, CLUSTER_WIDE, HONOURED,
               "Shortest time between two assignments of the consumer group.",
               since="4.3", synonyms=(Synonym("group.consumer.assignment.interval.ms"),)),
     ConfigKey("consumer.assignor.offload.enable", BOOLEAN, True, None, CLUSTER_WIDE, NO_EFFECT,
               "Whether assignments of the consumer group are worked out in a background thread.",
               since="4.4", internal=True, synonyms=(Synonym("group.consumer.assignor.offload.enable"),)),
-    ConfigKey("consumer.heartbeat.interval.ms", INT, 5_000, AT_LEAST_1, CLUSTER_WIDE, NO_EFFECT,
+    ConfigKey("consumer.heartbeat.interval.ms", INT, 5_000, AT_LEAST_1, CLUSTER_WIDE, HONOURED,
               "Heartbeat interval given to members of the consumer group.",
               synonyms=(Synonym("group.consumer.heartbeat.interval.ms"),)),
-    ConfigKey("consumer.session.timeout.ms", INT, 45_000, AT_LEAST_1, CLUSTER_WIDE, NO_EFFECT,
+    ConfigKey("consumer.session.timeout.ms", INT, 45_000, AT_LEAST_1, CLUSTER_WIDE, HONOURED,
               "A member of the consumer group whose heartbeats stop for so long is removed.",
               synonyms=(Synonym("group.consumer.session.timeout.ms"),)),
     ConfigKey("errors.deadletterqueue.copy.record.enable", BOOLEAN, False, None, CLUSTER_WIDE, NO_EFFECT,

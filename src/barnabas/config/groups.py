@@ -15,10 +15,17 @@ def effective_group_values(broker: BrokerConfig, overrides: Mapping[str, str]) -
 
     :raises ConfigError: When an override is not valid.
     """
-    return {
-        name: parse_value(key, overrides[name]) if name in overrides else group_default(broker, name)
-        for name, key in GROUP_KEYS.items()
-    }
+    return {name: group_value(broker, overrides, name) for name in GROUP_KEYS}
+
+
+def group_value(broker: BrokerConfig, overrides: Mapping[str, str], name: str) -> Value:
+    """The parsed value of one group key.
+
+    :raises ConfigError: When the override is not valid.
+    """
+    if name in overrides:
+        return parse_value(GROUP_KEYS[name], overrides[name])
+    return group_default(broker, name)
 
 
 def group_default(broker: BrokerConfig, name: str) -> Value:

@@ -84,3 +84,6 @@ class Group(Protocol):
 
     def append_tombstones(self, step: Step) -> None:
         """Take back every record of the group itself, not those of its offsets."""
+
+    def validate(self) -> None:
+        """What must hold between any two events; fails by an assertion."""

@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 
 from barnabas.coordinator.shard import RecordPlace
 from barnabas.coordinator.step import Step, TimerKey
+from barnabas.groups.consumer.manager import ConsumerGroups
 from barnabas.groups.group import Group
 from barnabas.groups.surroundings import Surroundings
 from barnabas.metadata.image import Image
@@ -25,8 +26,9 @@ class GroupShard:
     def __init__(self, surroundings: Surroundings) -> None:
         self.surroundings = surroundings
         self.groups: dict[str, Group] = {}
-        self._replays: dict[type[Message], Replay] = {}
-        self._expiries: dict[object, Expire] = {}
+        self.consumer = ConsumerGroups(self.groups, surroundings)
+        self._replays: dict[type[Message], Replay] = {**self.consumer.replays}
+        self._expiries: dict[object, Expire] = {**self.consumer.expiries}
 
     @property
     def follows_cluster(self) -> bool:
@@ -43,6 +45,7 @@ class GroupShard:
 
     def loaded(self, step: Step) -> None:
         """Begin to serve."""
+        self.consumer.loaded(step)
 
     def expire(self, step: Step, key: TimerKey) -> None:
         """A timer is due; its first element says whose."""
@@ -50,6 +53,7 @@ class GroupShard:
 
     def follow(self, step: Step, before: Image, after: Image) -> None:
         """Topics or group configs have changed."""
+        self.consumer.follow(before, after)
 
     def unload(self) -> None:
         """Another broker takes over."""

@@ -28,6 +28,8 @@ from barnabas.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialDeletion,
 )
+from barnabas.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from barnabas.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from barnabas.wire.messages.create_acls import AclCreation, CreateAclsRequest
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from barnabas.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -150,6 +152,12 @@ ANY_ACL: dict[str, Any] = {
 TOPIC_KIND, BROKER_KIND, METRICS_KIND, GROUP_KIND = 2, 4, 16, 32
 
 RULES = [
+    Rule(
+        ConsumerGroupHeartbeatRequest(group_id="t", member_id="m", member_epoch=1),
+        one(Op.READ, GROUP),
+        GROUP_REFUSED,
+    ),
+    Rule(ConsumerGroupDescribeRequest(group_ids=["t"]), SEE_GROUP, GROUP_REFUSED),
     Rule(produce(), one(Op.WRITE, TOPIC), TOPIC_REFUSED, 12),
     Rule(
         FetchRequest(topics=[FetchTopic(topic="t", partitions=[FetchPartition(partition=0)])]),

@@ -28,6 +28,8 @@ from barnabas.wire.messages.alter_user_scram_credentials import (
     ScramCredentialUpsertion,
 )
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
+from barnabas.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from barnabas.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from barnabas.wire.messages.create_acls import AclCreation, CreateAclsRequest
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from barnabas.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -119,6 +121,8 @@ ASKED: list[tuple[Message, tuple[object, ...]]] = [
         ("", "a", "b"),
     ),
     (FindCoordinatorRequest(key="a", coordinator_keys=["b", "c"]), ("", "b", "c")),
+    (ConsumerGroupHeartbeatRequest(group_id="a"), WHOLE),
+    (ConsumerGroupDescribeRequest(group_ids=["a", "b"]), ("a", "b")),
     (SaslHandshakeRequest(), WHOLE),
     (ApiVersionsRequest(), WHOLE),
     (CreateTopicsRequest(topics=[CreatableTopic(name="a"), CreatableTopic(name="b")]), ("a", "b")),
@@ -220,6 +224,7 @@ IDENTIFIERS = (
     "key",
     "topic_id",
     "user",
+    "group_id",
 )
 
 

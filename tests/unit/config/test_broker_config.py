@@ -161,7 +161,7 @@ def test_a_class_key_gives_the_part_that_it_names() -> None:
     ("key", "value"),
     [
         ("create.topic.policy.class.name", "com.acme.MyPolicy"),
-        ("group.consumer.assignors", "uniform,com.acme.Mine"),
+        ("group.share.assignors", "simple,com.acme.Mine"),
     ],
 )
 def test_a_java_class_that_would_have_to_act_is_refused(key: str, value: str) -> None:

@@ -14,6 +14,7 @@ PROOFS = (
     "node/test_dynamic_configs.py",
     "node/test_dynamic_listeners.py",
     "node/test_log_dirs.py",
+    "unit/groups/consumer/test_group_configs.py",
     "unit/server/test_housekeeping.py",
 )
 

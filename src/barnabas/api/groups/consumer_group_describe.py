@@ -1,0 +1,66 @@
+"""ConsumerGroupDescribe (69), v0-v1: consumer groups, their members and what they have (KIP-848).
+
+v1: the kind of each member (KIP-1099).
+Errors, per group: GROUP_AUTHORIZATION_FAILED, INVALID_GROUP_ID, TOPIC_AUTHORIZATION_FAILED, GROUP_ID_NOT_FOUND,
+those of all coordinators; UNSUPPORTED_VERSION for all where the protocol is switched off.
+"""
+
+from barnabas.api.authorization import allowed, authorized_operations, require
+from barnabas.api.context import RequestContext
+from barnabas.api.groups.consumer_group_heartbeat import check_consumer_protocol
+from barnabas.api.registry import serves
+from barnabas.wire.acls import AclOperation, ResourceType
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+)
+
+
+def refuse(request: ConsumerGroupDescribeRequest, error: KafkaError) -> ConsumerGroupDescribeResponse:
+    """The error for every group."""
+    return ConsumerGroupDescribeResponse(groups=[_refused(group_id, error) for group_id in request.group_ids])
+
+
+@serves(ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse, 0, 1, refuse=refuse)
+async def handle(
+    context: RequestContext, request: ConsumerGroupDescribeRequest
+) -> ConsumerGroupDescribeResponse:
+    """Ask each group's coordinator."""
+    check_consumer_protocol(context)
+    groups = [await _describe(context, request, group_id) for group_id in request.group_ids]
+    return ConsumerGroupDescribeResponse(groups=groups)
+
+
+async def _describe(
+    context: RequestContext, request: ConsumerGroupDescribeRequest, group_id: str
+) -> DescribedGroup:
+    try:
+        require(context, AclOperation.DESCRIBE, ResourceType.GROUP, group_id)
+        if not group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID, "A group id cannot be empty.")
+        group = await context.node.groups.query(
+            group_id, lambda shard, now_ms: shard.consumer.describe(group_id)
+        )
+    except KafkaError as error:
+        return _refused(group_id, error)
+    if not _sees_topics(context, group):
+        message = "The group has members that subscribe to topics which the client may not describe."
+        return _refused(group_id, KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, message))
+    if request.include_authorized_operations:
+        group.authorized_operations = authorized_operations(context, ResourceType.GROUP, group_id)
+    return group
+
+
+def _sees_topics(context: RequestContext, group: DescribedGroup) -> bool:
+    """Whether all topics that the members subscribe to, have and are to have may be described."""
+    names = {name for member in group.members for name in member.subscribed_topic_names}
+    for member in group.members:
+        for assignment in (member.assignment, member.target_assignment):
+            names |= {topic.topic_name for topic in assignment.topic_partitions}
+    return all(allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, name) for name in names)
+
+
+def _refused(group_id: str, error: KafkaError) -> DescribedGroup:
+    return DescribedGroup(group_id=group_id, error_code=error.code, error_message=error.message or None)

@@ -1,0 +1,60 @@
+"""ConsumerGroupHeartbeat (68), v0-v1: a member of a consumer group joins, lives, leaves (KIP-848).
+
+v1: SubscribedTopicRegex; the member chooses its id (KIP-1082).
+Errors: GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION where the protocol is switched off,
+INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, INVALID_REGULAR_EXPRESSION, GROUP_ID_NOT_FOUND, GROUP_MAX_SIZE_REACHED,
+UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID; those of all coordinators.
+"""
+
+from barnabas.api.authorization import filter_allowed, refusal, require
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.groups.consumer.caller import Caller
+from barnabas.wire.acls import AclOperation, ResourceType
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+
+
+def refuse(request: ConsumerGroupHeartbeatRequest, error: KafkaError) -> ConsumerGroupHeartbeatResponse:
+    """The error at the top."""
+    return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.message or None)
+
+
+@serves(ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, 0, 1, refuse=refuse)
+async def handle(
+    context: RequestContext, request: ConsumerGroupHeartbeatRequest
+) -> ConsumerGroupHeartbeatResponse:
+    """Hand the heartbeat to the group's coordinator."""
+    check_consumer_protocol(context)
+    require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
+    names = set(request.subscribed_topic_names or ())
+    hidden = names - filter_allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    if hidden:
+        raise refusal(AclOperation.DESCRIBE, ResourceType.TOPIC, min(hidden))
+    caller = Caller(
+        client_id=context.client_id or "",
+        client_host=f"/{context.connection.client_host}",
+        api_version=context.api_version,
+        visible_topics=lambda topics: filter_allowed(
+            context, AclOperation.DESCRIBE, ResourceType.TOPIC, topics
+        ),
+    )
+    return await context.node.groups.ask(
+        request.group_id,
+        lambda shard, step, pending: shard.consumer.heartbeat(step, pending, request, caller),
+        "ConsumerGroupHeartbeat",
+    )
+
+
+def check_consumer_protocol(context: RequestContext) -> None:
+    """Refuse the consumer protocol where it is switched off.
+
+    :raises KafkaError: UNSUPPORTED_VERSION.
+    """
+    is_enabled = "consumer" in context.node.config.items("group.coordinator.rebalance.protocols")
+    if not is_enabled or context.node.image.finalized_features.get("group.version", 0) < 1:
+        message = "Consumer groups are switched off: group.coordinator.rebalance.protocols or group.version."
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)

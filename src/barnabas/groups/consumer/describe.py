@@ -1,0 +1,50 @@
+"""A consumer group for people: ConsumerGroupDescribe."""
+
+from barnabas.groups.consumer.assignors.group_spec import Partitions
+from barnabas.groups.consumer.group import ConsumerGroup
+from barnabas.groups.consumer.member import Member, without_epochs
+from barnabas.groups.consumer.progress import preferred_assignor
+from barnabas.groups.consumer.settings import Settings
+from barnabas.metadata.image import Image
+from barnabas.wire.messages import consumer_group_describe as messages
+
+CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
+
+
+def described(group: ConsumerGroup, settings: Settings, image: Image) -> messages.DescribedGroup:
+    """The group, its members, what they have and are to have; topics that have gone are left out."""
+    return messages.DescribedGroup(
+        group_id=group.group_id,
+        group_state=group.state_name,
+        group_epoch=group.epoch,
+        assignment_epoch=group.assignment_epoch,
+        assignor_name=preferred_assignor(group.members, settings),
+        members=[_member(group, member, image) for member in group.members.values()],
+    )
+
+
+def _member(group: ConsumerGroup, member: Member, image: Image) -> messages.Member:
+    return messages.Member(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        member_epoch=member.member_epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=sorted(member.subscribed_topics),
+        subscribed_topic_regex=member.subscribed_regex or None,
+        assignment=_assignment(without_epochs(member.assigned), image),
+        target_assignment=_assignment(group.target_of(member), image),
+        member_type=CLASSIC_MEMBER if member.speaks_classic else CONSUMER_MEMBER,
+    )
+
+
+def _assignment(partitions: Partitions, image: Image) -> messages.Assignment:
+    topics = [
+        messages.TopicPartitions(
+            topic_id=topic_id, topic_name=image.topic_names[topic_id], partitions=sorted(indexes)
+        )
+        for topic_id, indexes in sorted(partitions.items())
+        if topic_id in image.topic_names
+    ]
+    return messages.Assignment(topic_partitions=topics)

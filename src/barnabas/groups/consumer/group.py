@@ -1,0 +1,248 @@
+"""A consumer group as its records tell, and what others ask of it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from barnabas.coordinator.step import Step
+from barnabas.groups.consumer.assignors.group_spec import Partitions
+from barnabas.groups.consumer.commits import check_member_commit, check_member_epoch
+from barnabas.groups.consumer.member import LEAVE_EPOCH, Member
+from barnabas.groups.consumer.records import append_group_tombstones
+from barnabas.groups.consumer.regex import ResolvedRegex
+from barnabas.groups.group import CommitCheck
+from barnabas.metadata.image import Image
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+PROTOCOL_TYPE = "consumer"
+
+
+class GroupState(StrEnum):
+    """Where a group is between its epoch, its target and what its members have."""
+
+    EMPTY = "Empty"  #: no members
+    ASSIGNING = "Assigning"  #: the target is behind the group's epoch
+    RECONCILING = "Reconciling"  #: some member is not where the target wants it
+    STABLE = "Stable"
+
+
+@dataclass(slots=True)
+class ConsumerGroup:
+    """One group. Records change what is stored of it, nothing else does; the last fields are never stored."""
+
+    group_id: str
+    members: dict[str, Member] = field(default_factory=dict)
+    static_members: dict[str, str] = field(default_factory=dict)  #: instance id -> member id
+    target: dict[str, Partitions] = field(default_factory=dict)
+    regexes: dict[str, ResolvedRegex] = field(default_factory=dict)
+    epoch: int = 0
+    metadata_hash: int = 0
+    assignment_epoch: int = 0
+    assignment_timestamp_ms: int = 0
+    has_partition_metadata: bool = False  #: as brokers before 4.1 wrote it
+    owners: dict[tuple[bytes, int], str] = field(default_factory=dict)  #: who has a partition, or gives it up
+    #: until when, and from which epoch on, it is known that subscribed topics have not changed
+    metadata_fresh: tuple[int, int] = (0, 0)
+    #: epoch that a member must leave before its timer is due
+    leaving_epochs: dict[str, int] = field(default_factory=dict)
+    #: classic members that have been told to join again
+    rejoining: set[str] = field(default_factory=set)
+
+    # What records change
+
+    def put_member(self, member: Member) -> None:
+        """A member as it is from now on."""
+        before = self.members.get(member.member_id)
+        if before is not None:
+            self._release(before)
+            self._forget_instance(before)
+        self.members[member.member_id] = member
+        for topic_id, index in _held_by(member):
+            self.owners[topic_id, index] = member.member_id
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member.member_id
+
+    def remove_member(self, member_id: str) -> None:
+        """A member has gone."""
+        member = self.members.pop(member_id, None)
+        if member is not None:
+            self._release(member)
+            self._forget_instance(member)
+
+    def _release(self, member: Member) -> None:
+        for held in _held_by(member):
+            if self.owners.get(held) == member.member_id:
+                del self.owners[held]
+
+    def _forget_instance(self, member: Member) -> None:
+        if member.instance_id is not None and self.static_members.get(member.instance_id) == member.member_id:
+            del self.static_members[member.instance_id]
+
+    # What decisions ask
+
+    def has_metadata_expired(self, now_ms: int) -> bool:
+        """Whether subscribed topics may have changed since the group's last epoch."""
+        until_ms, epoch = self.metadata_fresh
+        return now_ms >= until_ms or self.epoch < epoch
+
+    def member(self, member_id: str) -> Member:
+        """A member by its id.
+
+        :raises KafkaError: UNKNOWN_MEMBER_ID.
+        """
+        member = self.members.get(member_id)
+        if member is None:
+            message = f"Member {member_id} is not a member of group {self.group_id}."
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, message)
+        return member
+
+    def static_member(self, instance_id: str | None) -> Member | None:
+        """The member that an instance id stands for now."""
+        member_id = None if instance_id is None else self.static_members.get(instance_id)
+        return None if member_id is None else self.members.get(member_id)
+
+    def target_of(self, member: Member) -> Partitions:
+        """What a member is to have; a static one takes over from who had its instance id."""
+        earlier = self.static_member(member.instance_id)
+        return self.target.get(member.member_id if earlier is None else earlier.member_id, {})
+
+    def is_owned(self, topic_id: bytes, index: int) -> bool:
+        """Whether some member has a partition."""
+        return (topic_id, index) in self.owners
+
+    def members_with(self, member: Member) -> dict[str, Member]:
+        """All members, with one as it is about to be, in place of who had its instance id."""
+        members = self.members | {member.member_id: member}
+        earlier = self.static_member(member.instance_id)
+        if earlier is not None and earlier.member_id != member.member_id:
+            members.pop(earlier.member_id, None)
+        return members
+
+    @property
+    def state(self) -> GroupState:
+        """Where the group is."""
+        if not self.members:
+            return GroupState.EMPTY
+        if self.epoch > self.assignment_epoch:
+            return GroupState.ASSIGNING
+        if all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
+            return GroupState.STABLE
+        return GroupState.RECONCILING
+
+    # What every group is (groups/group.py)
+
+    @property
+    def group_type(self) -> str:
+        """As ListGroups names it."""
+        return "consumer"
+
+    @property
+    def state_name(self) -> str:
+        """As Kafka writes it."""
+        return self.state.value
+
+    @property
+    def protocol_type(self) -> str:
+        """What members are to each other."""
+        return PROTOCOL_TYPE
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no members."""
+        return not self.members
+
+    def check_offset_commit(
+        self,
+        member_id: str,
+        group_instance_id: str | None,
+        generation: int,
+        *,
+        is_transactional: bool,
+        version: int,
+    ) -> CommitCheck | None:
+        """Refuse a commit that no current member sends; tools may commit while there are none.
+
+        :raises KafkaError: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH, ILLEGAL_GENERATION, UNSUPPORTED_VERSION.
+        """
+        if generation < 0 and not self.members:
+            return None
+        if is_transactional and (member_id, group_instance_id, generation) == ("", None, LEAVE_EPOCH):
+            return None  # before TxnOffsetCommit v3 who commits is not told
+        member = self.member(member_id)
+        return check_member_commit(member, generation, is_transactional=is_transactional, version=version)
+
+    def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Refuse a fetch that names a member which is none.
+
+        :raises KafkaError: UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH, ILLEGAL_GENERATION.
+        """
+        if member_id is not None or member_epoch >= 0:
+            check_member_epoch(self.member(member_id or ""), member_epoch)
+
+    def committed_by(self, step: Step, member_id: str) -> None:
+        """Only heartbeats show that a member is alive."""
+
+    def check_offset_deletion(self) -> None:
+        """Members say what they subscribe to: offsets of other topics may be deleted."""
+
+    @property
+    def offsets_may_expire(self) -> bool:
+        """Members say what they subscribe to: offsets of other topics may expire."""
+        return True
+
+    def check_deletion(self) -> None:
+        """Refuse to be deleted while there are members.
+
+        :raises KafkaError: NON_EMPTY_GROUP.
+        """
+        if self.members:
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP, f"The group {self.group_id} has members.")
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether a member reads a topic, by its name or by an expression."""
+        return any(topic in subscribed_topics(member, self.regexes) for member in self.members.values())
+
+    def offsets_unused_since_ms(self) -> int | None:
+        """Count from each commit."""
+        return None
+
+    def append_tombstones(self, step: Step) -> None:
+        """Take back every record of the group itself."""
+        append_group_tombstones(step, self.group_id, self.members, self.regexes)
+
+    def validate(self) -> None:
+        """What holds between any two events."""
+        held = [
+            (partition, member.member_id)
+            for member in self.members.values()
+            for partition in _held_by(member)
+        ]
+        assert dict(held) == self.owners, "every partition has one owner"
+        assert len(held) == len(self.owners), "every partition has one owner"
+        assert self.assignment_epoch <= self.epoch, (self.assignment_epoch, self.epoch)
+        for member in self.members.values():
+            assert member.member_epoch <= self.epoch, member
+            assert (
+                member.instance_id is None or self.static_members[member.instance_id] == member.member_id
+            ), member
+
+
+def subscribed_topics(member: Member, regexes: Mapping[str, ResolvedRegex]) -> frozenset[str]:
+    """The names of topics that a member subscribes to, there or not."""
+    resolved = regexes.get(member.subscribed_regex)
+    return member.subscribed_topics if resolved is None else member.subscribed_topics | resolved.topics
+
+
+def subscribed_topic_ids(
+    member: Member, regexes: Mapping[str, ResolvedRegex], image: Image
+) -> frozenset[bytes]:
+    """The ids of the topics that a member subscribes to and that are there."""
+    found = (image.topics.get(name) for name in subscribed_topics(member, regexes))
+    return frozenset(topic.topic_id for topic in found if topic is not None)
+
+
+def _held_by(member: Member) -> Iterable[tuple[bytes, int]]:
+    for held in (member.assigned, member.revoking):
+        for topic_id, epochs in held.items():
+            for index in epochs:
+                yield topic_id, index

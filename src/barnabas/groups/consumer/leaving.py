@@ -1,0 +1,47 @@
+"""Members that leave, are taken for dead, or are put out."""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from barnabas.coordinator.step import Step
+from barnabas.groups.consumer.group import ConsumerGroup
+from barnabas.groups.consumer.member import STATIC_LEAVE_EPOCH, Assigned, Member
+from barnabas.groups.consumer.records import (
+    append_current,
+    append_group_epoch,
+    append_member_tombstones,
+    append_regex,
+)
+from barnabas.groups.consumer.subscriptions import metadata_hash
+from barnabas.groups.consumer.timers import cancel_timers
+from barnabas.metadata.image import Image
+
+
+def remove_members(step: Step, group: ConsumerGroup, members: Collection[Member], image: Image) -> None:
+    """Forget members; a new epoch gives what they had to others."""
+    gone = {member.member_id for member in members}
+    for member_id in gone:
+        append_member_tombstones(step, group.group_id, member_id)
+        cancel_timers(step, group, member_id)
+    left = [member for member in group.members.values() if member.member_id not in gone]
+    patterns = {member.subscribed_regex for member in left}
+    for pattern in group.regexes.keys() - patterns:
+        append_regex(step, group.group_id, pattern, None)
+    regexes = {pattern: resolved for pattern, resolved in group.regexes.items() if pattern in patterns}
+    append_group_epoch(step, group.group_id, group.epoch + 1, metadata_hash(left, regexes, image))
+
+
+def suspend_static_member(step: Step, group: ConsumerGroup, member: Member) -> None:
+    """A static member that will come back keeps what it has, until its session ends."""
+    away = replace(
+        member,
+        member_epoch=STATIC_LEAVE_EPOCH,
+        assigned=_since_ever(member.assigned),
+        revoking={},
+    )
+    append_current(step, group.group_id, away)
+
+
+def _since_ever(assigned: Assigned) -> Assigned:
+    """Who comes back may commit in any epoch what its predecessor has read."""
+    return {topic_id: dict.fromkeys(epochs, 0) for topic_id, epochs in assigned.items()}

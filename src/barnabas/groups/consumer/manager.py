@@ -1,0 +1,222 @@
+"""All consumer groups of a shard: what happens to them, by requests and in time."""
+
+from collections.abc import Callable, Mapping, MutableMapping
+from dataclasses import replace
+
+from barnabas.coordinator.step import Pending, Step, TimerKey
+from barnabas.groups.consumer import timers
+from barnabas.groups.consumer.caller import Caller
+from barnabas.groups.consumer.describe import described
+from barnabas.groups.consumer.group import ConsumerGroup
+from barnabas.groups.consumer.joining import (
+    check_epoch,
+    check_size,
+    dynamic_member,
+    joining_static_member,
+    known_static_member,
+    new_member_id,
+)
+from barnabas.groups.consumer.leaving import remove_members, suspend_static_member
+from barnabas.groups.consumer.member import JOIN_EPOCH, STATIC_LEAVE_EPOCH, Member, MemberState
+from barnabas.groups.consumer.progress import Progress
+from barnabas.groups.consumer.replay import ConsumerReplay
+from barnabas.groups.consumer.requests import check_heartbeat, is_full, owned_partitions
+from barnabas.groups.consumer.settings import Settings
+from barnabas.groups.group import Group
+from barnabas.groups.surroundings import Surroundings
+from barnabas.metadata.image import Image
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.consumer_group_describe import DescribedGroup
+from barnabas.wire.messages.consumer_group_heartbeat import (
+    Assignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    ResponseTopicPartitions,
+)
+
+HeartbeatPending = Pending[ConsumerGroupHeartbeatResponse]
+
+
+class ConsumerGroups:
+    """Decides for the consumer groups among a shard's groups."""
+
+    def __init__(self, groups: MutableMapping[str, Group], surroundings: Surroundings) -> None:
+        self._groups = groups
+        self._surroundings = surroundings
+        self.settings = Settings(surroundings)
+        self.replays = ConsumerReplay(groups).by_record()
+        self.expiries: Mapping[object, Callable[[Step, TimerKey], None]] = {
+            timers.SESSION: self._session_expired,
+            timers.REBALANCE: self._rebalance_expired,
+            timers.REJOIN: self._rejoin_expired,
+            timers.SYNC: self._sync_expired,
+        }
+        self._topics_revision = 0  #: when a topic was last created, as far as is known
+
+    def find(self, group_id: str) -> ConsumerGroup:
+        """A consumer group.
+
+        :raises KafkaError: GROUP_ID_NOT_FOUND, also for a group of another kind.
+        """
+        group = self._groups.get(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
+        if not isinstance(group, ConsumerGroup):
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+        return group
+
+    # Heartbeats
+
+    def heartbeat(
+        self, step: Step, pending: HeartbeatPending, request: ConsumerGroupHeartbeatRequest, caller: Caller
+    ) -> None:
+        """A member joins, lives or leaves.
+
+        :raises KafkaError: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, GROUP_ID_NOT_FOUND, UNKNOWN_MEMBER_ID,
+            FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID, GROUP_MAX_SIZE_REACHED,
+            INVALID_REGULAR_EXPRESSION.
+        """
+        check_heartbeat(request, caller.api_version, self.settings.assignors())
+        if request.member_epoch < JOIN_EPOCH:
+            step.answer(pending, self._leave(step, request))
+        else:
+            step.answer(pending, self._live(step, request, caller))
+
+    def _live(
+        self, step: Step, request: ConsumerGroupHeartbeatRequest, caller: Caller
+    ) -> ConsumerGroupHeartbeatResponse:
+        joins = request.member_epoch == JOIN_EPOCH
+        group = self._find_or_create(step, request.group_id) if joins else self.find(request.group_id)
+        check_size(group, request.member_id, self.settings.size_max())
+        owned = owned_partitions(request.topic_partitions)
+        member_id = request.member_id or new_member_id(self._surroundings.dice)
+        if request.instance_id is None:
+            member = dynamic_member(group, member_id, creates=joins)
+        elif joins:
+            member = joining_static_member(step, group, member_id, request.instance_id, is_classic=False)
+        else:
+            member = known_static_member(group, member_id, request.instance_id)
+        check_epoch(member, request.member_epoch, owned)
+        progress = Progress(step, group, self.settings, member, _as_told(member, request, caller))
+        progress.subscribe(caller, self._topics_revision)
+        progress.assign()
+        progress.reconcile(owned)
+        self._expect_sign_of_life(step, group, progress.member)
+        tells_all = joins or is_full(request) or progress.member.assigned != member.assigned
+        return self._response(request.group_id, progress.member, tells_all=tells_all)
+
+    def _find_or_create(self, step: Step, group_id: str) -> ConsumerGroup:
+        """The group that a member joins.
+
+        :raises KafkaError: GROUP_ID_NOT_FOUND for a group of another kind.
+        """
+        group = self._groups.get(group_id)
+        if group is None or (group.group_type == "classic" and group.is_empty):
+            if group is not None:
+                group.append_tombstones(step)
+            return ConsumerGroup(group_id)
+        return self.find(group_id)
+
+    def _response(self, group_id: str, member: Member, *, tells_all: bool) -> ConsumerGroupHeartbeatResponse:
+        return ConsumerGroupHeartbeatResponse(
+            member_id=member.member_id,
+            member_epoch=member.member_epoch,
+            heartbeat_interval_ms=self.settings.heartbeat_interval_ms(group_id),
+            assignment=_assignment(member) if tells_all else None,
+        )
+
+    def _expect_sign_of_life(self, step: Step, group: ConsumerGroup, member: Member) -> None:
+        timers.set_session_timer(step, group, member, self.settings.session_timeout_ms(group.group_id))
+
+    def _leave(self, step: Step, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
+        group = self.find(request.group_id)
+        if request.instance_id is None:
+            member = group.member(request.member_id)
+        else:
+            member = known_static_member(group, request.member_id, request.instance_id)
+        if request.instance_id is not None and request.member_epoch == STATIC_LEAVE_EPOCH:
+            suspend_static_member(step, group, member)
+        else:
+            self.remove(step, group, [member])
+        return ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
+
+    def remove(self, step: Step, group: ConsumerGroup, members: list[Member]) -> None:
+        """Put members out."""
+        remove_members(step, group, members, self._surroundings.image())
+
+    def describe(self, group_id: str) -> DescribedGroup:
+        """ConsumerGroupDescribe, for one group.
+
+        :raises KafkaError: GROUP_ID_NOT_FOUND.
+        """
+        return described(self.find(group_id), self.settings, self._surroundings.image())
+
+    # Time
+
+    def _session_expired(self, step: Step, key: TimerKey) -> None:
+        self._put_out(step, key)
+
+    def _rebalance_expired(self, step: Step, key: TimerKey) -> None:
+        group = self._groups.get(str(key[1]))
+        if isinstance(group, ConsumerGroup) and not timers.has_left_epoch(group, key):
+            self._put_out(step, key)
+
+    def _rejoin_expired(self, step: Step, key: TimerKey) -> None:
+        self._put_out(step, key)
+
+    def _sync_expired(self, step: Step, key: TimerKey) -> None:
+        self._put_out(step, key)
+
+    def _put_out(self, step: Step, key: TimerKey) -> None:
+        _, group_id, member_id = key
+        group = self._groups.get(str(group_id))
+        if isinstance(group, ConsumerGroup) and (member := group.members.get(str(member_id))) is not None:
+            self.remove(step, group, [member])
+
+    def loaded(self, step: Step) -> None:
+        """Every member gets the time that it would have had."""
+        self._topics_revision = self._surroundings.image().revision
+        for group in self._groups.values():
+            if isinstance(group, ConsumerGroup):
+                for member in group.members.values():
+                    self._expect_sign_of_life(step, group, member)
+                    if member.state is MemberState.UNREVOKED_PARTITIONS:
+                        timers.set_rebalance_timer(step, group, member)
+
+    def follow(self, before: Image, after: Image) -> None:
+        """Look again at what is subscribed to when topics have changed: with the next heartbeat."""
+        if after.topics is before.topics:
+            return
+        if not after.topics.keys() <= before.topics.keys():
+            self._topics_revision = after.revision
+        for group in self._groups.values():
+            if isinstance(group, ConsumerGroup):
+                group.metadata_fresh = (0, 0)
+
+
+def _as_told(member: Member, request: ConsumerGroupHeartbeatRequest, caller: Caller) -> Member:
+    """The member with what its heartbeat tells; what it leaves out stays."""
+    names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
+    timeout_ms = request.rebalance_timeout_ms
+    return replace(
+        member,
+        instance_id=member.instance_id if request.instance_id is None else request.instance_id,
+        rack_id=member.rack_id if request.rack_id is None else request.rack_id,
+        rebalance_timeout_ms=member.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
+        server_assignor=member.server_assignor
+        if request.server_assignor is None
+        else request.server_assignor,
+        subscribed_topics=member.subscribed_topics if names is None else frozenset(names),
+        subscribed_regex=member.subscribed_regex if regex is None else regex,
+        client_id=caller.client_id,
+        client_host=caller.client_host,
+        classic=None,
+    )
+
+
+def _assignment(member: Member) -> Assignment:
+    topics = [
+        ResponseTopicPartitions(topic_id=topic_id, partitions=sorted(epochs))
+        for topic_id, epochs in sorted(member.assigned.items())
+    ]
+    return Assignment(topic_partitions=topics)

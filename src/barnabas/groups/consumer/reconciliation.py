@@ -1,0 +1,144 @@
+"""One member on its way from what it has to what it is to have (KIP-848).
+
+It gives up first, by saying that it no longer owns what is revoked; then it moves to the epoch of the target, and gets
+what nobody else has any more, at once or one by one as others give it up. So no partition ever has two owners, and
+members wait for nobody but those who have what they are to get.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from barnabas.groups.consumer.assignors.group_spec import Partitions
+from barnabas.groups.consumer.member import Assigned, Member, MemberState
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+_S = MemberState
+#: Where one reconciliation may lead.
+TRANSITIONS: dict[MemberState, frozenset[MemberState]] = {
+    _S.STABLE: frozenset({_S.STABLE, _S.UNREVOKED_PARTITIONS, _S.UNRELEASED_PARTITIONS}),
+    _S.UNREVOKED_PARTITIONS: frozenset({_S.STABLE, _S.UNREVOKED_PARTITIONS, _S.UNRELEASED_PARTITIONS}),
+    _S.UNRELEASED_PARTITIONS: frozenset({_S.STABLE, _S.UNREVOKED_PARTITIONS, _S.UNRELEASED_PARTITIONS}),
+    _S.UNKNOWN: frozenset({_S.STABLE, _S.UNREVOKED_PARTITIONS, _S.UNRELEASED_PARTITIONS}),
+}
+assert TRANSITIONS.keys() == set(MemberState)
+
+#: Whether some member has a partition: topic id, index.
+IsOwned: TypeAlias = Callable[[bytes, int], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """Where a member is to get."""
+
+    epoch: int
+    target: Partitions
+    topic_ids: frozenset[bytes]  #: what the member subscribes to now
+    is_owned: IsOwned
+    #: what the member says it has; None when it does not say
+    owned: Partitions | None = None
+    has_subscription_changed: bool = False
+
+
+def reconcile(member: Member, aim: Aim) -> Member:
+    """The member after one step towards its aim; the same one when there is no step to take.
+
+    :raises KafkaError: FENCED_MEMBER_EPOCH for a member in a state of a newer broker that still has partitions.
+    """
+    moved = _STEPS[member.state](member, aim)
+    assert moved is member or moved.state in TRANSITIONS[member.state], (member, moved)
+    return moved
+
+
+def _from_stable(member: Member, aim: Aim) -> Member:
+    if member.member_epoch != aim.epoch:
+        return _advance(member, aim, member.member_epoch)
+    return _drop_unsubscribed(member, aim) if aim.has_subscription_changed else member
+
+
+def _from_unrevoked(member: Member, aim: Aim) -> Member:
+    if _still_has(aim, member.revoking):
+        return _drop_unsubscribed(member, aim) if aim.has_subscription_changed else member
+    return _advance(member, aim, member.member_epoch)
+
+
+def _from_unreleased(member: Member, aim: Aim) -> Member:
+    return _advance(member, aim, member.member_epoch)
+
+
+def _from_unknown(member: Member, aim: Aim) -> Member:
+    if aim.owned is None or aim.owned:
+        message = "The member is in an unknown state: it must give up all its partitions and join again."
+        raise KafkaError(ErrorCode.FENCED_MEMBER_EPOCH, message)
+    return _advance(member, aim, aim.epoch)
+
+
+_STEPS: dict[MemberState, Callable[[Member, Aim], Member]] = {
+    _S.STABLE: _from_stable,
+    _S.UNREVOKED_PARTITIONS: _from_unrevoked,
+    _S.UNRELEASED_PARTITIONS: _from_unreleased,
+    _S.UNKNOWN: _from_unknown,
+}
+
+
+def _still_has(aim: Aim, revoked: Assigned) -> bool:
+    """Whether the member may still have some of this; one that does not say what it has may."""
+    if aim.owned is None:
+        return True
+    return any(not indexes.isdisjoint(revoked.get(topic_id, ())) for topic_id, indexes in aim.owned.items())
+
+
+def _drop_unsubscribed(member: Member, aim: Aim) -> Member:
+    """Take topics away that the member does not subscribe to any more; a newer target comes with the next epoch."""
+    dropped = {topic_id: of for topic_id, of in member.assigned.items() if topic_id not in aim.topic_ids}
+    if not dropped:
+        return member
+    kept = {topic_id: of for topic_id, of in member.assigned.items() if topic_id in aim.topic_ids}
+    revoking = {
+        topic_id: {**member.revoking.get(topic_id, {}), **dropped.get(topic_id, {})}
+        for topic_id in member.revoking.keys() | dropped.keys()
+    }
+    if _still_has(aim, revoking):
+        return member.moved(_S.UNREVOKED_PARTITIONS, member.member_epoch, kept, revoking)
+    return member.moved(member.state, member.member_epoch, kept, member.revoking)
+
+
+def _advance(member: Member, aim: Aim, epoch: int) -> Member:
+    """Give up what the target does not have, or else take what it has and nobody else does."""
+    kept, revoked, missing = _compare(member.assigned, aim)
+    if revoked and _still_has(aim, revoked):
+        return member.moved(_S.UNREVOKED_PARTITIONS, epoch, kept, revoked)
+    free = {topic_id: _free(member, aim, topic_id, indexes) for topic_id, indexes in missing.items()}
+    waits = any(len(free[topic_id]) < len(indexes) for topic_id, indexes in missing.items())
+    given = {topic_id: dict.fromkeys(indexes, aim.epoch) for topic_id, indexes in free.items() if indexes}
+    assigned = {
+        topic_id: {**kept.get(topic_id, {}), **given.get(topic_id, {})}
+        for topic_id in kept.keys() | given.keys()
+    }
+    moved = member.moved(_S.UNRELEASED_PARTITIONS if waits else _S.STABLE, aim.epoch, assigned, {})
+    return member if _is_no_step(member, moved) else moved
+
+
+def _is_no_step(member: Member, moved: Member) -> bool:
+    """Whether a member that waits for others goes on waiting, or nothing but the previous epoch would change."""
+    return replace(moved, previous_epoch=member.previous_epoch) == member
+
+
+def _compare(assigned: Assigned, aim: Aim) -> tuple[Assigned, Assigned, Partitions]:
+    """What stays, what is to be given up, what is to come."""
+    kept: dict[bytes, dict[int, int]] = {}
+    revoked: dict[bytes, dict[int, int]] = {}
+    missing: dict[bytes, frozenset[int]] = {}
+    for topic_id in aim.target.keys() | assigned.keys():
+        wanted = aim.target.get(topic_id, frozenset()) if topic_id in aim.topic_ids else frozenset()
+        held = assigned.get(topic_id, {})
+        for index, epoch in held.items():
+            (kept if index in wanted else revoked).setdefault(topic_id, {})[index] = epoch
+        if more := wanted - held.keys():
+            missing[topic_id] = more
+    return kept, revoked, missing
+
+
+def _free(member: Member, aim: Aim, topic_id: bytes, indexes: frozenset[int]) -> frozenset[int]:
+    own = member.revoking.get(topic_id, {})
+    return frozenset(index for index in indexes if index in own or not aim.is_owned(topic_id, index))

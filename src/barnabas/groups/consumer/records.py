@@ -1,0 +1,164 @@
+"""The records of consumer groups, made of what groups know and read back (KIP-848)."""
+
+from collections.abc import Iterable
+
+from barnabas.coordinator.step import Step
+from barnabas.groups.consumer.assignors.group_spec import Partitions
+from barnabas.groups.consumer.member import Assigned, Member, MemberState
+from barnabas.groups.consumer.regex import ResolvedRegex
+from barnabas.wire.coordinator_records import consumer_group_current_member_assignment as current
+from barnabas.wire.coordinator_records import consumer_group_target_assignment_member as target
+from barnabas.wire.coordinator_records.consumer_group_member_metadata import (
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+)
+from barnabas.wire.coordinator_records.consumer_group_metadata import (
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+)
+from barnabas.wire.coordinator_records.consumer_group_partition_metadata import (
+    ConsumerGroupPartitionMetadataKey,
+)
+from barnabas.wire.coordinator_records.consumer_group_regular_expression import (
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+)
+from barnabas.wire.coordinator_records.consumer_group_target_assignment_metadata import (
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+)
+
+_STATES = {state.value for state in MemberState}
+
+
+def append_member(step: Step, group_id: str, member: Member) -> None:
+    """Who a member is and what it subscribes to."""
+    step.append(
+        ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id),
+        ConsumerGroupMemberMetadataValue(
+            instance_id=member.instance_id,
+            rack_id=member.rack_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            subscribed_topic_names=sorted(member.subscribed_topics),
+            subscribed_topic_regex=member.subscribed_regex,
+            rebalance_timeout_ms=member.rebalance_timeout_ms,
+            server_assignor=member.server_assignor,
+            classic_member_metadata=member.classic,
+        ),
+    )
+
+
+def append_group_epoch(step: Step, group_id: str, epoch: int, metadata_hash: int) -> None:
+    """The group wants a new target."""
+    value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
+    step.append(ConsumerGroupMetadataKey(group_id=group_id), value)
+
+
+def append_target(step: Step, group_id: str, member_id: str, partitions: Partitions) -> None:
+    """What a member is to have."""
+    topics = [
+        target.TopicPartition(topic_id=topic_id, partitions=sorted(indexes))
+        for topic_id, indexes in sorted(partitions.items())
+    ]
+    key = target.ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
+    step.append(key, target.ConsumerGroupTargetAssignmentMemberValue(topic_partitions=topics))
+
+
+def append_assignment_epoch(step: Step, group_id: str, epoch: int, timestamp_ms: int) -> None:
+    """The targets of all members are those of an epoch."""
+    step.append(
+        ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id),
+        ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=timestamp_ms),
+    )
+
+
+def append_current(step: Step, group_id: str, member: Member) -> None:
+    """What a member has."""
+    key = current.ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id)
+    step.append(
+        key,
+        current.ConsumerGroupCurrentMemberAssignmentValue(
+            member_epoch=member.member_epoch,
+            previous_member_epoch=member.previous_epoch,
+            state=member.state,
+            assigned_partitions=_with_epochs(member.assigned),
+            partitions_pending_revocation=_with_epochs(member.revoking),
+        ),
+    )
+
+
+def append_regex(step: Step, group_id: str, pattern: str, resolved: ResolvedRegex | None) -> None:
+    """What an expression matches; None for an expression that nobody subscribes by any more."""
+    key = ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=pattern)
+    if resolved is None:
+        step.append(key, None)
+        return
+    value = ConsumerGroupRegularExpressionValue(
+        topics=sorted(resolved.topics), version=resolved.version, timestamp=resolved.timestamp_ms
+    )
+    step.append(key, value)
+
+
+def append_member_tombstones(step: Step, group_id: str, member_id: str) -> None:
+    """Forget a member."""
+    ids = {"group_id": group_id, "member_id": member_id}
+    step.append(current.ConsumerGroupCurrentMemberAssignmentKey(**ids), None)
+    step.append(target.ConsumerGroupTargetAssignmentMemberKey(**ids), None)
+    step.append(ConsumerGroupMemberMetadataKey(**ids), None)
+
+
+def append_group_tombstones(
+    step: Step, group_id: str, member_ids: Iterable[str], patterns: Iterable[str]
+) -> None:
+    """Forget a group: what it is made of first, so that it never is without what it refers to."""
+    member_ids = list(member_ids)
+    for member_id in member_ids:
+        key = current.ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
+        step.append(key, None)
+    for member_id in member_ids:
+        step.append(
+            target.ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None
+        )
+    step.append(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), None)
+    for member_id in member_ids:
+        step.append(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None)
+    for pattern in patterns:
+        append_regex(step, group_id, pattern, None)
+    append_no_partition_metadata(step, group_id)
+    step.append(ConsumerGroupMetadataKey(group_id=group_id), None)
+
+
+def append_no_partition_metadata(step: Step, group_id: str) -> None:
+    """Forget what brokers before 4.1 wrote of subscribed topics; a hash of it stands with the group's epoch since."""
+    step.append(ConsumerGroupPartitionMetadataKey(group_id=group_id), None)
+
+
+def read_target(value: target.ConsumerGroupTargetAssignmentMemberValue) -> Partitions:
+    """What a record says that a member is to have."""
+    return {topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions}
+
+
+def read_assigned(topics: list[current.TopicPartitions], member_epoch: int) -> Assigned:
+    """What a record says that a member has; brokers before 4.3 did not write since when."""
+    assigned: dict[bytes, dict[int, int]] = {}
+    for topic in topics:
+        epochs = topic.assignment_epochs or [member_epoch] * len(topic.partitions)
+        assigned[topic.topic_id] = dict(zip(topic.partitions, epochs, strict=False))
+    return assigned
+
+
+def read_state(number: int) -> MemberState:
+    """What a record says of a member's state."""
+    return MemberState(number) if number in _STATES else MemberState.UNKNOWN
+
+
+def _with_epochs(assigned: Assigned) -> list[current.TopicPartitions]:
+    return [
+        current.TopicPartitions(
+            topic_id=topic_id,
+            partitions=sorted(epochs),
+            assignment_epochs=[epochs[index] for index in sorted(epochs)],
+        )
+        for topic_id, epochs in sorted(assigned.items())
+    ]

@@ -1,0 +1,48 @@
+"""What members of a group subscribe to, all together: names, and what they stand for in the cluster."""
+
+import hashlib
+import struct
+from collections.abc import Iterable, Mapping
+
+from barnabas.groups.consumer.assignors.group_spec import GroupSpec, MemberSpec
+from barnabas.groups.consumer.group import ConsumerGroup, subscribed_topic_ids, subscribed_topics
+from barnabas.groups.consumer.member import Member
+from barnabas.groups.consumer.regex import ResolvedRegex
+from barnabas.metadata.image import Image
+
+_PARTITIONS = struct.Struct(">i")
+_HASH = struct.Struct(">q")
+
+
+def metadata_hash(members: Iterable[Member], regexes: Mapping[str, ResolvedRegex], image: Image) -> int:
+    """A number for what the subscribed topics are: it changes when one comes, goes or grows; 0 for none.
+
+    It is only ever compared with what this function gave before, so it need not be the number that Kafka would have.
+    """
+    names = frozenset[str]().union(*(subscribed_topics(member, regexes) for member in members))
+    digest = hashlib.blake2b(digest_size=_HASH.size)
+    found = [topic for name in sorted(names) if (topic := image.topics.get(name)) is not None]
+    for topic in found:
+        digest.update(topic.topic_id + _PARTITIONS.pack(topic.partition_count))
+    number: int
+    (number,) = _HASH.unpack(digest.digest())
+    return number if found else 0
+
+
+def group_spec(
+    group: ConsumerGroup, members: Mapping[str, Member], regexes: Mapping[str, ResolvedRegex], image: Image
+) -> GroupSpec:
+    """The group as assignors see it."""
+    specs = {
+        member_id: MemberSpec(
+            subscribed_topic_ids(member, regexes, image), group.target_of(member), member.instance_id
+        )
+        for member_id, member in members.items()
+    }
+    topic_ids = frozenset[bytes]().union(*(spec.topic_ids for spec in specs.values()))
+    counts = {}
+    for topic_id in topic_ids:
+        topic = image.topic_by_id(topic_id)
+        assert topic is not None, topic_id
+        counts[topic_id] = topic.partition_count
+    return GroupSpec(specs, counts)

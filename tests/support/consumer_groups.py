@@ -1,0 +1,148 @@
+"""Members of consumer groups as tests move them, and what comes of it in words."""
+
+from typing import Any
+
+from barnabas.groups.consumer.caller import Caller
+from barnabas.groups.consumer.group import ConsumerGroup
+from barnabas.groups.consumer.member import Assigned, Member
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+from support.group_worlds import GroupWorld
+
+CALLER = Caller("client", "/127.0.0.1", 1)
+REBALANCE_TIMEOUT_MS = 60_000
+
+#: Topic name -> indexes.
+Partitions = dict[str, set[int]]
+
+
+def join_request(
+    group_id: str, member_id: str, /, *topics: str, **fields: Any
+) -> ConsumerGroupHeartbeatRequest:
+    """The first heartbeat of a member."""
+    request = ConsumerGroupHeartbeatRequest(
+        group_id=group_id,
+        member_id=member_id,
+        rebalance_timeout_ms=REBALANCE_TIMEOUT_MS,
+        subscribed_topic_names=list(topics),
+        topic_partitions=[],
+    )
+    return _with(request, fields)
+
+
+def _with(request: ConsumerGroupHeartbeatRequest, fields: dict[str, Any]) -> ConsumerGroupHeartbeatRequest:
+    for name, value in fields.items():
+        setattr(request, name, value)
+    return request
+
+
+def heartbeat_request(
+    group_id: str, member_id: str, epoch: int, /, **fields: Any
+) -> ConsumerGroupHeartbeatRequest:
+    """A heartbeat that tells nothing but that the member lives."""
+    request = ConsumerGroupHeartbeatRequest(group_id=group_id, member_id=member_id, member_epoch=epoch)
+    return _with(request, fields)
+
+
+class ConsumerMember:
+    """A member as a client is one: it keeps its epoch and what it was given, and gives up what it must."""
+
+    def __init__(self, world: GroupWorld, member_id: str, group_id: str = "g", **fields: Any) -> None:
+        """`fields` are those of its first heartbeat."""
+        self.world = world
+        self.member_id = member_id
+        self.group_id = group_id
+        self.fields = fields
+        self.epoch = 0
+        self.owned: Partitions = {}
+        self.error: KafkaError | None = None
+
+    def join(self, *topics: str, caller: Caller = CALLER) -> Any:
+        """Join, giving up all."""
+        self.epoch, self.owned = 0, {}
+        request = join_request(self.group_id, self.member_id, *topics, **self.fields)
+        return self.send(request, caller)
+
+    def beat(self, *, tells_owned: bool = False, **fields: Any) -> Any:
+        """A heartbeat; it tells what the member has when that is asked for."""
+        request = heartbeat_request(self.group_id, self.member_id, self.epoch, **fields)
+        request.instance_id = self.fields.get("instance_id")
+        if tells_owned:
+            request.topic_partitions = self.owned_topics()
+        return self.send(request)
+
+    def leave(self, epoch: int = -1) -> Any:
+        """Go, or with -2 go for a while."""
+        request = heartbeat_request(self.group_id, self.member_id, epoch)
+        request.instance_id = self.fields.get("instance_id")
+        self.owned = {}
+        return self.send(request)
+
+    def send(self, request: ConsumerGroupHeartbeatRequest, caller: Caller = CALLER) -> Any:
+        """Send any heartbeat and take over what is answered."""
+        answer = self.world.ask(
+            lambda shard, step, pending: shard.consumer.heartbeat(step, pending, request, caller)
+        )
+        if isinstance(answer, ConsumerGroupHeartbeatResponse):
+            self.error = None
+            self._take(answer)
+        else:
+            self.error = answer
+        return answer
+
+    def _take(self, answer: ConsumerGroupHeartbeatResponse) -> None:
+        self.epoch = answer.member_epoch
+        if answer.assignment is not None:
+            names = self.world.image.topic_names
+            self.owned = {
+                names[topic.topic_id]: set(topic.partitions)
+                for topic in answer.assignment.topic_partitions
+                if topic.topic_id in names
+            }
+
+    def owned_topics(self) -> list[TopicPartitions]:
+        """What the member has, as it tells it."""
+        topics = self.world.image.topics
+        return [
+            TopicPartitions(topic_id=topics[name].topic_id, partitions=sorted(indexes))
+            for name, indexes in self.owned.items()
+            if name in topics
+        ]
+
+
+def group_of(world: GroupWorld, group_id: str = "g") -> ConsumerGroup:
+    """The group as the shard knows it."""
+    group = world.shard.groups[group_id]
+    assert isinstance(group, ConsumerGroup)
+    return group
+
+
+def stored(world: GroupWorld, member_id: str, group_id: str = "g") -> Member:
+    """A member as the shard knows it."""
+    return group_of(world, group_id).members[member_id]
+
+
+def named(world: GroupWorld, assigned: Assigned) -> Partitions:
+    """Partitions by the names of topics."""
+    return {world.image.topic_names[topic_id]: set(epochs) for topic_id, epochs in assigned.items()}
+
+
+def settle(world: GroupWorld, *members: ConsumerMember) -> None:
+    """Let members beat until nothing changes any more."""
+    for _ in range(20):
+        for member in members:
+            member.beat(tells_owned=True)
+            assert member.error is None, member.error
+        world.pass_time(1_000)
+        if group_of(world).state_name == "Stable" and all(not world_moves(world, each) for each in members):
+            return
+    raise AssertionError(f"the group does not settle: {group_of(world)}")
+
+
+def world_moves(world: GroupWorld, member: ConsumerMember) -> bool:
+    """Whether a member has not learnt yet what it has."""
+    return named(world, stored(world, member.member_id).assigned) != member.owned

@@ -1,0 +1,143 @@
+"""One shard of groups without a broker around it: clock, timers, log and cluster are plain values."""
+
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.coordinator.shard import RecordPlace
+from barnabas.coordinator.step import Pending, Step, TimerKey
+from barnabas.groups.shard import GroupShard
+from barnabas.groups.surroundings import Surroundings
+from barnabas.metadata.configs import GROUP_CONFIGS
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.image import Image
+from barnabas.metadata.topic_creation import decide_create
+from barnabas.metadata.topics import TOPICS
+from barnabas.wire.coordinator_records.serde import GROUP_RECORDS, Record, encode
+from barnabas.wire.errors import KafkaError
+from support.images import RULES, cluster, new_topic, replayed
+
+#: When the world begins.
+START_MS = 1_000_000
+
+Event = Callable[[GroupShard, Step, Pending[Any]], None]
+
+
+class GroupWorld:
+    """Hands events to a shard and does what they lead to, as `ShardRunner` does; checks it after each."""
+
+    def __init__(self, **config: str) -> None:
+        """`config` holds broker keys, with underscores for dots."""
+        self.now_ms = START_MS
+        self.image = cluster()
+        self.originals = {key.replace("_", "."): value for key, value in config.items()}
+        self.config = BrokerConfig(self.originals)
+        self.log: list[tuple[bytes, bytes | None]] = []
+        self.timers: dict[TimerKey, int] = {}  #: key -> when it is due
+        self.answers: dict[Pending[Any], Any] = {}
+        self.last = Step(self.now_ms)  #: what the last event led to
+        self._dice = random.Random(7)
+        self.shard = self._new_shard()
+
+    def _new_shard(self) -> GroupShard:
+        return GroupShard(Surroundings(lambda: self.config, lambda: self.image, self._dice))
+
+    # Events
+
+    def ask(self, event: Event) -> Any:
+        """The answer to a request, the error that it is refused by, or None while it waits."""
+        pending: Pending[Any] = Pending()
+        step = Step(self.now_ms)
+        try:
+            event(self.shard, step, pending)
+        except KafkaError as error:
+            self.last = Step(self.now_ms)
+            self.check()
+            return error
+        self._perform(step)
+        return self.answers.get(pending)
+
+    def _tell(self, event: Callable[[GroupShard, Step], None]) -> None:
+        step = Step(self.now_ms)
+        event(self.shard, step)
+        self._perform(step)
+
+    def _perform(self, step: Step) -> None:
+        for record in step.records:
+            self.log.append(encode(record.key, record.value, record.value_version))
+            self.shard.replay(self._read(*self.log[-1]), RecordPlace(len(self.log) - 1, step.now_ms))
+        for key, delay_ms in step.timers:
+            self.timers.pop(key, None)
+            if delay_ms is not None:
+                self.timers[key] = step.now_ms + max(delay_ms, 0)
+        self.answers.update(step.answers)
+        self.last = step
+        self.check()
+
+    @staticmethod
+    def _read(key: bytes, value: bytes | None) -> Record:
+        record = GROUP_RECORDS.decode(key, value)
+        assert isinstance(record, Record)
+        return record
+
+    def pass_time(self, duration_ms: int) -> list[Step]:
+        """What the timers that become due lead to, one after the other."""
+        end_ms = self.now_ms + duration_ms
+        steps = []
+        while due := [key for key, due_ms in self.timers.items() if due_ms <= end_ms]:
+            key = min(due, key=self.timers.__getitem__)
+            self.now_ms = max(self.now_ms, self.timers.pop(key))
+            self._tell(lambda shard, step, key=key: shard.expire(step, key))  # type: ignore[misc]
+            steps.append(self.last)
+        self.now_ms = end_ms
+        return steps
+
+    def restart(self) -> None:
+        """Another broker takes over: it knows what stands in the log, and nothing else."""
+        before = self.shard.groups
+        self.shard.unload()
+        self.shard = self._new_shard()
+        self.timers.clear()
+        for offset, (key, value) in enumerate(self.log):
+            self.shard.replay(self._read(key, value), RecordPlace(offset, self.now_ms))
+        assert self.shard.groups.keys() == before.keys()
+        self._tell(lambda shard, step: shard.loaded(step))
+
+    def check(self) -> None:
+        """Whatever has happened, groups are what they must be."""
+        for group in self.shard.groups.values():
+            group.validate()
+
+    # The cluster
+
+    def _follow(self, after: Image) -> None:
+        before, self.image = self.image, after
+        self._tell(lambda shard, step: shard.follow(step, before, after))
+
+    def create_topic(self, name: str, partitions_count: int) -> None:
+        """A topic comes."""
+        wanted = [new_topic(name, partitions_count)]
+        decision = decide_create(self.image, wanted, RULES, self._dice, validate_only=False)
+        self._follow(replayed(self.image, decision))
+
+    def grow_topic(self, name: str, partitions_count: int) -> None:
+        """A topic gets partitions."""
+        topic = self.image.topics[name]
+        grown = replace(topic, assignments=((1,),) * partitions_count)
+        self._follow(replayed(self.image, Decision(None, (TOPICS.put(name, grown),))))
+
+    def delete_topic(self, name: str) -> None:
+        """A topic goes."""
+        self._follow(replayed(self.image, Decision(None, (TOPICS.remove(name),))))
+
+    def set_group_config(self, group_id: str, **configs: str) -> None:
+        """A group's configuration, with underscores for dots."""
+        overrides = {key.replace("_", "."): value for key, value in configs.items()}
+        self._follow(replayed(self.image, Decision(None, (GROUP_CONFIGS.put(group_id, overrides),))))
+
+    def set_config(self, **config: str) -> None:
+        """The broker's configuration, with underscores for dots."""
+        self.originals |= {key.replace("_", "."): value for key, value in config.items()}
+        self.config = BrokerConfig(self.originals)
