@@ -5,7 +5,7 @@ import socket
 import struct
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,7 +57,12 @@ class Broker:
 
 
 def launch(
-    kind: str, command: Sequence[str | Path], bootstrap: str, data_dir: Path, log_path: Path
+    kind: str,
+    command: Sequence[str | Path],
+    bootstrap: str,
+    data_dir: Path,
+    log_path: Path,
+    environment: Mapping[str, str] | None = None,
 ) -> Broker:
     """Start ``command`` with its output in ``log_path``; return once it answers Metadata.
 
@@ -66,7 +71,9 @@ def launch(
     """
     started_s = time.perf_counter()
     with log_path.open("ab") as log:
-        process = subprocess.Popen(list(command), stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        process = subprocess.Popen(
+            list(command), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
+        )
     broker = Broker(kind, process, bootstrap, data_dir, log_path)
     try:
         _wait_until_it_answers(broker, started_s)

@@ -1,6 +1,7 @@
 """Barnabas as its users start it: ``barnabas serve`` as a child process."""
 
 import contextlib
+import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,6 +10,10 @@ from pathlib import Path
 from interop.brokers import Broker, free_ports, launch
 
 COMMAND = Path(sys.executable).with_name("barnabas")
+
+
+#: Keeps Python from compiling modules for the next start. Installed packages are compiled, and so is this one here.
+NOT_COMPILED = "PYTHONDONTWRITEBYTECODE"
 
 
 def start(
@@ -28,7 +33,8 @@ def start(
     settings = [part for key, value in given.items() for part in ("--set", f"{key}={value}")]
     listen = ",".join([f"PLAINTEXT://{bootstrap}", *listeners])
     command = [str(COMMAND), "serve", "--listen", listen, *settings]
-    return launch("barnabas", command, bootstrap, data_dir, home / "barnabas.log")
+    environment = {name: value for name, value in os.environ.items() if name != NOT_COMPILED}
+    return launch("barnabas", command, bootstrap, data_dir, home / "barnabas.log", environment)
 
 
 @contextlib.contextmanager
