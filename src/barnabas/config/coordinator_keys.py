@@ -27,13 +27,13 @@ from barnabas.config.vocabulary import (
 
 # fmt: off
 COORDINATOR_KEYS: tuple[ConfigKey, ...] = (
-    ConfigKey("group.min.session.timeout.ms", INT, 6_000, None, READ_ONLY, NO_EFFECT,
+    ConfigKey("group.min.session.timeout.ms", INT, 6_000, None, READ_ONLY, HONOURED,
               "Shortest session timeout that a member of a classic group may ask for."),
-    ConfigKey("group.max.session.timeout.ms", INT, 1_800_000, None, READ_ONLY, NO_EFFECT,
+    ConfigKey("group.max.session.timeout.ms", INT, 1_800_000, None, READ_ONLY, HONOURED,
               "Longest session timeout that a member of a classic group may ask for."),
-    ConfigKey("group.initial.rebalance.delay.ms", INT, 3_000, None, READ_ONLY, NO_EFFECT,
+    ConfigKey("group.initial.rebalance.delay.ms", INT, 3_000, None, READ_ONLY, HONOURED,
               "How long an empty classic group waits for more members before its first assignment."),
-    ConfigKey("group.max.size", INT, INT_MAX, AT_LEAST_1, READ_ONLY, NO_EFFECT,
+    ConfigKey("group.max.size", INT, INT_MAX, AT_LEAST_1, READ_ONLY, HONOURED,
               "Members of a classic group at most."),
     ConfigKey("group.coordinator.rebalance.protocols", LIST, ("classic", "consumer", "streams"),
               ListOf(("consumer", "classic", "share", "streams"), empty_ok=False), READ_ONLY, HONOURED,

@@ -1,23 +1,25 @@
 """One partition of `__consumer_offsets`: its groups and what they have committed."""
 
-from collections.abc import Callable
-from typing import Any, TypeAlias
+from collections.abc import Collection
 
 from barnabas.coordinator.shard import RecordPlace
-from barnabas.coordinator.step import Step, TimerKey
+from barnabas.coordinator.step import Pending, Step, TimerKey
+from barnabas.groups.classic.join import Join
+from barnabas.groups.classic.manager import ClassicGroups
 from barnabas.groups.consumer.manager import ConsumerGroups
 from barnabas.groups.group import Group
-from barnabas.groups.surroundings import Surroundings
+from barnabas.groups.listing import described, listed
+from barnabas.groups.surroundings import Expire, Replay, Surroundings
 from barnabas.metadata.image import Image
 from barnabas.wire.coordinator_records.serde import AnyRecord, EncodedRecord
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.describe_groups import DescribedGroup
+from barnabas.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from barnabas.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from barnabas.wire.messages.list_groups import ListedGroup
+from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from barnabas.wire.records.control import EndMarker
 from barnabas.wire.schema import Message
-
-#: Takes over one kind of record: its key, its value or None for a tombstone, where it stands.
-Replay: TypeAlias = Callable[[Any, Any, RecordPlace], None]
-
-#: Comes back to one kind of timer.
-Expire: TypeAlias = Callable[[Step, TimerKey], None]
 
 
 class GroupShard:
@@ -26,9 +28,10 @@ class GroupShard:
     def __init__(self, surroundings: Surroundings) -> None:
         self.surroundings = surroundings
         self.groups: dict[str, Group] = {}
+        self.classic = ClassicGroups(self.groups, surroundings)
         self.consumer = ConsumerGroups(self.groups, surroundings)
-        self._replays: dict[type[Message], Replay] = {**self.consumer.replays}
-        self._expiries: dict[object, Expire] = {**self.consumer.expiries}
+        self._replays: dict[type[Message], Replay] = {**self.classic.replays, **self.consumer.replays}
+        self._expiries: dict[object, Expire] = {**self.classic.expiries, **self.consumer.expiries}
 
     @property
     def follows_cluster(self) -> bool:
@@ -45,6 +48,7 @@ class GroupShard:
 
     def loaded(self, step: Step) -> None:
         """Begin to serve."""
+        self.classic.loaded(step)
         self.consumer.loaded(step)
 
     def expire(self, step: Step, key: TimerKey) -> None:
@@ -60,4 +64,59 @@ class GroupShard:
 
     def statistics(self) -> dict[str, object]:
         """How many groups there are."""
-        return {"groups_count": len(self.groups)}
+        return {"groups_count": len(self.groups), **self.classic.statistics()}
+
+    # Requests
+
+    def join_group(self, step: Step, join: Join) -> None:
+        """JoinGroup.
+
+        :raises KafkaError: As `ClassicGroups.join`.
+        """
+        self.classic.join(step, join)
+
+    def sync_group(self, step: Step, pending: Pending[SyncGroupResponse], request: SyncGroupRequest) -> None:
+        """SyncGroup.
+
+        :raises KafkaError: As `ClassicGroups.sync`.
+        """
+        self.classic.sync(step, pending, request)
+
+    def heartbeat(self, step: Step, pending: Pending[HeartbeatResponse], request: HeartbeatRequest) -> None:
+        """Heartbeat.
+
+        :raises KafkaError: As `ClassicGroups.heartbeat`.
+        """
+        self.classic.heartbeat(step, pending, request)
+
+    def leave_group(
+        self, step: Step, pending: Pending[LeaveGroupResponse], request: LeaveGroupRequest
+    ) -> None:
+        """LeaveGroup.
+
+        :raises KafkaError: As `ClassicGroups.leave`.
+        """
+        self.classic.leave(step, pending, request)
+
+    def describe_group(self, group_id: str) -> DescribedGroup:
+        """DescribeGroups, for one group.
+
+        :raises KafkaError: GROUP_ID_NOT_FOUND, also for a group of another protocol.
+        """
+        return described(self.groups.get(group_id), group_id)
+
+    def list_groups(self, states: Collection[str], types: Collection[str]) -> list[ListedGroup]:
+        """ListGroups: all groups in one of these states and of one of these types, where any are named."""
+        return listed(self.groups.values(), states, types)
+
+    def delete_group(self, step: Step, pending: Pending[None], group_id: str) -> None:
+        """DeleteGroups, for one group.
+
+        :raises KafkaError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
+        """
+        group = self.groups.get(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        group.check_deletion()
+        group.append_tombstones(step)
+        step.answer(pending, None)

@@ -1,11 +1,20 @@
-"""What groups look at besides their own state."""
+"""What groups look at besides their own state, and how they are called back."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
+from typing import Any, TypeAlias
 
 from barnabas.config.broker_config import BrokerConfig
+from barnabas.coordinator.shard import RecordPlace
+from barnabas.coordinator.step import Step, TimerKey
 from barnabas.metadata.image import Image
+
+#: Takes over one kind of record: its key, its value or None for a tombstone, where it stands.
+Replay: TypeAlias = Callable[[Any, Any, RecordPlace], None]
+
+#: Comes back to one kind of timer.
+Expire: TypeAlias = Callable[[Step, TimerKey], None]
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from barnabas.wire.messages.create_acls import AclCreation, CreateAclsRequest
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from barnabas.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from barnabas.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from barnabas.wire.messages.delete_groups import DeleteGroupsRequest
 from barnabas.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -43,6 +44,7 @@ from barnabas.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopi
 from barnabas.wire.messages.describe_acls import DescribeAclsRequest
 from barnabas.wire.messages.describe_client_quotas import DescribeClientQuotasRequest
 from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from barnabas.wire.messages.describe_groups import DescribeGroupsRequest
 from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from barnabas.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from barnabas.wire.messages.describe_quorum import DescribeQuorumRequest
@@ -52,10 +54,13 @@ from barnabas.wire.messages.describe_user_scram_credentials import DescribeUserS
 from barnabas.wire.messages.elect_leaders import ElectLeadersRequest
 from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
+from barnabas.wire.messages.heartbeat import HeartbeatRequest
 from barnabas.wire.messages.incremental_alter_configs import AlterableConfig as ConfigChange
 from barnabas.wire.messages.incremental_alter_configs import AlterConfigsResource as ChangedResource
 from barnabas.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest
+from barnabas.wire.messages.join_group import JoinGroupRequest
+from barnabas.wire.messages.leave_group import LeaveGroupRequest
 from barnabas.wire.messages.list_config_resources import ListConfigResourcesRequest
 from barnabas.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
@@ -67,6 +72,7 @@ from barnabas.wire.messages.offset_for_leader_epoch import (
 )
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
+from barnabas.wire.messages.sync_group import SyncGroupRequest
 from barnabas.wire.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.wire.messages.update_features import UpdateFeaturesRequest
 from barnabas.wire.messages.update_raft_voter import UpdateRaftVoterRequest
@@ -98,7 +104,7 @@ CLUSTER_REFUSED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 TRANSACTION_REFUSED = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 #: What everybody may ask: what is not for everybody is left out of the answer, or was never secret.
-OPEN = {"ApiVersions", "DescribeCluster", "SaslHandshake", "SaslAuthenticate"} | {
+OPEN = {"ApiVersions", "DescribeCluster", "ListGroups", "SaslHandshake", "SaslAuthenticate"} | {
     "GetTelemetrySubscriptions",
     "PushTelemetry",
 }
@@ -191,6 +197,16 @@ RULES = [
         one(Op.CLUSTER_ACTION, CLUSTER),
         CLUSTER_REFUSED,
     ),
+    Rule(JoinGroupRequest(group_id="t"), one(Op.READ, GROUP), GROUP_REFUSED),
+    Rule(
+        SyncGroupRequest(group_id="t", protocol_type="a", protocol_name="b"),
+        one(Op.READ, GROUP),
+        GROUP_REFUSED,
+    ),
+    Rule(HeartbeatRequest(group_id="t"), one(Op.READ, GROUP), GROUP_REFUSED),
+    Rule(LeaveGroupRequest(group_id="t"), one(Op.READ, GROUP), GROUP_REFUSED),
+    Rule(DescribeGroupsRequest(groups=["t"]), SEE_GROUP, GROUP_REFUSED),
+    Rule(DeleteGroupsRequest(groups_names=["t"]), one(Op.DELETE, GROUP), GROUP_REFUSED),
     Rule(
         CreateTopicsRequest(
             topics=[CreatableTopic(name="tnew", num_partitions=1, replication_factor=1)], validate_only=True

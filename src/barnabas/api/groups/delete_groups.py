@@ -1,0 +1,43 @@
+"""DeleteGroups (42), v0-v2: groups without members, with the offsets that they have committed.
+
+Errors, per group: GROUP_AUTHORIZATION_FAILED, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, and those that say where the
+coordinator is.
+"""
+
+from barnabas.api.authorization import require
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.wire.acls import AclOperation, ResourceType
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
+
+
+def refuse(request: DeleteGroupsRequest, error: KafkaError) -> DeleteGroupsResponse:
+    """The error for every group."""
+    return DeleteGroupsResponse(results=[_refused(group_id, error) for group_id in request.groups_names])
+
+
+@serves(DeleteGroupsRequest, DeleteGroupsResponse, 0, 2, refuse=refuse)
+async def handle(context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
+    """Tell the coordinator of each group, once."""
+    results = [await _delete(context, group_id) for group_id in dict.fromkeys(request.groups_names)]
+    return DeleteGroupsResponse(results=results)
+
+
+async def _delete(context: RequestContext, group_id: str) -> DeletableGroupResult:
+    try:
+        require(context, AclOperation.DELETE, ResourceType.GROUP, group_id)
+        await context.node.groups.ask(
+            group_id, lambda shard, step, pending: shard.delete_group(step, pending, group_id)
+        )
+    except KafkaError as error:
+        return _refused(group_id, error)
+    return DeletableGroupResult(group_id=group_id)
+
+
+def _refused(group_id: str, error: KafkaError) -> DeletableGroupResult:
+    return DeletableGroupResult(group_id=group_id, error_code=error.code)

@@ -1,0 +1,62 @@
+"""DescribeGroups (15), v0-v6: the state and the members of classic groups.
+
+v3: authorized operations (KIP-430).  v4: static members (KIP-345).  v6: no such group is an error (KIP-1043).
+Errors, per group: GROUP_AUTHORIZATION_FAILED, GROUP_ID_NOT_FOUND, and those that say where the coordinator is.
+"""
+
+from barnabas.api.authorization import authorized_operations, require
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.wire.acls import AclOperation, ResourceType
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.describe_groups import (
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+
+FIRST_VERSION_WITH_NOT_FOUND = 6
+DEAD = "Dead"
+
+
+def refuse(request: DescribeGroupsRequest, error: KafkaError) -> DescribeGroupsResponse:
+    """The error for every group."""
+    return DescribeGroupsResponse(groups=[_refused(group_id, error) for group_id in request.groups])
+
+
+@serves(DescribeGroupsRequest, DescribeGroupsResponse, 0, 6, refuse=refuse)
+async def handle(context: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
+    """Ask the coordinator of each group."""
+    groups = [await _describe(context, group_id) for group_id in request.groups]
+    if request.include_authorized_operations:
+        for group in groups:
+            if group.error_code == ErrorCode.NONE:
+                operations = authorized_operations(context, ResourceType.GROUP, group.group_id)
+                group.authorized_operations = operations
+    return DescribeGroupsResponse(groups=groups)
+
+
+async def _describe(context: RequestContext, group_id: str) -> DescribedGroup:
+    try:
+        require(context, AclOperation.DESCRIBE, ResourceType.GROUP, group_id)
+        described: DescribedGroup = await context.node.groups.query(
+            group_id, lambda shard, now_ms: shard.describe_group(group_id)
+        )
+    except KafkaError as error:
+        if error.code is ErrorCode.GROUP_ID_NOT_FOUND:
+            return _not_there(context, group_id, error)
+        return _refused(group_id, error)
+    return described
+
+
+def _not_there(context: RequestContext, group_id: str, error: KafkaError) -> DescribedGroup:
+    """A group that is not there is dead; that this is an error, older clients do not know."""
+    if context.api_version < FIRST_VERSION_WITH_NOT_FOUND:
+        return DescribedGroup(group_id=group_id, group_state=DEAD)
+    return DescribedGroup(
+        error_code=error.code, error_message=error.message, group_id=group_id, group_state=DEAD
+    )
+
+
+def _refused(group_id: str, error: KafkaError) -> DescribedGroup:
+    return DescribedGroup(error_code=error.code, group_id=group_id)

@@ -1,0 +1,61 @@
+"""JoinGroup (11), v0-v9: become, or remain, a member of a classic group.
+
+v1: rebalance timeout.  v4: a new member is given an id, to come back with (KIP-394).  v5: static members (KIP-345).
+v7: protocol type.  v8: the client's reason (KIP-800).  v9: a leader may be told not to assign (KIP-814).
+Errors: INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT, GROUP_AUTHORIZATION_FAILED, MEMBER_ID_REQUIRED, UNKNOWN_MEMBER_ID,
+FENCED_INSTANCE_ID, INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED, REBALANCE_IN_PROGRESS, and those that say where
+the coordinator is.
+"""
+
+from barnabas.api.context import RequestContext
+from barnabas.api.groups.checks import check_member_request
+from barnabas.api.registry import serves
+from barnabas.coordinator.step import Pending, Step
+from barnabas.groups.classic.join import Client, Join
+from barnabas.groups.shard import GroupShard
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+
+FIRST_VERSION_WITHOUT_PROTOCOL_NAME = 7  #: where no protocol is agreed on; before that it is empty
+
+
+def refuse(request: JoinGroupRequest, error: KafkaError) -> JoinGroupResponse:
+    """The error, and the member that it concerns."""
+    is_unauthorized = error.code is ErrorCode.GROUP_AUTHORIZATION_FAILED
+    return JoinGroupResponse(error_code=error.code, member_id="" if is_unauthorized else request.member_id)
+
+
+@serves(JoinGroupRequest, JoinGroupResponse, 0, 9, refuse=refuse)
+async def handle(context: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
+    """Ask the group's coordinator, which may have to wait for other members."""
+    try:
+        response = await _join(context, request)
+    except KafkaError as error:
+        response = refuse(request, error)
+    if not response.protocol_name:
+        response.protocol_name = None if context.api_version >= FIRST_VERSION_WITHOUT_PROTOCOL_NAME else ""
+    return response
+
+
+async def _join(context: RequestContext, request: JoinGroupRequest) -> JoinGroupResponse:
+    check_member_request(context, request.group_id)
+    _check_session_timeout(context, request.session_timeout_ms)
+    client = Client(context.client_id or "", f"/{context.connection.client_host}", context.api_version)
+
+    def event(shard: GroupShard, step: Step, pending: Pending[JoinGroupResponse]) -> None:
+        shard.join_group(step, Join(request, client, pending))
+
+    return await context.node.groups.ask(request.group_id, event)
+
+
+def _check_session_timeout(context: RequestContext, timeout_ms: int) -> None:
+    """Refuse a timeout that the broker does not allow.
+
+    :raises KafkaError: INVALID_SESSION_TIMEOUT.
+    """
+    config = context.node.config
+    shortest_ms = config.integer("group.min.session.timeout.ms")
+    longest_ms = config.integer("group.max.session.timeout.ms")
+    if not shortest_ms <= timeout_ms <= longest_ms:
+        message = f"A session timeout of {timeout_ms} ms is not between {shortest_ms} ms and {longest_ms} ms."
+        raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT, message)

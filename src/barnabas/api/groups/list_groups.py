@@ -1,0 +1,34 @@
+"""ListGroups (16), v0-v5: the groups that this broker coordinates.
+
+v4: only those in some states (KIP-518).  v5: only those of some types (KIP-848).
+Who may describe the cluster sees all, others see the groups that they may describe.
+Errors: COORDINATOR_LOAD_IN_PROGRESS.
+"""
+
+from barnabas.api.authorization import allowed, allowed_cluster
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.wire.acls import AclOperation, ResourceType
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+
+
+def refuse(request: ListGroupsRequest, error: KafkaError) -> ListGroupsResponse:
+    """The error at the top."""
+    return ListGroupsResponse(error_code=error.code)
+
+
+@serves(ListGroupsRequest, ListGroupsResponse, 0, 5, refuse=refuse)
+async def handle(context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
+    """Ask every shard."""
+    by_shard: list[list[ListedGroup]] = await context.node.groups.query_all(
+        lambda shard, now_ms: shard.list_groups(request.states_filter, request.types_filter)
+    )
+    sees_all = allowed_cluster(context, AclOperation.DESCRIBE)
+    groups = [
+        group
+        for groups in by_shard
+        for group in groups
+        if sees_all or allowed(context, AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id)
+    ]
+    return ListGroupsResponse(groups=groups)

@@ -1,0 +1,35 @@
+"""SyncGroup (14), v0-v5: fetch one's assignment; the leader brings all of them.
+
+v3: static members (KIP-345).  v5: the protocol is told and checked (KIP-559).
+Errors: INVALID_GROUP_ID, GROUP_AUTHORIZATION_FAILED, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION,
+INCONSISTENT_GROUP_PROTOCOL, REBALANCE_IN_PROGRESS, and those that say where the coordinator is.
+"""
+
+from barnabas.api.context import RequestContext
+from barnabas.api.groups.checks import check_member_request
+from barnabas.api.registry import serves
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+FIRST_VERSION_WITH_PROTOCOL = 5
+
+
+def refuse(request: SyncGroupRequest, error: KafkaError) -> SyncGroupResponse:
+    """The error at the top."""
+    return SyncGroupResponse(error_code=error.code)
+
+
+@serves(SyncGroupRequest, SyncGroupResponse, 0, 5, refuse=refuse)
+async def handle(context: RequestContext, request: SyncGroupRequest) -> SyncGroupResponse:
+    """Ask the group's coordinator, which may have to wait for the leader."""
+    if context.api_version >= FIRST_VERSION_WITH_PROTOCOL and None in (
+        request.protocol_type,
+        request.protocol_name,
+    ):
+        message = "The protocol's type and name are needed from version 5 on."
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, message)
+    check_member_request(context, request.group_id)
+    response: SyncGroupResponse = await context.node.groups.ask(
+        request.group_id, lambda shard, step, pending: shard.sync_group(step, pending, request)
+    )
+    return response

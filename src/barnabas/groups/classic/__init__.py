@@ -1,0 +1,1 @@
+"""The classic group protocol: members join, the leader assigns, all sync."""

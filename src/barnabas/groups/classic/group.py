@@ -1,0 +1,203 @@
+"""A classic group: its state, its generation, and what its members have agreed on."""
+
+from collections.abc import Collection
+from typing import NamedTuple
+
+from barnabas.coordinator.step import Step
+from barnabas.groups.classic.roster import Roster
+from barnabas.groups.classic.states import TRANSITIONS, ClassicState
+from barnabas.groups.classic.subscriptions import CONSUMER, subscribed_topics
+from barnabas.groups.classic.timers import await_heartbeat
+from barnabas.wire.coordinator_records.group_metadata import GroupMetadataKey
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+#: Transitions that a group remembers, for people.
+_STORY_LENGTH_MAX = 20
+
+#: A commit or fetch of somebody who is no member has this generation or a smaller one.
+NO_GENERATION = -1
+
+_S = ClassicState
+
+
+class Change(NamedTuple):
+    """A transition that has been made."""
+
+    state: ClassicState
+    generation: int
+    why: str
+
+
+class InitialWait(NamedTuple):
+    """How a group that was empty waits for more members than its first."""
+
+    delay_ms: int  #: how long this wait takes
+    remaining_ms: int  #: by how much it may still be extended
+    is_extended: bool = False  #: whether somebody has joined meanwhile
+
+
+class ClassicGroup(Roster):
+    """Members join and leave at once; assignments come with the record that stores them."""
+
+    group_type = "classic"
+
+    def __init__(self, group_id: str, now_ms: int | None) -> None:
+        super().__init__()
+        self.group_id = group_id
+        self.state = _S.EMPTY
+        self.state_since_ms = now_ms  #: None where an old record does not tell
+        self.story: list[Change] = []
+        self.generation = 0
+        self.protocol: str | None = None  #: that the members of this generation have agreed on
+        self.initial_wait: InitialWait | None = None  #: while the first rebalance is being prepared
+        self.subscribed_topics: frozenset[str] | None = (
+            None  #: in this generation; None when that is not known
+        )
+
+    # States
+
+    def transition(self, target: ClassicState, why: str, now_ms: int) -> None:
+        """Move on, as the table allows."""
+        assert target in TRANSITIONS[self.state], (self.group_id, self.state, target, self.story)
+        self.state, self.state_since_ms = target, now_ms
+        self.story = [*self.story[1 - _STORY_LENGTH_MAX :], Change(target, self.generation, why)]
+
+    @property
+    def can_rebalance(self) -> bool:
+        """Whether a rebalance may begin now."""
+        return _S.PREPARING_REBALANCE in TRANSITIONS[self.state]
+
+    @property
+    def state_name(self) -> str:
+        """Its state as Kafka writes it."""
+        return self.state.value
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is at rest without members."""
+        return self.state is _S.EMPTY
+
+    def supports(self, protocol_type: str, protocols: Collection[str]) -> bool:
+        """Whether who speaks these protocols could be a member."""
+        if self.is_empty:
+            return bool(protocol_type) and bool(protocols)
+        return protocol_type == self.protocol_type and self.all_know_one_of(protocols)
+
+    def begin_generation(self, now_ms: int) -> None:
+        """All who are waited for have joined: agree on a protocol, and wait for the leader if anybody is left."""
+        self.generation += 1
+        self.unsynced_members.clear()
+        self.initial_wait = None
+        self.protocol = self.selected_protocol() if self.members else None
+        target = _S.COMPLETING_REBALANCE if self.members else _S.EMPTY
+        self.transition(target, f"{len(self.members)} members have joined", now_ms)
+        self.note_subscriptions()
+
+    def note_subscriptions(self) -> None:
+        """Work out which topics the members of this generation read."""
+        protocol = self.protocol or ""
+        told = [member.protocols[protocol] for member in self.members.values()]
+        self.subscribed_topics = subscribed_topics(told) if self.protocol_type == CONSUMER else None
+
+    # What other rooms ask of any group
+
+    def check_offset_commit(
+        self,
+        member_id: str,
+        group_instance_id: str | None,
+        generation: int,
+        *,
+        is_transactional: bool,
+        version: int,
+    ) -> None:
+        """Refuse a commit that no current member sends; without a generation it is the commit of a simple consumer.
+
+        :raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS.
+        """
+        if generation <= NO_GENERATION and self.is_empty:
+            return
+        if generation > NO_GENERATION or member_id or group_instance_id is not None:
+            self.check_member(member_id, group_instance_id)
+            self.check_generation(generation)
+        elif not is_transactional:
+            message = f"The group '{self.group_id}' has members, and only those may commit."
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, message)
+        if not is_transactional and self.state is _S.COMPLETING_REBALANCE:
+            message = f"The group '{self.group_id}' waits for its leader's assignment."
+            raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, message)
+
+    def check_generation(self, generation: int) -> None:
+        """Refuse a request of another generation.
+
+        :raises KafkaError: ILLEGAL_GENERATION.
+        """
+        if generation != self.generation:
+            message = f"The group's generation is {self.generation}, not {generation}."
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION, message)
+
+    def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Anybody may fetch a classic group's offsets."""
+
+    def committed_by(self, step: Step, member_id: str) -> None:
+        """A member has committed offsets, which is as good as a heartbeat."""
+        member = self.members.get(member_id)
+        if member is not None and self.state in (_S.STABLE, _S.PREPARING_REBALANCE):
+            await_heartbeat(step, self.group_id, member)
+
+    def check_offset_deletion(self) -> None:
+        """Refuse that offsets are deleted where members do not say what they are subscribed to.
+
+        :raises KafkaError: NON_EMPTY_GROUP.
+        """
+        if self.protocol_type != CONSUMER:
+            self.check_deletion()
+
+    def check_deletion(self) -> None:
+        """Refuse to be deleted.
+
+        :raises KafkaError: NON_EMPTY_GROUP.
+        """
+        if not self.is_empty:
+            message = f"The group '{self.group_id}' has {len(self.members)} members."
+            raise KafkaError(ErrorCode.NON_EMPTY_GROUP, message)
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether a member may read a topic: where that is not known, a consumer may."""
+        if self.subscribed_topics is None:
+            return self.protocol_type == CONSUMER and bool(self.members)
+        return topic in self.subscribed_topics
+
+    @property
+    def offsets_may_expire(self) -> bool:
+        """Whether offsets of topics to which nobody is subscribed may expire (KIP-211, KIP-496)."""
+        if not self.protocol_type or self.is_empty:
+            return True
+        return self.state is _S.STABLE and self.subscribed_topics is not None
+
+    def offsets_unused_since_ms(self) -> int | None:
+        """Since when it has been empty; None: count from each commit."""
+        return self.state_since_ms if self.protocol_type and self.is_empty else None
+
+    def append_tombstones(self, step: Step) -> None:
+        """Take back the record of the group."""
+        step.append(GroupMetadataKey(group=self.group_id), None)
+
+    def validate(self) -> None:
+        """What must hold between any two events."""
+        members = self.members
+        assert (self.leader in members) if members else self.leader is None, (self.leader, self.story)
+        assert self.static_members == {
+            member.group_instance_id: member_id for member_id, member in members.items() if member.is_static
+        }
+        assert self.pending_members.isdisjoint(members)
+        assert self.unsynced_members <= members.keys()
+        assert all(member_id == member.member_id for member_id, member in members.items())
+        if self.state in (_S.COMPLETING_REBALANCE, _S.STABLE):
+            assert members, self.story
+            assert all(self.protocol in member.protocols for member in members.values())
+        if self.state is not _S.PREPARING_REBALANCE:
+            assert self.joining_count == 0, self.story
+            assert self.initial_wait is None
+        if self.state is not _S.COMPLETING_REBALANCE:
+            assert all(member.syncing is None for member in members.values())
+        assert self.state is not _S.EMPTY or not members

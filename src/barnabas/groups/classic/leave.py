@@ -1,0 +1,50 @@
+"""LeaveGroup to a classic group: by members, or by an administrator who names static members (KIP-345)."""
+
+from barnabas.coordinator.step import Step
+from barnabas.groups.classic.group import ClassicGroup
+from barnabas.groups.classic.rebalance import Rebalances
+from barnabas.groups.classic.timers import session_timer
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
+
+
+def leave(
+    step: Step, group: ClassicGroup, identities: list[MemberIdentity], rebalances: Rebalances
+) -> LeaveGroupResponse:
+    """Let members go, each for itself; what they leave is shared out once."""
+    answers = [_leave_one(step, group, identity, rebalances) for identity in identities]
+    gone = [
+        f"{identity.member_id or identity.group_instance_id} leaves; its reason: {identity.reason or 'not provided'}"
+        for identity, answer in zip(identities, answers, strict=True)
+        if answer.error_code == ErrorCode.NONE
+    ]
+    if gone and not group.is_empty:
+        rebalances.advance(step, group, "; ".join(gone))
+    return LeaveGroupResponse(members=answers)
+
+
+def nobody_left(identities: list[MemberIdentity]) -> LeaveGroupResponse:
+    """What is answered where there is no group."""
+    return LeaveGroupResponse(members=[_answer(each, ErrorCode.UNKNOWN_MEMBER_ID) for each in identities])
+
+
+def _answer(identity: MemberIdentity, code: ErrorCode) -> MemberResponse:
+    return MemberResponse(
+        member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=code
+    )
+
+
+def _leave_one(
+    step: Step, group: ClassicGroup, identity: MemberIdentity, rebalances: Rebalances
+) -> MemberResponse:
+    member_id, instance_id = identity.member_id, identity.group_instance_id
+    if member_id in group.pending_members:
+        group.remove(member_id)
+        step.cancel_timer(session_timer(group.group_id, member_id))
+        return _answer(identity, ErrorCode.NONE)
+    try:
+        known = member_id or group.static_members.get(instance_id or "", "")
+        rebalances.dismiss(step, group, group.check_member(known, instance_id))
+    except KafkaError as error:
+        return _answer(identity, error.code)
+    return _answer(identity, ErrorCode.NONE)

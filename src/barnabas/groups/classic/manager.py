@@ -1,0 +1,186 @@
+"""The classic groups of one shard."""
+
+from collections import Counter
+
+from barnabas.coordinator.shard import RecordPlace
+from barnabas.coordinator.step import Pending, Step, TimerKey
+from barnabas.groups.classic.group import ClassicGroup
+from barnabas.groups.classic.heartbeat import heartbeat
+from barnabas.groups.classic.join import Join, Joining
+from barnabas.groups.classic.leave import leave, nobody_left
+from barnabas.groups.classic.rebalance import Rebalances
+from barnabas.groups.classic.records import group_of, new_group_record
+from barnabas.groups.classic.states import ClassicState
+from barnabas.groups.classic.sync import sync, take_over_assignment
+from barnabas.groups.classic.timers import JOIN, SESSION, SYNC, await_heartbeat
+from barnabas.groups.group import Group
+from barnabas.groups.surroundings import Expire, Replay, Surroundings
+from barnabas.wire.coordinator_records.group_metadata import GroupMetadataKey, GroupMetadataValue
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from barnabas.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from barnabas.wire.schema import Message
+
+
+class ClassicGroups:
+    """Finds, makes and loads classic groups, and hands requests and timers to them.
+
+    `groups` are all groups of the shard, those of other protocols too.
+    """
+
+    def __init__(self, groups: dict[str, Group], surroundings: Surroundings) -> None:
+        self._groups = groups
+        self._config = surroundings.config
+        self.rebalances = Rebalances(surroundings.config)
+        self._joining = Joining(surroundings.config, surroundings.dice, self.rebalances)
+        self._made: dict[str, ClassicGroup] = {}  #: groups whose first record is being stored
+        self._is_loaded = False  #: until then, records tell all that there is to know of a group
+        self.replays: dict[type[Message], Replay] = {GroupMetadataKey: self._replay}
+        self.expiries: dict[object, Expire] = {
+            JOIN: self._expire_join,
+            SYNC: self._expire_sync,
+            SESSION: self._expire_session,
+        }
+
+    # Requests
+
+    def join(self, step: Step, join: Join) -> None:
+        """JoinGroup; without a member id it makes the group if there is none.
+
+        :raises KafkaError: INCONSISTENT_GROUP_PROTOCOL, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
+        """
+        group = self.find(join.request.group_id)
+        if group is not None:
+            self._joining.join(step, group, join)
+        elif join.request.member_id:
+            raise _no_member(join.request.group_id)
+        else:
+            self._join_new_group(step, join)
+
+    def sync(self, step: Step, pending: Pending[SyncGroupResponse], request: SyncGroupRequest) -> None:
+        """SyncGroup.
+
+        :raises KafkaError: As `sync.sync`.
+        """
+        sync(step, self._known(request.group_id), request, pending, self.rebalances)
+
+    def heartbeat(self, step: Step, pending: Pending[HeartbeatResponse], request: HeartbeatRequest) -> None:
+        """Heartbeat.
+
+        :raises KafkaError: As `heartbeat.heartbeat`.
+        """
+        step.answer(pending, heartbeat(step, self._known(request.group_id), request))
+
+    def leave(self, step: Step, pending: Pending[LeaveGroupResponse], request: LeaveGroupRequest) -> None:
+        """LeaveGroup; who was no member is told so."""
+        group = self.find(request.group_id)
+        if group is None:
+            step.answer(pending, nobody_left(request.members))
+        else:
+            step.answer(pending, leave(step, group, request.members, self.rebalances))
+
+    def make_simple_group(self, group_id: str) -> None:
+        """A group without members, for consumers that only commit offsets; there is no record of it."""
+        self._groups[group_id] = ClassicGroup(group_id, None)
+
+    def find(self, group_id: str) -> ClassicGroup | None:
+        """A classic group; None when there is none of that id, or one of another protocol."""
+        group = self._groups.get(group_id)
+        return group if isinstance(group, ClassicGroup) else None
+
+    def _known(self, group_id: str) -> ClassicGroup:
+        group = self.find(group_id)
+        if group is None:
+            raise _no_member(group_id)
+        return group
+
+    def _join_new_group(self, step: Step, join: Join) -> None:
+        """Join a group that will be there when its record is; an empty group of another protocol goes.
+
+        :raises KafkaError: INCONSISTENT_GROUP_PROTOCOL.
+        """
+        group_id = join.request.group_id
+        other = self._groups.get(group_id)
+        if other is not None and not other.is_empty:
+            message = f"The group '{group_id}' speaks the {other.group_type} protocol."
+            raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, message)
+        group = ClassicGroup(group_id, step.now_ms)
+        self._joining.join(step, group, join)
+        if other is not None:
+            other.append_tombstones(step)
+        step.append(GroupMetadataKey(group=group_id), new_group_record(group))
+        self._made[group_id] = group
+
+        def unmake(instead: Step, error: KafkaError) -> None:
+            del self._made[group_id]
+            instead.refuse(join.pending, error)
+
+        step.otherwise = unmake
+
+    # The log
+
+    def _replay(self, key: GroupMetadataKey, value: GroupMetadataValue | None, place: RecordPlace) -> None:
+        if value is None:
+            self._forget(key.group, place)
+            return
+        made = self._made.pop(key.group, None)
+        group = self.find(key.group)
+        if made is not None:
+            self._groups[key.group] = made
+        elif group is None or not self._is_loaded:
+            self._groups[key.group] = group_of(key.group, value)
+        else:
+            take_over_assignment(group, value, place.timestamp_ms)
+
+    def _forget(self, group_id: str, place: RecordPlace) -> None:
+        group = self.find(group_id)
+        if group is not None:
+            group.transition(ClassicState.DEAD, "its record was taken back", place.timestamp_ms)
+            del self._groups[group_id]
+
+    def loaded(self, step: Step) -> None:
+        """Members have their session timeouts from now on to be heard of again."""
+        self._is_loaded = True
+        size_max = self._config().integer("group.max.size")
+        for group in self._classic():
+            self.await_members(step, group)
+            if len(group.members) > size_max:
+                why = f"{len(group.members)} members are more than the {size_max} allowed now"
+                self.rebalances.begin(step, group, why)
+
+    @staticmethod
+    def await_members(step: Step, group: ClassicGroup) -> None:
+        """Begin to count the session timeouts of a group that came from its record."""
+        for member in group.members.values():
+            await_heartbeat(step, group.group_id, member)
+
+    # Timers
+
+    def _expire_join(self, step: Step, key: TimerKey) -> None:
+        group = self.find(str(key[1]))
+        if group is not None:
+            self.rebalances.expire_join(step, group)
+
+    def _expire_sync(self, step: Step, key: TimerKey) -> None:
+        group = self.find(str(key[1]))
+        if group is not None:
+            self.rebalances.expire_sync(step, group)
+
+    def _expire_session(self, step: Step, key: TimerKey) -> None:
+        group = self.find(str(key[1]))
+        if group is not None:
+            self.rebalances.expire_session(step, group, str(key[2]))
+
+    # For people
+
+    def _classic(self) -> list[ClassicGroup]:
+        return [group for group in self._groups.values() if isinstance(group, ClassicGroup)]
+
+    def statistics(self) -> dict[str, object]:
+        """How many groups are in which state."""
+        return {"classic_groups": dict(Counter(group.state_name for group in self._classic()))}
+
+
+def _no_member(group_id: str) -> KafkaError:
+    return KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"There is no group '{group_id}' with members.")

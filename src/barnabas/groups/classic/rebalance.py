@@ -1,0 +1,145 @@
+"""From one generation to the next: members are waited for, then told who leads, then waited for again."""
+
+from collections.abc import Callable
+
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.coordinator.step import Step
+from barnabas.groups.classic.answers import joined, refuse_joining, refuse_syncing
+from barnabas.groups.classic.group import ClassicGroup, InitialWait
+from barnabas.groups.classic.member import Member
+from barnabas.groups.classic.records import group_record
+from barnabas.groups.classic.states import ClassicState
+from barnabas.groups.classic.timers import await_heartbeat, join_timer, session_timer, sync_timer
+from barnabas.wire.coordinator_records.group_metadata import GroupMetadataKey
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+_S = ClassicState
+
+
+class Rebalances:
+    """Begins rebalances, and brings them forward."""
+
+    def __init__(self, config: Callable[[], BrokerConfig]) -> None:
+        self._config = config
+
+    # Joining
+
+    def advance(self, step: Step, group: ClassicGroup, why: str) -> None:
+        """A member has come, changed or gone: begin a rebalance, or see whether this one waits for nobody now."""
+        if group.can_rebalance:
+            self.begin(step, group, why)
+        elif group.initial_wait is None:
+            self.complete_join_when_all_are_there(step, group)
+
+    def begin(self, step: Step, group: ClassicGroup, why: str) -> None:
+        """Have all members join anew; who waits for an assignment is told to."""
+        was_empty = group.is_empty
+        if group.state is _S.COMPLETING_REBALANCE:
+            error = KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, f"The group rebalances: {why}.")
+            self.give_up_assignment(step, group, error)
+        step.cancel_timer(sync_timer(group.group_id))
+        group.transition(_S.PREPARING_REBALANCE, why, step.now_ms)
+        if was_empty:
+            self._begin_initial_wait(step, group)
+        elif group.all_have_joined:
+            self.complete_join(step, group)
+        else:
+            step.set_timer(join_timer(group.group_id), group.rebalance_timeout_ms)
+
+    def complete_join_when_all_are_there(self, step: Step, group: ClassicGroup) -> None:
+        """Go on if members are waited for, but none is left to come."""
+        if group.state is _S.PREPARING_REBALANCE and group.all_have_joined:
+            self.complete_join(step, group)
+
+    def complete_join(self, step: Step, group: ClassicGroup) -> None:
+        """Begin a generation with those who have joined, and the static members that are away."""
+        step.cancel_timer(join_timer(group.group_id))
+        for member in [each for each in group.members.values() if each.joining is None]:
+            if not member.is_static:
+                group.remove(member.member_id)
+                step.cancel_timer(session_timer(group.group_id, member.member_id))
+        if group.members and not group.elect_joined_leader():
+            # all are static and away: their sessions will end, or somebody comes back
+            step.set_timer(join_timer(group.group_id), group.rebalance_timeout_ms)
+            return
+        group.begin_generation(step.now_ms)
+        if group.is_empty:
+            step.append(GroupMetadataKey(group=group.group_id), group_record(group, {}))
+            return
+        for member in group.members.values():
+            self._tell_joined(step, group, member)
+        group.unsynced_members.update(group.members)
+        step.set_timer(sync_timer(group.group_id), group.rebalance_timeout_ms)
+
+    def expire_join(self, step: Step, group: ClassicGroup) -> None:
+        """Members have been waited for long enough, unless a first wait is to be extended."""
+        if group.state is not _S.PREPARING_REBALANCE:
+            return
+        wait = group.initial_wait
+        if wait is not None and wait.is_extended and wait.remaining_ms:
+            delay_ms = min(self._initial_delay_ms, wait.remaining_ms)
+            group.initial_wait = InitialWait(delay_ms, max(wait.remaining_ms - wait.delay_ms, 0))
+            step.set_timer(join_timer(group.group_id), delay_ms)
+        else:
+            self.complete_join(step, group)
+
+    def _begin_initial_wait(self, step: Step, group: ClassicGroup) -> None:
+        delay_ms = self._initial_delay_ms
+        group.initial_wait = InitialWait(delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0))
+        step.set_timer(join_timer(group.group_id), delay_ms)
+
+    @property
+    def _initial_delay_ms(self) -> int:
+        return self._config().integer("group.initial.rebalance.delay.ms")
+
+    @staticmethod
+    def _tell_joined(step: Step, group: ClassicGroup, member: Member) -> None:
+        if member.joining is not None:
+            step.answer(member.joining, joined(group, member.member_id))
+            member.joining = None
+        member.is_new = False
+        await_heartbeat(step, group.group_id, member)
+
+    # Syncing
+
+    @staticmethod
+    def give_up_assignment(step: Step, group: ClassicGroup, error: KafkaError) -> None:
+        """There will be no assignment in this generation: tell those who wait for it."""
+        for member in group.members.values():
+            member.assignment = b""
+            if member.syncing is not None:
+                refuse_syncing(step, member, error)
+                await_heartbeat(step, group.group_id, member)
+
+    def expire_sync(self, step: Step, group: ClassicGroup) -> None:
+        """Members that joined and never came for their assignment are given up."""
+        late = sorted(group.unsynced_members)
+        if not late or group.state not in (_S.COMPLETING_REBALANCE, _S.STABLE):
+            return
+        for member_id in late:
+            group.remove(member_id)
+            step.cancel_timer(session_timer(group.group_id, member_id))
+        self.begin(step, group, f"{', '.join(late)} did not sync in time")
+
+    # Leaving
+
+    def dismiss(self, step: Step, group: ClassicGroup, member: Member) -> None:
+        """Let a member go, which has left or was not heard of; whatever it waits for it is told so."""
+        refuse_joining(step, member, ErrorCode.UNKNOWN_MEMBER_ID)
+        error = KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"'{member.member_id}' is no member any longer.")
+        refuse_syncing(step, member, error)
+        step.cancel_timer(session_timer(group.group_id, member.member_id))
+        group.remove(member.member_id)
+
+    def expire_session(self, step: Step, group: ClassicGroup, member_id: str) -> None:
+        """A member has not been heard of in time, or nobody has come back with an id that was given out."""
+        member = group.members.get(member_id)
+        if member_id in group.pending_members:
+            group.remove(member_id)
+            self.complete_join_when_all_are_there(step, group)
+        elif member is not None and member.needs_heartbeats:
+            self.dismiss(step, group, member)
+            if group.can_rebalance:
+                self.begin(step, group, f"{member_id} was not heard of in time")
+            else:
+                self.complete_join_when_all_are_there(step, group)

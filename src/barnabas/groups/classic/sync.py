@@ -1,0 +1,86 @@
+"""SyncGroup to a classic group: the leader brings the assignment, everybody takes theirs away."""
+
+from barnabas.coordinator.step import Pending, Step
+from barnabas.groups.classic.answers import synced
+from barnabas.groups.classic.group import ClassicGroup
+from barnabas.groups.classic.member import Member
+from barnabas.groups.classic.rebalance import Rebalances
+from barnabas.groups.classic.records import group_record
+from barnabas.groups.classic.states import ClassicState
+from barnabas.groups.classic.timers import await_heartbeat, sync_timer
+from barnabas.wire.coordinator_records.group_metadata import GroupMetadataKey, GroupMetadataValue
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+_S = ClassicState
+
+
+def sync(
+    step: Step,
+    group: ClassicGroup,
+    request: SyncGroupRequest,
+    pending: Pending[SyncGroupResponse],
+    rebalances: Rebalances,
+) -> None:
+    """Answer with the assignment, or keep the request until the leader has brought it.
+
+    :raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION, INCONSISTENT_GROUP_PROTOCOL,
+        REBALANCE_IN_PROGRESS.
+    """
+    member = group.check_member(request.member_id, request.group_instance_id)
+    group.check_generation(request.generation_id)
+    _check_protocol(group, request)
+    if group.state is _S.PREPARING_REBALANCE:
+        raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "The group waits for its members to join.")
+    group.unsynced_members.discard(member.member_id)
+    if not group.unsynced_members:
+        step.cancel_timer(sync_timer(group.group_id))
+    if group.state is _S.STABLE:
+        step.answer(pending, synced(group, member.assignment))
+        return
+    _wait(step, member, pending)
+    if group.leader == member.member_id:
+        _assign(step, group, request, rebalances)
+
+
+def _wait(step: Step, member: Member, pending: Pending[SyncGroupResponse]) -> None:
+    if member.syncing is not None:  # its connection was lost, or it would not ask again
+        step.refuse(member.syncing, KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "A later SyncGroup waits."))
+    member.syncing = pending
+
+
+def _assign(step: Step, group: ClassicGroup, request: SyncGroupRequest, rebalances: Rebalances) -> None:
+    """Store what the leader has assigned, and give it to those who wait; who is left out has nothing to do."""
+    brought = {each.member_id: bytes(each.assignment) for each in request.assignments}
+    assignments = {member_id: brought.get(member_id, b"") for member_id in group.members}
+    step.append(GroupMetadataKey(group=group.group_id), group_record(group, assignments))
+    for member in group.members.values():
+        if member.syncing is not None:
+            step.answer(member.syncing, synced(group, assignments[member.member_id]))
+            await_heartbeat(step, group.group_id, member)
+
+    def begin_again(instead: Step, error: KafkaError) -> None:
+        rebalances.give_up_assignment(instead, group, error)
+        rebalances.begin(instead, group, f"the assignment cannot be stored: {error.message}")
+
+    step.otherwise = begin_again
+
+
+def take_over_assignment(group: ClassicGroup, value: GroupMetadataValue, now_ms: int) -> None:
+    """What the members work on stands in the log."""
+    for told in value.members:
+        member = group.members[told.member_id]
+        member.assignment = bytes(told.assignment)
+        member.syncing = None
+    if group.state is _S.COMPLETING_REBALANCE and value.members:
+        group.transition(_S.STABLE, "the leader has assigned", now_ms)
+
+
+def _check_protocol(group: ClassicGroup, request: SyncGroupRequest) -> None:
+    told = (request.protocol_type, request.protocol_name)
+    for what, mine in zip(told, (group.protocol_type, group.protocol), strict=True):
+        if what is not None and mine is not None and what != mine:
+            message = (
+                f"The group has agreed on {group.protocol_type}/{group.protocol}, not on {told[0]}/{told[1]}."
+            )
+            raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, message)

@@ -1,0 +1,50 @@
+from pathlib import Path
+
+import pytest
+
+from barnabas.wire.messages.list_groups import ListGroupsRequest
+from support.loop import on_loop
+from support.members import AT_ONCE, find_coordinator, join, join_and_sync
+from support.nodes import RunningNode, running_node
+
+
+async def listed(node: RunningNode, states: list[str], types: list[str], version: int = 5) -> list[str]:
+    request = ListGroupsRequest(states_filter=states, types_filter=types)
+    answer = await node.ask(request, version)
+    assert answer.error_code == 0
+    return sorted(group.group_id for group in answer.groups)
+
+
+@on_loop
+async def test_groups_are_listed_by_state_and_type_whatever_the_case(tmp_path: Path) -> None:
+    async with running_node(tmp_path, **AT_ONCE) as node:
+        await find_coordinator(node)
+        await join_and_sync(node, "settled")
+        await join(node, "joining")
+        assert await listed(node, [], []) == ["joining", "settled"]
+        assert await listed(node, ["stable"], []) == ["settled"]
+        assert await listed(node, [" Stable ", "CompletingRebalance"], ["CLASSIC"]) == ["joining", "settled"]
+        assert await listed(node, ["Empty"], []) == []
+        assert await listed(node, [], ["consumer"]) == []
+        assert await listed(node, ["no such state"], ["no such type"]) == []
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_newer_versions_tell_states_and_types(tmp_path: Path, version: int) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path, **AT_ONCE) as node:
+            await find_coordinator(node)
+            await join_and_sync(node)
+            [group] = (await node.ask(ListGroupsRequest(), version)).groups
+            assert (group.group_id, group.protocol_type) == ("g", "consumer")
+            assert group.group_state == ("Stable" if version >= 4 else "")
+            assert group.group_type == ("classic" if version >= 5 else "")
+
+    scenario()
+
+
+@on_loop
+async def test_where_there_is_no_topic_of_groups_there_are_no_groups(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        assert await listed(node, [], []) == []
