@@ -1,0 +1,138 @@
+"""What compaction leaves of transactions."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from barnabas.base.clock import ManualClock
+from barnabas.log.partition_log import PartitionLog
+from barnabas.log.transaction_index import read_entries
+from barnabas.wire.records.control import EndMarker
+from barnabas.wire.records.record import Record, encode_batch
+from support.compaction import batches_of, compact, offsets_of
+
+OpenLog = Callable[..., PartitionLog]
+DAY_MS = 24 * 60 * 60 * 1000
+
+
+@pytest.fixture
+def log(open_log: OpenLog) -> PartitionLog:
+    return open_log(cleanup_policy=frozenset({"compact"}))
+
+
+def put(log: PartitionLog, key: bytes, producer_id: int, sequence: int = 0) -> None:
+    verification = log.start_verification(producer_id, 0, sequence, bumps_epochs=False)
+    batch = encode_batch(
+        [Record(0, log._clock.wall_ms(), key, b"v")],
+        producer_id=producer_id,
+        producer_epoch=0,
+        base_sequence=sequence,
+        transactional=True,
+    )
+    log.append_as_leader(memoryview(batch), 0, verification=verification)
+    log.update_high_watermark(log.log_end_offset)
+
+
+def end(log: PartitionLog, producer_id: int, *, commit: bool) -> None:
+    log.append_end_marker(EndMarker(producer_id, 0, 0, commit, log._clock.wall_ms()), 0)
+    log.update_high_watermark(log.log_end_offset)
+
+
+def forget_producers(log: PartitionLog) -> None:
+    log.remove_expired_producers(log._clock.wall_ms() + DAY_MS, 1)
+
+
+def again(log: PartitionLog, now_ms: int) -> list[int]:
+    """Compact everything once more; gives the offsets of the batches that are left."""
+    log.cleaner_offset = 0
+    compact(log, now_ms)
+    return [header.base_offset for header, _ in batches_of(log)]
+
+
+def aborted_offsets(tmp_path: Path) -> list[int]:
+    return [each.first_offset for each in read_entries(tmp_path / "t-0" / f"{0:020d}.txnindex")]
+
+
+def test_aborted_records_go_at_once_and_their_marker_when_nobody_can_need_it(
+    log: PartitionLog, clock: ManualClock, tmp_path: Path
+) -> None:
+    put(log, b"a", 7)
+    end(log, 7, commit=False)
+    put(log, b"b", 8)
+    end(log, 8, commit=True)
+    log.roll()
+    forget_producers(log)
+    assert again(log, clock.now_ms) == [1, 2, 3]
+    assert aborted_offsets(tmp_path) == [0]
+    assert again(log, clock.now_ms) == [1, 2, 3]
+    assert aborted_offsets(tmp_path) == []
+    assert again(log, clock.now_ms + DAY_MS - 1) == [1, 2, 3]
+    assert again(log, clock.now_ms + DAY_MS) == [2, 3]
+
+
+def test_a_commit_marker_goes_a_while_after_the_last_record_of_its_transaction(
+    log: PartitionLog, clock: ManualClock
+) -> None:
+    put(log, b"a", 7)
+    end(log, 7, commit=True)
+    put(log, b"a", 8)
+    end(log, 8, commit=True)
+    log.roll()
+    forget_producers(log)
+    assert again(log, clock.now_ms) == [1, 2, 3]
+    assert again(log, clock.now_ms) == [1, 2, 3]
+    assert again(log, clock.now_ms + DAY_MS - 1) == [1, 2, 3]
+    assert again(log, clock.now_ms + DAY_MS) == [2, 3]
+
+
+def test_the_marker_of_an_active_producer_without_records_stays(
+    log: PartitionLog, clock: ManualClock
+) -> None:
+    end(log, 7, commit=False)
+    put(log, b"a", 8)
+    end(log, 8, commit=True)
+    log.roll()
+    again(log, clock.now_ms)
+    assert again(log, clock.now_ms + DAY_MS) == [0, 1, 2]
+    assert batches_of(log)[0][0].records_count == 0
+
+
+def test_the_last_batch_of_an_active_producer_and_so_its_marker_stay(
+    log: PartitionLog, clock: ManualClock, tmp_path: Path
+) -> None:
+    put(log, b"a", 7)
+    end(log, 7, commit=False)
+    put(log, b"b", 8)
+    end(log, 8, commit=True)
+    log.roll()
+    for now_ms in (clock.now_ms, clock.now_ms + DAY_MS, clock.now_ms + 2 * DAY_MS):
+        assert again(log, now_ms) == [0, 1, 2, 3]
+    assert offsets_of(log) == [2]
+    assert aborted_offsets(tmp_path) == [0]
+
+
+def test_records_aborted_by_a_marker_in_the_active_segment_go(log: PartitionLog, clock: ManualClock) -> None:
+    put(log, b"a", 7)
+    log.roll()
+    end(log, 7, commit=False)
+    forget_producers(log)
+    put(log, b"b", 8)
+    assert again(log, clock.now_ms) == [0, 1, 2]
+    assert offsets_of(log) == [2]
+
+
+def test_an_open_transaction_keeps_its_segment_and_all_that_follow(
+    log: PartitionLog, clock: ManualClock
+) -> None:
+    for producer_id in (7, 8, 9):
+        put(log, b"a", producer_id)
+        if producer_id != 8:
+            end(log, producer_id, commit=True)
+        log.roll()
+    again(log, clock.now_ms)
+    assert log.cleaner_offset == 2
+    assert offsets_of(log) == [0, 2, 3]
+    end(log, 8, commit=False)
+    again(log, clock.now_ms)
+    assert offsets_of(log) == [3]

@@ -1,0 +1,200 @@
+"""Random histories of keys, tombstones and transactions, compacted again and again, against a list of all records."""
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from barnabas.base.clock import ManualClock
+from barnabas.base.ids import TopicPartition
+from barnabas.log.log_config import LogConfig
+from barnabas.log.open_files import OpenFiles
+from barnabas.log.partition_log import PartitionLog
+from barnabas.wire.records.batch import iterate_headers
+from barnabas.wire.records.compression import Compression
+from barnabas.wire.records.control import ControlType, EndMarker, control_type
+from barnabas.wire.records.record import Record, decode_batch, encode_batch
+from support.compaction import compact, records_of
+
+RETENTION_MS = 1_000
+CONFIG = LogConfig(
+    cleanup_policy=frozenset({"compact"}),
+    segment_bytes=700,
+    index_interval_bytes=150,
+    delete_retention_ms=RETENTION_MS,
+)
+PRODUCERS = (1, 2)
+
+pairs = st.lists(
+    st.tuples(st.sampled_from([b"a", b"b", b"c", b"d" * 40]), st.none() | st.binary(max_size=30)),
+    min_size=1,
+    max_size=5,
+)
+
+
+@dataclass
+class Written:
+    record: Record
+    producer_id: int | None  #: of a transaction
+    outcome: bool | None  #: committed, aborted, or open
+
+
+class CompactionMachine(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.home = tempfile.TemporaryDirectory()
+        self.clock = ManualClock()
+        self.written: list[Written] = []
+        self.sequences = dict.fromkeys(PRODUCERS, 0)
+        self.open_transactions: set[int] = set()
+        self.cleaned_to = 0
+        self.open(clean=False)
+
+    def open(self, *, clean: bool, cleaner_offset: int = 0) -> None:
+        self.log = PartitionLog.open(
+            Path(self.home.name) / "t-0",
+            TopicPartition("t", 0),
+            config=CONFIG,
+            clock=self.clock,
+            clean_shutdown=clean,
+            random=Random(0),
+            open_files=OpenFiles(2),
+        )
+        self.log.cleaner_offset = cleaner_offset
+        self.log.update_high_watermark(self.log.log_end_offset)
+
+    def teardown(self) -> None:
+        self.log.abandon()
+        self.home.cleanup()
+
+    def append(
+        self, values: list[tuple[bytes, bytes | None]], codec: Compression, producer: int | None
+    ) -> None:
+        self.clock.advance(3)
+        now_ms = self.clock.now_ms
+        records = [Record(0, now_ms + number, *pair) for number, pair in enumerate(values)]
+        options: dict[str, int] = {}
+        verification = None
+        if producer is not None:
+            sequence = self.sequences[producer]
+            options = {"producer_id": producer, "producer_epoch": 0, "base_sequence": sequence}
+            self.sequences[producer] += len(records)
+            verification = self.log.start_verification(producer, 0, sequence, bumps_epochs=False)
+        batch = encode_batch(records, compression=codec, transactional=producer is not None, **options)  # type: ignore[arg-type]
+        info = self.log.append_as_leader(memoryview(batch), 0, verification=verification)
+        self.log.update_high_watermark(self.log.log_end_offset)
+        for offset, record in enumerate(records, info.first_offset):
+            outcome = True if producer is None else None
+            self.written.append(Written(record._replace(offset=offset), producer, outcome))
+
+    @rule(values=pairs, codec=st.sampled_from([Compression.NONE, Compression.ZSTD]))
+    def put(self, values: list[tuple[bytes, bytes | None]], codec: Compression) -> None:
+        self.append(values, codec, None)
+
+    @rule(values=pairs, producer=st.sampled_from(PRODUCERS))
+    def put_in_transaction(self, values: list[tuple[bytes, bytes | None]], producer: int) -> None:
+        self.open_transactions.add(producer)
+        self.append(values, Compression.NONE, producer)
+
+    @rule(producer=st.sampled_from(PRODUCERS), commit=st.booleans())
+    def end(self, producer: int, commit: bool) -> None:
+        if producer in self.open_transactions:
+            self.open_transactions.discard(producer)
+            self.log.append_end_marker(EndMarker(producer, 0, 0, commit, self.clock.now_ms), 0)
+            self.log.update_high_watermark(self.log.log_end_offset)
+            for each in self.written:
+                if each.producer_id == producer and each.outcome is None:
+                    each.outcome = commit
+
+    @rule()
+    def roll(self) -> None:
+        self.log.roll()
+
+    @rule(keys_count_max=st.integers(1, 6), wait_ms=st.sampled_from([0, 1, RETENTION_MS]), anew=st.booleans())
+    def clean(self, keys_count_max: int, wait_ms: int, anew: bool) -> None:
+        self.clock.advance(wait_ms)
+        if anew:
+            self.log.cleaner_offset = 0
+        compact(self.log, self.clock.now_ms, keys_count_max=keys_count_max, step_bytes=200)
+        self.cleaned_to = max(self.cleaned_to, self.log.cleaner_offset)
+
+    @rule(clean=st.booleans())
+    def restart(self, clean: bool) -> None:
+        cleaner_offset, before = self.log.cleaner_offset, self.log.log_end_offset
+        if clean:
+            self.log.close()
+        else:
+            self.log.abandon()
+        self.open(clean=clean, cleaner_offset=cleaner_offset)
+        assert self.log.log_end_offset == before
+
+    @invariant()
+    def what_is_left_is_as_it_was_written_and_in_its_order(self) -> None:
+        by_offset = {each.record.offset: each.record for each in self.written}
+        found = records_of(self.log)
+        assert [by_offset[record.offset] for record in found] == found
+        assert [record.offset for record in found] == sorted({record.offset for record in found})
+
+    @invariant()
+    def the_last_committed_value_of_each_key_is_what_readers_find(self) -> None:
+        stable = self.log.last_stable_offset
+        wanted: dict[bytes | None, Record] = {}
+        for each in self.written:
+            if each.outcome and each.record.offset < stable:
+                wanted[each.record.key] = each.record
+        found = {record.key: record for record in self.read_committed()}
+        for key, record in wanted.items():
+            if record.value is not None or self.clock.now_ms < record.timestamp_ms + RETENTION_MS:
+                assert found.get(key) == record
+            else:
+                assert found.get(key) in (record, None), "a deleted key does not come back"
+        assert found.keys() <= wanted.keys()
+
+    @invariant()
+    def readers_of_committed_records_see_no_others(self) -> None:
+        committed = {each.record.offset for each in self.written if each.outcome}
+        assert {record.offset for record in self.read_committed()} <= committed
+
+    @invariant()
+    def aborted_records_are_gone_once_the_cleaner_has_been_there(self) -> None:
+        aborted = {each.record.offset for each in self.written if each.outcome is False}
+        left = {record.offset for record in records_of(self.log) if record.offset < self.cleaned_to}
+        assert not aborted & left
+
+    @invariant()
+    def producers_may_go_on_where_they_were(self) -> None:
+        known = {each.producer_id: each.last_sequence for each in self.log.active_producers}
+        assert known == {producer: count - 1 for producer, count in self.sequences.items() if count}
+
+    def read_committed(self) -> list[Record]:
+        """What a consumer makes of fetches: batches, and what each fetch tells of aborted transactions."""
+        found: list[Record] = []
+        position, bound = self.log.log_start_offset, self.log.last_stable_offset
+        while position < bound:
+            part = self.log.read(position, 300, bound, min_one_batch=True)
+            to_come = sorted(
+                self.log.aborted_transactions(position, part),
+                key=lambda each: each.first_offset,
+                reverse=True,
+            )
+            aborted: set[int] = set()
+            data, before = bytes(part.data), position
+            for start, header in iterate_headers(data):
+                while to_come and to_come[-1].first_offset <= header.last_offset:
+                    aborted.add(to_come.pop().producer_id)
+                records = decode_batch(data, start, header)
+                if header.is_control:
+                    if records and control_type(records[0].key) is ControlType.ABORT:
+                        aborted.discard(header.producer_id)
+                elif not (header.is_transactional and header.producer_id in aborted):
+                    found += [record for record in records if before <= record.offset < bound]
+                position = header.next_offset
+            if position == before:
+                break
+        return found
+
+
+TestCompaction = CompactionMachine.TestCase
