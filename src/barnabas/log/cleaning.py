@@ -107,15 +107,17 @@ class Cleaning:
         :raises OSError: When the disk fails.
         :raises KafkaError: CORRUPT_MESSAGE.
         """
-        transactions = CleanedTransactions(self._plan.aborted)
+        first_dirty = self._plan.first_dirty_offset
+        transactions = CleanedTransactions(
+            each for each in self._plan.aborted if each.last_offset >= first_dirty
+        )
         for source in self._plan.sources:
-            if source.end_offset <= self._plan.first_dirty_offset:
+            if source.end_offset <= first_dirty:
                 continue
             for chunk in self._chunks(source):
                 *_, (_, last) = iterate_headers(chunk)
-                if last.last_offset >= self._plan.first_dirty_offset and self._index_chunk(
-                    read_columns(chunk), transactions
-                ):
+                is_dirty = last.last_offset >= first_dirty
+                if is_dirty and self._index_chunk(read_columns(chunk), transactions):
                     return
                 yield len(chunk)
             self._map.pass_over(source.end_offset - 1)

@@ -136,3 +136,19 @@ def test_an_open_transaction_keeps_its_segment_and_all_that_follow(
     end(log, 8, commit=False)
     again(log, clock.now_ms)
     assert offsets_of(log) == [3]
+
+
+def test_what_was_aborted_in_the_clean_part_says_nothing_of_the_dirty_one(
+    log: PartitionLog, clock: ManualClock
+) -> None:
+    put(log, b"a", 7)
+    end(log, 7, commit=False)
+    log.roll()
+    compact(log, clock.now_ms)
+    put(log, b"b", 7, sequence=1)
+    end(log, 7, commit=True)
+    put(log, b"b", 7, sequence=2)
+    end(log, 7, commit=True)
+    log.roll()
+    compact(log, clock.now_ms)
+    assert offsets_of(log) == [4]

@@ -120,6 +120,8 @@ class CompactionMachine(RuleBasedStateMachine):
             self.log.cleaner_offset = 0
         compact(self.log, self.clock.now_ms, keys_count_max=keys_count_max, step_bytes=200)
         self.cleaned_to = max(self.cleaned_to, self.log.cleaner_offset)
+        keys = [record.key for record in records_of(self.log) if record.offset < self.log.cleaner_offset]
+        assert len(keys) == len(set(keys)), "of each key one record is left where the cleaner has been"
 
     @rule(clean=st.booleans())
     def restart(self, clean: bool) -> None:
