@@ -174,7 +174,7 @@ class Copier:
     """An application that copies numbered inputs, five to a transaction, until it is told to stop."""
 
     def __init__(self, broker: Broker, source: str, target: str, *, aborts: bool = False) -> None:
-        self._source, self._target, self._aborts = source, target, aborts
+        self._target, self._aborts = target, aborts
         self._producer = transactional(broker, f"copier-of-{source}")
         self._consumer = consumer(broker, f"copiers-of-{source}", isolation_level="read_committed")
         self._consumer.subscribe([source])
@@ -221,3 +221,44 @@ def test_an_application_that_copies_in_transactions_does_so_exactly_once(
     copier.stop()
     assert (found["exactly_once"], found["inputs"], found["outputs"]) == (True, 60, 60)
     assert found["transactions"] >= 6
+
+
+class Careless:
+    """Applications that copy without transactions, and are killed once between the output and the commit."""
+
+    def __init__(self, broker: Broker, source: str, target: str) -> None:
+        self._broker, self._source, self._target = broker, source, target
+        self._producer = Producer({"bootstrap.servers": broker.bootstrap})
+
+    def run(self, count: int, *, commit_first: bool) -> None:
+        """Copy half of the inputs, be killed, and begin again."""
+        self._copy(count // 2, count // 2 - 5, commit_first=commit_first)
+        self._copy(count, count, commit_first=commit_first)
+        self._producer.flush()
+
+    def _copy(self, up_to: int, survives: int, *, commit_first: bool) -> None:
+        """What is read beyond `survives` is written without a commit, or committed without being written."""
+        reader = consumer(self._broker, f"careless-with-{self._source}")
+        reader.subscribe([self._source])
+        committed = reader.committed([TopicPartition(self._source, each) for each in (0, 1)], WAIT_S)
+        done = sum(max(0, place.offset) for place in committed)
+        for number, record in enumerate(read(reader, up_to - done), done + 1):
+            if number <= survives or not commit_first:
+                self._producer.produce(self._target, record.value(), partition=record.partition())
+            if number <= survives or commit_first:
+                reader.commit(record, asynchronous=False)
+        reader.close()
+
+
+@pytest.mark.parametrize(("commit_first", "fault"), [(False, "duplicated"), (True, "lost")])
+def test_an_application_without_transactions_is_found_out(
+    broker: Broker, run: Run, topics: Callable[[int], str], commit_first: bool, fault: str
+) -> None:
+    source, target = topics(0), topics(0)
+    run("verify-eos", "produce", source, "--count", "40")
+    Careless(broker, source, target).run(40, commit_first=commit_first)
+    arguments = ["verify-eos", "check", source, target, "--json"]
+    result = CliRunner().invoke(app, arguments, env={"BARNABAS_BOOTSTRAP": broker.bootstrap})
+    assert result.exit_code == 1
+    faults = {kind: found["count"] for kind, found in json.loads(result.stdout)["faults"].items()}
+    assert {kind: count for kind, count in faults.items() if count} == {fault: 5}

@@ -32,6 +32,9 @@ def consume(
     ] = None,
     count: Annotated[int | None, typer.Option("--count", "-c", min=1, help="End after so many.")] = None,
     exit_at_end: Annotated[bool, typer.Option("--exit-at-end", "-e", help="Do not wait for more.")] = False,
+    committed: Annotated[
+        bool, typer.Option("--committed", help="Nothing of transactions that are open or were aborted.")
+    ] = False,
     form: Annotated[str | None, typer.Option("--format", "-f", metavar="FORMAT", help=FORMAT_HELP)] = None,
     as_json: Json = False,
 ) -> None:
@@ -40,5 +43,5 @@ def consume(
 
     start = work.start(from_beginning=from_beginning, offset=offset, since=since)
     writer = work.writer(form, as_json=as_json)
-    wanted = work.Wanted(topic, frozenset(partition or ()), start, count, exit_at_end)
+    wanted = work.Wanted(topic, frozenset(partition or ()), start, count, exit_at_end, committed)
     work.run(bootstrap, wanted, writer)

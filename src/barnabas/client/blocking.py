@@ -19,7 +19,9 @@ from weakref import WeakSet
 from barnabas.base.ids import TopicPartition
 from barnabas.client import admin as aio_admin
 from barnabas.client import consumer as aio_consumer
+from barnabas.client import groups as aio_groups
 from barnabas.client import producer as aio_producer
+from barnabas.client import transactions as aio_transactions
 from barnabas.client.accumulator import Delivery
 from barnabas.client.cluster import Cluster
 from barnabas.client.consumer import Start
@@ -82,6 +84,26 @@ class Admin(_Face[aio_admin.Admin]):
     describe_log_dirs = _blocking(aio_admin.Admin.describe_log_dirs)
     alter_replica_log_dirs = _blocking(aio_admin.Admin.alter_replica_log_dirs)
     unregister_broker = _blocking(aio_admin.Admin.unregister_broker)
+
+
+class Groups(_Face[aio_groups.Groups]):
+    """See `barnabas.client.groups.Groups`."""
+
+    list = _blocking(aio_groups.Groups.list)
+    describe = _blocking(aio_groups.Groups.describe)
+    delete = _blocking(aio_groups.Groups.delete)
+    offsets = _blocking(aio_groups.Groups.offsets)
+    commit_offsets = _blocking(aio_groups.Groups.commit_offsets)
+    delete_offsets = _blocking(aio_groups.Groups.delete_offsets)
+
+
+class Transactions(_Face[aio_transactions.Transactions]):
+    """See `barnabas.client.transactions.Transactions`."""
+
+    list = _blocking(aio_transactions.Transactions.list)
+    describe = _blocking(aio_transactions.Transactions.describe)
+    producers = _blocking(aio_transactions.Transactions.producers)
+    abort = _blocking(aio_transactions.Transactions.abort)
 
 
 class Producer(_Face[aio_producer.Producer]):
@@ -164,6 +186,8 @@ class Client:
             self._loop.stop()
             raise
         self.admin = Admin(aio_admin.Admin(self.cluster), self._loop)
+        self.groups = Groups(aio_groups.Groups(self.cluster), self._loop)
+        self.transactions = Transactions(aio_transactions.Transactions(self.cluster), self._loop)
 
     def producer(self, **options: Any) -> Producer:
         """A producer; `options` are those of `barnabas.client.producer.Producer`."""

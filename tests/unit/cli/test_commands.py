@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.fetch import FetchRequest
+from barnabas.wire.messages.list_offsets import ListOffsetsRequest
 from barnabas.wire.messages.metadata import MetadataRequest
 from barnabas.wire.messages.produce import ProduceRequest
 from barnabas.wire.records.batch import read_header
@@ -228,6 +230,18 @@ def test_records_are_printed_from_where_it_was_said(
     put(broker, b"z", partition=1)
     result = run("consume", "t", "--exit-at-end", *arguments)
     assert (result.exit_code, sorted(result.output)) == (0, sorted(expected))
+
+
+@pytest.mark.parametrize(("options", "level"), [((), 0), (("--committed",), 1)])
+def test_the_broker_is_asked_for_what_is_committed_alone(
+    broker: FakeBroker, run: Run, options: tuple[str, ...], level: int
+) -> None:
+    broker.create("t")
+    put(broker, b"a")
+    assert run("consume", "t", "-o", "-1", "-e", *options).exit_code == 0
+    levels = {request.isolation_level for request in broker.received(FetchRequest)}
+    levels |= {request.isolation_level for request in broker.received(ListOffsetsRequest)[1:]}
+    assert levels == {level}
 
 
 def test_records_are_printed_as_json_lines(broker: FakeBroker, run: Run) -> None:

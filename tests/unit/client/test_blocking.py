@@ -10,6 +10,7 @@ from barnabas.client.offsets import EARLIEST, LATEST, ListedOffset
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from unit.client.fake_broker import FakeBroker
+from unit.client.fake_coordinator import GROUP, FakeCoordinator, serve_transactions
 
 PLACE = TopicPartition("t", 0)
 
@@ -27,6 +28,16 @@ def test_a_round_trip_needs_no_async(threaded_broker: FakeBroker) -> None:
                 b"last",
             ]
         assert client.admin.list_offsets({PLACE: LATEST}) == {PLACE: ListedOffset(11, -1, -1)}
+
+
+def test_groups_and_transactions_need_no_async_either(threaded_broker: FakeBroker) -> None:
+    coordinator = FakeCoordinator(threaded_broker)
+    serve_transactions(threaded_broker)
+    with Client(threaded_broker.bootstrap) as client:
+        assert [group.group_id for group in client.groups.list()] == [GROUP]
+        assert client.groups.commit_offsets(GROUP, {PLACE: 3}) == {PLACE: None}
+        assert coordinator.offsets == {PLACE: 3}
+        assert client.transactions.describe("a").state == "Ongoing"
 
 
 def test_errors_are_raised_where_the_call_was_made(threaded_broker: FakeBroker) -> None:

@@ -13,7 +13,7 @@ from barnabas.cli.work.formats import as_json as render_json
 from barnabas.cli.work.times import parse_time_ms
 from barnabas.client.cluster import Cluster
 from barnabas.client.consumer import Consumer, Start
-from barnabas.client.offsets import EARLIEST, LATEST, OffsetSpec, find_offsets
+from barnabas.client.offsets import EARLIEST, LATEST, Isolation, OffsetSpec, find_offsets
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,12 @@ class Wanted:
     start: Start
     count: int | None
     exit_at_end: bool
+    committed: bool
+
+    @property
+    def isolation(self) -> Isolation:
+        """Whether records of open and aborted transactions are printed."""
+        return Isolation.READ_COMMITTED if self.committed else Isolation.READ_UNCOMMITTED
 
 
 def start(*, from_beginning: bool, offset: int | None, since: str | None) -> Start:
@@ -63,7 +69,7 @@ def run(bootstrap: str, wanted: Wanted, render: Render) -> None:
 async def _print_records(cluster: Cluster, wanted: Wanted, render: Render) -> None:
     starts = await _starts(cluster, wanted)
     left = wanted.count
-    async with Consumer(cluster) as consumer:
+    async with Consumer(cluster, isolation=wanted.isolation) as consumer:
         await consumer.assign(starts, stop_at_end=wanted.exit_at_end)
         while not consumer.finished and left != 0:
             records = (await consumer.poll())[:left]
@@ -82,13 +88,13 @@ async def _starts(cluster: Cluster, wanted: Wanted) -> Mapping[TopicPartition, S
         if not wanted.partitions or each.partition_index in wanted.partitions
     ]
     if isinstance(wanted.start, int) and wanted.start < 0:
-        return await _before_end(cluster, places, -wanted.start)
+        return await _before_end(cluster, places, -wanted.start, wanted.isolation)
     return dict.fromkeys(places, wanted.start)
 
 
 async def _before_end(
-    cluster: Cluster, places: list[TopicPartition], count: int
+    cluster: Cluster, places: list[TopicPartition], count: int, isolation: Isolation
 ) -> dict[TopicPartition, Start]:
     first = await find_offsets(cluster, dict.fromkeys(places, EARLIEST))
-    last = await find_offsets(cluster, dict.fromkeys(places, LATEST))
+    last = await find_offsets(cluster, dict.fromkeys(places, LATEST), isolation)
     return {place: max(first[place], last[place] - count) for place in places}
