@@ -31,6 +31,10 @@ def int64_field(number: int, value: int) -> bytes:
     return varint(number << 3 | 1) + struct.pack("<q", value)
 
 
+def fixed64_field(number: int, value: int) -> bytes:
+    return varint(number << 3 | 1) + struct.pack("<Q", value)
+
+
 def attributes(number: int, pairs: Mapping[str, str]) -> bytes:
     return b"".join(
         field(number, field(1, key.encode()) + field(2, field(1, text.encode())))
@@ -53,6 +57,22 @@ def sums(name: str, *points: bytes, temporality: int = DELTA, monotonic: bool = 
     content = b"".join(field(1, each) for each in points)
     content += number_field(2, temporality) + number_field(3, monotonic)
     return field(1, name.encode()) + field(7, content)
+
+
+def histogram(
+    name: str,
+    counts: Sequence[int],
+    bounds: Sequence[float],
+    total: float,
+    pairs: Mapping[str, str] | None = None,
+    *,
+    temporality: int = DELTA,
+) -> bytes:
+    packed = field(6, struct.pack(f"<{len(counts)}Q", *counts)) + field(
+        7, struct.pack(f"<{len(bounds)}d", *bounds)
+    )
+    content = fixed64_field(4, sum(counts)) + double_field(5, total) + packed + attributes(9, pairs or {})
+    return field(1, name.encode()) + field(9, field(1, content) + number_field(2, temporality))
 
 
 def metrics_data(metrics: Sequence[bytes], resource: Mapping[str, str] | None = None) -> bytes:

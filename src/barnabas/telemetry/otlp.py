@@ -1,12 +1,13 @@
 """Metrics as clients push them: OpenTelemetry's protobuf, as much of it as clients write (KIP-714).
 
-`MetricsData` holds resources, these scopes, these metrics, and these data points. Gauges and sums are read, whatever
-else there is is passed over. Bytes from outside: how much is looked at is bounded.
+`MetricsData` holds resources, these scopes, these metrics, and these data points. Gauges, sums and histograms are read,
+whatever else there is is passed over. Bytes from outside: how much is looked at is bounded.
 """
 
 import struct
 from collections.abc import Iterator
 from enum import Enum
+from math import isinf
 from typing import NamedTuple
 
 #: Fields that are looked at in one payload; more would hold up the thread that serves everybody (about 0.1 s).
@@ -15,12 +16,18 @@ FIELDS_COUNT_MAX = 100_000
 #: Of a name, an attribute's name or its value.
 TEXT_CHARACTERS_MAX = 256
 
+#: Of one data point of a histogram.
+BUCKETS_COUNT_MAX = 200
+
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _VARINT_BITS_MAX = 64
 _double = struct.Struct("<d").unpack
 _int64 = struct.Struct("<q").unpack
+_uint64 = struct.Struct("<Q").unpack
+_NUMBER_BYTES = 8
 
 Attributes = tuple[tuple[str, str], ...]
+_Number = tuple[str, float, Attributes]  #: what follows the metric's name, the value, its own attributes
 
 
 class MalformedMetrics(Exception):
@@ -100,7 +107,10 @@ def _size(data: memoryview, wire_type: int, position: int) -> tuple[int, int]:
 
 
 def read_points(data: bytes) -> Iterator[DataPoint]:
-    """Every data point of a gauge or a sum.
+    """Every data point of a gauge, a sum or a histogram.
+
+    A histogram's gives several: `NAME.count`, `NAME.sum`, and for each bound `NAME.bucket`, which says how many values
+    are at most the bound, its attribute `le`.
 
     :raises MalformedMetrics: When the bytes cannot be read, or have too many fields; points before that are given.
     """
@@ -115,7 +125,7 @@ def read_points(data: bytes) -> Iterator[DataPoint]:
 
 
 def _points(fields: _Fields, metric: memoryview, attributes: Attributes) -> Iterator[DataPoint]:
-    name, kind, points = "", Kind.GAUGE, memoryview(b"")
+    name, kind, points, read = "", Kind.GAUGE, memoryview(b""), _number_point
     for number, _, value in fields.of(metric):
         if not isinstance(value, memoryview):
             continue
@@ -125,22 +135,58 @@ def _points(fields: _Fields, metric: memoryview, attributes: Attributes) -> Iter
             kind, points = Kind.GAUGE, value
         elif number == 7:
             kind, points = _kind_of_sum(fields, value), value
+        elif number == 9:
+            kind, points, read = _kind_of_histogram(fields, value), value, _histogram_point
+    if not name:
+        return
     for point in fields.messages(points, 1):
-        number_of, own = _number(fields, point), _attributes(fields, point, 7)
-        if name and number_of is not None:
-            yield DataPoint(name, kind, number_of, attributes + own)
+        for suffix, value_of, own in read(fields, point):
+            yield DataPoint(name + suffix, kind, value_of, attributes + own)
 
 
 def _kind_of_sum(fields: _Fields, data: memoryview) -> Kind:
-    temporality, is_monotonic = 0, False
-    for number, _, value in fields.of(data):
-        if number == 2 and isinstance(value, int):
-            temporality = value
-        elif number == 3:
-            is_monotonic = bool(value)
-    if not is_monotonic:
-        return Kind.GAUGE
-    return Kind.DELTA if temporality == 1 else Kind.CUMULATIVE
+    is_monotonic = any(value for number, _, value in fields.of(data) if number == 3)
+    return _kind_of_histogram(fields, data) if is_monotonic else Kind.GAUGE
+
+
+def _kind_of_histogram(fields: _Fields, data: memoryview) -> Kind:
+    temporality = [value for number, _, value in fields.of(data) if number == 2]
+    return Kind.DELTA if temporality[-1:] == [1] else Kind.CUMULATIVE
+
+
+def _number_point(fields: _Fields, point: memoryview) -> Iterator[_Number]:
+    number = _number(fields, point)
+    if number is not None:
+        yield "", number, _attributes(fields, point, 7)
+
+
+def _histogram_point(fields: _Fields, point: memoryview) -> Iterator[_Number]:
+    count, total, counts, bounds = 0, None, memoryview(b""), memoryview(b"")
+    for number, _, value in fields.of(point):
+        if not isinstance(value, memoryview):
+            continue
+        if number == 4 and len(value) == _NUMBER_BYTES:
+            count = _uint64(value)[0]
+        elif number == 5 and len(value) == _NUMBER_BYTES:
+            total = float(_double(value)[0])
+        elif number == 6:
+            counts = value
+        elif number == 7:
+            bounds = value
+    own = _attributes(fields, point, 9)
+    yield ".count", float(count), own
+    if total is not None:
+        yield ".sum", total, own
+    below_count = 0
+    for bucket_count, bound in zip(_packed(counts, "Q"), (*_packed(bounds, "d"), float("inf")), strict=False):
+        below_count += int(bucket_count)
+        yield ".bucket", float(below_count), (*own, ("le", "+Inf" if isinf(bound) else str(bound)))
+
+
+def _packed(data: memoryview, kind: str) -> tuple[float, ...]:
+    """Numbers of eight bytes, packed one behind the other."""
+    count = min(len(data) // _NUMBER_BYTES, BUCKETS_COUNT_MAX)
+    return struct.unpack(f"<{count}{kind}", data[: count * _NUMBER_BYTES])
 
 
 def _number(fields: _Fields, point: memoryview) -> float | None:

@@ -4,7 +4,18 @@ from hypothesis import strategies as st
 
 from barnabas.telemetry import otlp
 from barnabas.telemetry.otlp import DataPoint, Kind, MalformedMetrics, read_points
-from support.otlp import CUMULATIVE, field, gauge, metrics_data, number_field, point, sums
+from support.otlp import (
+    CUMULATIVE,
+    DELTA,
+    field,
+    fixed64_field,
+    gauge,
+    histogram,
+    metrics_data,
+    number_field,
+    point,
+    sums,
+)
 
 
 def test_gauges_and_sums_come_with_the_attributes_of_resource_and_point() -> None:
@@ -38,10 +49,30 @@ def test_attributes_of_every_plain_type_become_text() -> None:
     assert found.attributes == (("truth", "true"), ("number", "-5"), ("list", ""))
 
 
+@pytest.mark.parametrize(("temporality", "kind"), [(DELTA, Kind.DELTA), (CUMULATIVE, Kind.CUMULATIVE)])
+def test_a_histogram_becomes_its_count_its_sum_and_what_lies_below_each_bound(
+    temporality: int, kind: Kind
+) -> None:
+    data = metrics_data([histogram("h", [2, 0, 3], [0.5, 10.0], 31.5, {"a": "b"}, temporality=temporality)])
+    found = list(read_points(data))
+    assert {each.kind for each in found} == {kind}
+    assert [(each.metric, each.value) for each in found[:2]] == [("h.count", 5.0), ("h.sum", 31.5)]
+    assert [(each.metric, each.value, each.attributes) for each in found[2:]] == [
+        ("h.bucket", 2.0, (("a", "b"), ("le", "0.5"))),
+        ("h.bucket", 2.0, (("a", "b"), ("le", "10.0"))),
+        ("h.bucket", 5.0, (("a", "b"), ("le", "+Inf"))),
+    ]
+
+
+def test_a_histogram_without_sum_and_buckets_has_a_count() -> None:
+    data = metrics_data([field(1, b"h") + field(9, field(1, fixed64_field(4, 7)))])
+    assert [(each.metric, each.value) for each in read_points(data)] == [("h.count", 7.0)]
+
+
 def test_what_is_not_known_is_passed_over() -> None:
-    histogram = field(1, b"h") + field(9, field(1, b""))
+    summary = field(1, b"s") + field(11, field(1, b""))
     unknown = field(99, b"x") + number_field(98, 7)
-    data = unknown + metrics_data([histogram, gauge("m", point(1)) + unknown])
+    data = unknown + metrics_data([summary, gauge("m", point(1)) + unknown])
     assert [each.metric for each in read_points(data)] == ["m"]
 
 
