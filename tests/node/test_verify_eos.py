@@ -1,0 +1,56 @@
+"""`barnabas verify-eos` with a broker that is killed meanwhile."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin_model import NewTopic
+from barnabas.client.blocking import Client
+from barnabas.client.offsets import EARLIEST, LATEST, ListedOffset
+from support.process import BrokerProcess, clean_environment
+from support.waiting import until
+
+COMMAND = [sys.executable, "-c", "from barnabas.cli.main import main; main()", "verify-eos"]
+INPUTS_COUNT = 3000
+KILLS_COUNT = 3
+PLACES = [TopicPartition("in", index) for index in (0, 1)]
+
+
+def verify_eos(broker: BrokerProcess, *arguments: str) -> "subprocess.Popen[str]":
+    environment = clean_environment({"BARNABAS_BOOTSTRAP": broker.bootstrap})
+    return subprocess.Popen(
+        [*COMMAND, *arguments, "--json"], env=environment, stdout=subprocess.PIPE, text=True
+    )
+
+
+def stored_count(client: Client) -> int:
+    ends = client.admin.list_offsets(dict.fromkeys(PLACES, LATEST)).values()
+    return sum(end.offset for end in ends if isinstance(end, ListedOffset))
+
+
+def copy(client: Client) -> None:
+    starts = dict.fromkeys(PLACES, EARLIEST)
+    with client.consumer(starts, stop_at_end=True) as consumer, client.producer() as producer:
+        for record in consumer:
+            producer.send("out", record.value, partition=record.partition)
+
+
+def test_inputs_are_numbered_without_a_gap_though_the_broker_is_killed(tmp_path: Path) -> None:
+    broker = BrokerProcess(tmp_path)
+    with Client(broker.bootstrap) as client:
+        client.admin.create_topics([NewTopic("in", 2), NewTopic("out", 2)])
+    producing = verify_eos(broker, "produce", "in", "--count", str(INPUTS_COUNT), "--rate", "1500")
+    for number in range(1, KILLS_COUNT + 1):
+        with Client(broker.bootstrap) as client:
+            until(lambda wanted=number * 500: stored_count(client) >= wanted)
+        broker.kill()
+        broker = BrokerProcess(tmp_path, port=broker.port)
+    assert producing.wait(60) == 0
+    with broker:
+        with Client(broker.bootstrap) as client:
+            copy(client)
+        checking = verify_eos(broker, "check", "in", "out")
+        found = json.loads(checking.communicate(timeout=60)[0])
+    assert (found["exactly_once"], found["inputs"], found["outputs"]) == (True, INPUTS_COUNT, INPUTS_COUNT)
