@@ -31,12 +31,7 @@ from barnabas.replication.partition import Partition
 from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.security.authorizer import configured_authorizer
-from barnabas.server.coordinators import (
-    GroupCoordinator,
-    TransactionCoordinator,
-    group_coordinator,
-    transaction_coordinator,
-)
+from barnabas.server.coordinators import Coordinators
 from barnabas.telemetry.requests import RequestStatistics
 from barnabas.telemetry.tracing import Tracer
 from barnabas.wire.codec import decode, encode
@@ -166,25 +161,10 @@ def _moves(
     return moves
 
 
-def _coordinators(
-    dynamic: DynamicConfig,
-    metadata: MetadataWriter,
-    replicas: ReplicaManager,
-    flusher: Flusher,
-    clock: ManualClock,
-    dice: random.Random,
-) -> tuple[GroupCoordinator, TransactionCoordinator]:
-    groups = group_coordinator(
-        lambda: dynamic.current, lambda: metadata.image, replicas, flusher, clock, dice
-    )
-    transactions = transaction_coordinator(
-        lambda: dynamic.current, lambda: metadata.image, replicas, flusher, clock
-    )
-    groups.load(metadata.image)
-    transactions.load(metadata.image)
-    metadata.listen(groups.apply)
-    metadata.listen(transactions.apply)
-    return groups, transactions
+def _coordinators(dynamic: DynamicConfig, metadata: MetadataWriter, *parts: Any) -> Coordinators:
+    coordinators = Coordinators(lambda: dynamic.current, lambda: metadata.image, *parts)
+    coordinators.follow(metadata)
+    return coordinators
 
 
 def _quotas_and_telemetry(
@@ -228,7 +208,8 @@ async def running_node(
     quotas, client_telemetry = _quotas_and_telemetry(metadata, config, clock)
     flusher = Flusher()
     moves = _moves(replicas, flusher, dynamic, clock)
-    groups, transactions = _coordinators(dynamic, metadata, replicas, flusher, clock, dice)
+    producer_ids = ProducerIds(metadata)
+    coordinators = _coordinators(dynamic, metadata, replicas, flusher, clock, dice, producer_ids)
     slots_count = config.integer("max.incremental.fetch.session.cache.slots")
     node = Node(
         broker_id=1,
@@ -239,14 +220,15 @@ async def running_node(
         replicas=replicas,
         fetch_sessions=FetchSessionCache(slots_count, clock, dice),
         flusher=flusher,
-        producer_ids=ProducerIds(metadata),
+        producer_ids=producer_ids,
         log_dir_moves=moves,
         tracer=Tracer.disabled(),
         apis=APIS,
         quotas=quotas,
         client_telemetry=client_telemetry,
-        groups=groups,
-        transactions=transactions,
+        groups=coordinators.groups,
+        transactions=coordinators.transactions,
+        transaction_verifier=coordinators.verifier,
         authorizer=configured_authorizer(config, metadata),
     )
     dispatcher = Dispatcher(node, RequestStatistics())
@@ -256,8 +238,7 @@ async def running_node(
             node, dispatcher, clock, store, directories, connection, dispatcher.produce_at_once(connection)
         )
     finally:
-        await groups.stop()
-        await transactions.stop()
+        await coordinators.stop()
         await moves.stop()
         await flusher.close()
         await metadata.stop()

@@ -1,10 +1,10 @@
 """Producer ids for this broker's clients, out of blocks that the cluster hands out."""
 
 import asyncio
-from collections.abc import Iterator
 
 from barnabas.metadata.producer_ids import decide_allocate_block
 from barnabas.metadata.writer import MetadataWriter
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 
 class ProducerIds:
@@ -12,15 +12,31 @@ class ProducerIds:
 
     def __init__(self, metadata: MetadataWriter) -> None:
         self._metadata = metadata
-        self._block: Iterator[int] = iter(())
+        self._block = range(0)
         self._lock = asyncio.Lock()
 
+    async def ready(self) -> None:
+        """Wait until there is an id to take: get a new block from the cluster when the last one is used up."""
+        while not self._block:
+            async with self._lock:
+                if not self._block:
+                    self._block = await self._metadata.write(
+                        lambda image: decide_allocate_block(image.producer_ids)
+                    )
+
+    def take(self) -> int:
+        """A fresh producer id.
+
+        :raises KafkaError: COORDINATOR_LOAD_IN_PROGRESS when there is none; `ready` changes that.
+        """
+        if not self._block:
+            raise KafkaError(
+                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "There is no producer id at hand: try again."
+            )
+        producer_id, self._block = self._block[0], self._block[1:]
+        return producer_id
+
     async def next(self) -> int:
-        """A fresh producer id; takes a new block from the cluster when the last one is used up."""
-        async with self._lock:
-            producer_id = next(self._block, None)
-            if producer_id is None:
-                block = await self._metadata.write(lambda image: decide_allocate_block(image.producer_ids))
-                self._block = iter(block)
-                producer_id = next(self._block)
-            return producer_id
+        """A fresh producer id, when there is one."""
+        await self.ready()
+        return self.take()

@@ -38,7 +38,7 @@ from barnabas.replication.log_dir_moves import LogDirMoves
 from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.security.authorizer import configured_authorizer
-from barnabas.server.coordinators import group_coordinator, transaction_coordinator
+from barnabas.server.coordinators import Coordinators
 from barnabas.server.housekeeping import Housekeeping
 from barnabas.server.listeners import Listeners, connection_limits, open_files_max
 from barnabas.server.metrics import metrics_registry
@@ -127,7 +127,7 @@ class BrokerServer:
         self._undo.push_async_callback(self._stop_moves)
         self._undo.push_async_callback(self.cleaner.stop)
         self._undo.push_async_callback(self._housekeeping.stop)
-        self._undo.push_async_callback(self._stop_coordinators)
+        self._undo.push_async_callback(self._coordinators.stop)
         self._undo.callback(self._connections.abort_all)
         await self._listen()
         self._housekeeping.start()
@@ -247,15 +247,16 @@ class BrokerServer:
             replicas=self._replicas,
             fetch_sessions=FetchSessionCache(slots_count, self._clock, self._dice),
             flusher=self._flusher,
-            producer_ids=ProducerIds(self._metadata),
+            producer_ids=self._producer_ids,
             log_dir_moves=self._moves,
             tracer=self._tracer,
             policies=self.policies,
             apis=registry.build(barnabas.api),
             quotas=self._quotas,
             client_telemetry=self._client_telemetry,
-            groups=self._groups,
-            transactions=self._transactions,
+            groups=self._coordinators.groups,
+            transactions=self._coordinators.transactions,
+            transaction_verifier=self._coordinators.verifier,
             authorizer=configured_authorizer(config, self._metadata),
         )
         self.statistics = RequestStatistics()
@@ -278,20 +279,18 @@ class BrokerServer:
         self._dynamic_config.follow(self._reconfigure)
 
     def _make_coordinators(self) -> None:
-        config, metadata, flusher, clock = self._dynamic_config, self._metadata, self._flusher, self._clock
-        self._groups = group_coordinator(
-            lambda: config.current, lambda: metadata.image, self._replicas, flusher, clock, self._dice
+        config, metadata = self._dynamic_config, self._metadata
+        self._producer_ids = ProducerIds(metadata)
+        self._coordinators = Coordinators(
+            lambda: config.current,
+            lambda: metadata.image,
+            self._replicas,
+            self._flusher,
+            self._clock,
+            self._dice,
+            self._producer_ids,
         )
-        self._transactions = transaction_coordinator(
-            lambda: config.current, lambda: metadata.image, self._replicas, flusher, clock
-        )
-        for coordinator in (self._groups, self._transactions):
-            coordinator.load(metadata.image)
-            metadata.listen(coordinator.apply)
-
-    async def _stop_coordinators(self) -> None:
-        await self._groups.stop()
-        await self._transactions.stop()
+        self._coordinators.follow(metadata)
 
     @property
     def _config(self) -> BrokerConfig:

@@ -1,14 +1,39 @@
 """One partition of `__transaction_state`: its transactional ids."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from barnabas.base.ids import TopicPartition
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.coordinator.shard import RecordPlace
-from barnabas.coordinator.step import Step, TimerKey
+from barnabas.coordinator.step import Pending, Step, TimerKey
 from barnabas.metadata.image import Image
+from barnabas.telemetry.logs import get_logger
+from barnabas.transactions.ending import Ending, completed, decide_end, fenced
+from barnabas.transactions.initialization import Initialization, decide_initialize
+from barnabas.transactions.listing import Filter
+from barnabas.transactions.partitions import Addition, decide_add, verify
+from barnabas.transactions.refusals import concurrent
+from barnabas.transactions.states import TransactionState
+from barnabas.transactions.transaction import TAGGED_FIELDS_LEVEL, Transaction
 from barnabas.wire.coordinator_records.serde import AnyRecord
+from barnabas.wire.coordinator_records.transaction_log import TransactionLogKey, TransactionLogValue
+from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.control import EndMarker
+
+#: Changed in one step at most, so that one batch holds the records.
+SWEPT_COUNT = 500
+
+#: Before a completion that could not be written is tried again.
+RETRY_MS = 100
+
+_SWEEP_TIMEOUTS = ("abort timed out transactions",)
+_SWEEP_EXPIRED = ("remove expired transactional ids",)
+_COMPLETE = "complete"
+
+_FEATURE = "transaction.version"
+
+_log = get_logger("barnabas.transactions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +42,28 @@ class Surroundings:
 
     config: Callable[[], BrokerConfig]  #: as it stands now
     image: Callable[[], Image]  #: cluster state as this node knows it now
+    #: gives a fresh producer id, or raises COORDINATOR_LOAD_IN_PROGRESS while there is none
+    next_producer_id: Callable[[], int]
+
+    @property
+    def level(self) -> int:
+        """The cluster's transaction.version."""
+        return self.image().finalized_features.get(_FEATURE, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteMarkers:
+    """To be done outside: tell every partition of a transaction how it has ended.
+
+    `TransactionShard.markers_written` is to be told when all of them know.
+    """
+
+    transaction: Transaction
+
+
+@dataclass(frozen=True, slots=True)
+class GetProducerIds:
+    """To be done outside: have producer ids at hand, so that `next_producer_id` gives one the next time."""
 
 
 class TransactionShard:
@@ -26,25 +73,186 @@ class TransactionShard:
 
     def __init__(self, surroundings: Surroundings) -> None:
         self.surroundings = surroundings
+        self.transactions: dict[str, Transaction] = {}
+        self._decided: dict[str, Transaction] = {}  #: by the event whose records are replayed next
+
+    # Events
+
+    def initialize(self, step: Step, pending: Pending[Transaction], asked: Initialization) -> None:
+        """A producer takes a transactional id over.
+
+        :raises KafkaError: CONCURRENT_TRANSACTIONS, PRODUCER_FENCED, COORDINATOR_LOAD_IN_PROGRESS.
+        """
+        around = self.surroundings
+        known = self.transactions.get(asked.transactional_id)
+        decided = decide_initialize(known, asked, step.now_ms, around.level, around.next_producer_id)
+        self._write(step, decided)
+        if not decided.is_prepared:
+            step.answer(pending, decided)
+            return
+        step.do(WriteMarkers(decided))
+        step.refuse(pending, concurrent(decided))
+
+    def add_partitions(self, step: Step, pending: Pending[None], asked: Addition) -> None:
+        """Partitions join a transaction, which begins with the first.
+
+        :raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
+        """
+        decided = decide_add(self.transactions.get(asked.transactional_id), asked, step.now_ms)
+        if decided is not None:
+            self._write(step, decided)
+        step.answer(pending, None)
+
+    def verify_partitions(self, asked: Addition) -> Mapping[TopicPartition, ErrorCode]:
+        """Whether partitions are in a producer's open transaction.
+
+        :raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
+        """
+        return verify(self.transactions.get(asked.transactional_id), asked)
+
+    def end(self, step: Step, pending: Pending[Transaction], asked: Ending) -> None:
+        """A producer ends its transaction; the answer is who it is from now on.
+
+        :raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE,
+            COORDINATOR_LOAD_IN_PROGRESS.
+        """
+        known = self.transactions.get(asked.transactional_id)
+        decided = decide_end(known, asked, step.now_ms, self.surroundings.next_producer_id)
+        if decided is None:
+            assert known is not None
+            step.answer(pending, known)
+            return
+        self._write(step, decided)
+        step.answer(pending, completed(decided, step.now_ms))
+        step.do(WriteMarkers(decided))
+
+    def markers_written(self, step: Step, prepared: Transaction) -> None:
+        """Every partition knows how the transaction has ended."""
+        transactional_id = prepared.transactional_id
+        known = self.transactions.get(transactional_id)
+        if known != prepared:
+            return  # told twice
+        self._write(step, completed(known, step.now_ms))
+        step.otherwise = lambda instead, error: instead.set_timer((_COMPLETE, transactional_id), RETRY_MS)
+
+    # Stored state
+
+    def _write(self, step: Step, decided: Transaction) -> None:
+        value_version = 1 if self.surroundings.level >= TAGGED_FIELDS_LEVEL else 0
+        step.append(decided.key, decided.value(), value_version)
+        self._decided[decided.transactional_id] = decided
 
     def replay(self, record: AnyRecord, place: RecordPlace) -> None:
         """Take over a record that stands in the log."""
+        key, value = record.key, record.value
+        assert isinstance(key, TransactionLogKey)
+        decided = self._decided.pop(key.transactional_id, None)
+        if value is None:
+            self.transactions.pop(key.transactional_id, None)
+            return
+        assert isinstance(value, TransactionLogValue)
+        self.transactions[key.transactional_id] = decided or Transaction.of(key, value)
 
     def replay_end_marker(self, marker: EndMarker) -> None:
         """There are no transactions in this topic itself."""
 
+    # Time
+
     def loaded(self, step: Step) -> None:
-        """Begin to serve."""
+        """Finish what was decided when the coordinator before this one went away."""
+        for transaction in self.transactions.values():
+            if transaction.is_prepared:
+                step.do(WriteMarkers(transaction))
+        self._come_back(step, _SWEEP_TIMEOUTS)
+        self._come_back(step, _SWEEP_EXPIRED)
 
     def expire(self, step: Step, key: TimerKey) -> None:
-        """A timer is due."""
+        """Look over the transactions, or try again what could not be written."""
+        if key == _SWEEP_TIMEOUTS:
+            self._abort_timed_out(step)
+            self._come_back(step, key)
+            step.otherwise = lambda instead, error: self._come_back(instead, key)
+        elif key == _SWEEP_EXPIRED:
+            self._remove_expired(step)
+            self._come_back(step, key)
+            step.otherwise = lambda instead, error: self._come_back(instead, key)
+        else:
+            known = self.transactions.get(str(key[1]))
+            if known is not None and known.is_prepared:
+                self.markers_written(step, known)
+
+    def _come_back(self, step: Step, key: TimerKey) -> None:
+        what = (
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms"
+            if key == _SWEEP_TIMEOUTS
+            else "transaction.remove.expired.transaction.cleanup.interval.ms"
+        )
+        step.set_timer(key, self.surroundings.config().integer(what))
+
+    def _abort_timed_out(self, step: Step) -> None:
+        around = self.surroundings
+        late = (each for each in self.transactions.values() if each.is_timed_out(step.now_ms))
+        for transaction in _first(late):
+            try:
+                decided = fenced(transaction, step.now_ms, around.level, around.next_producer_id)
+            except KafkaError:
+                step.do(GetProducerIds())
+                continue  # it is aborted the next time
+            _log.info(
+                "a transaction is aborted: it was open for too long",
+                transactional_id=transaction.transactional_id,
+                producer_id=transaction.producer_id,
+                timeout_ms=transaction.timeout_ms,
+            )
+            self._write(step, decided)
+            step.do(WriteMarkers(decided))
+
+    def _remove_expired(self, step: Step) -> None:
+        expiration_ms = self.surroundings.config().integer("transactional.id.expiration.ms")
+        unused = (each for each in self.transactions.values() if each.is_expired(step.now_ms, expiration_ms))
+        for transaction in _first(unused):
+            step.append(transaction.key, None)
 
     def follow(self, step: Step, before: Image, after: Image) -> None:
         """Nothing here depends on topics."""
 
     def unload(self) -> None:
-        """Another broker takes over."""
+        """Another broker takes over; nobody waits here."""
+
+    # Questions
+
+    def find(self, transactional_id: str) -> Transaction:
+        """What is known of a transactional id.
+
+        :raises KafkaError: TRANSACTIONAL_ID_NOT_FOUND.
+        """
+        known = self.transactions.get(transactional_id)
+        if known is None:
+            message = f"There is no transactional id '{transactional_id}'."
+            raise KafkaError(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, message)
+        return known
+
+    def matching(self, asked: Filter, now_ms: int) -> list[Transaction]:
+        """The transactional ids that are asked for."""
+        return [each for each in self.transactions.values() if asked.matches(each, now_ms)]
 
     def statistics(self) -> dict[str, object]:
-        """Nothing yet to tell."""
-        return {}
+        """How many transactional ids there are, and how many of them have a transaction open."""
+        states = [transaction.state for transaction in self.transactions.values()]
+        return {
+            "transactional_ids_count": len(states),
+            "ongoing_count": states.count(TransactionState.ONGOING),
+        }
+
+    def validate(self) -> None:
+        """What holds whatever happens: for tests."""
+        for transactional_id, transaction in self.transactions.items():
+            assert transactional_id == transaction.transactional_id
+            assert transaction.producer_epoch >= 0, transaction
+            assert not transaction.partitions or transaction.state not in (
+                TransactionState.EMPTY, TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT
+            ), transaction  # fmt: skip
+
+
+def _first(transactions: Iterable[Transaction]) -> list[Transaction]:
+    return [transaction for _, transaction in zip(range(SWEPT_COUNT), transactions, strict=False)]

@@ -15,6 +15,8 @@ from barnabas.security.operations import OPERATIONS
 from barnabas.wire.acls import CLUSTER_NAME, AclBinding, AclFilter, AclPermission, PatternType, ResourceType
 from barnabas.wire.acls import AclOperation as Op
 from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from barnabas.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest
 from barnabas.wire.messages.add_raft_voter import AddRaftVoterRequest
 from barnabas.wire.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData
 from barnabas.wire.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
@@ -50,8 +52,10 @@ from barnabas.wire.messages.describe_producers import DescribeProducersRequest, 
 from barnabas.wire.messages.describe_quorum import DescribeQuorumRequest
 from barnabas.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from barnabas.wire.messages.describe_topic_partitions import TopicRequest as DescribedTopic
+from barnabas.wire.messages.describe_transactions import DescribeTransactionsRequest
 from barnabas.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from barnabas.wire.messages.elect_leaders import ElectLeadersRequest
+from barnabas.wire.messages.end_txn import EndTxnRequest
 from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.wire.messages.heartbeat import HeartbeatRequest
@@ -106,6 +110,7 @@ TRANSACTION_REFUSED = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 #: What everybody may ask: what is not for everybody is left out of the answer, or was never secret.
 OPEN = {"ApiVersions", "DescribeCluster", "ListGroups", "SaslHandshake", "SaslAuthenticate"} | {
     "GetTelemetrySubscriptions",
+    "ListTransactions",
     "PushTelemetry",
 }
 
@@ -117,6 +122,8 @@ class Rule(NamedTuple):
     permissions: frozenset[Permission]
     code: ErrorCode
     version: int | None = None
+    #: what is needed besides
+    granted: frozenset[Permission] = frozenset()
 
 
 def one(operation: Op, resource_type: ResourceType) -> frozenset[Permission]:
@@ -328,6 +335,25 @@ RULES = [
         frozenset({(Op.CLUSTER_ACTION, CLUSTER), (Op.ALTER, CLUSTER)}),
         CLUSTER_REFUSED,
     ),
+    Rule(AddPartitionsToTxnRequest(), one(Op.CLUSTER_ACTION, CLUSTER), CLUSTER_REFUSED),
+    Rule(
+        AddOffsetsToTxnRequest(transactional_id="t", group_id="t"),
+        one(Op.WRITE, TRANSACTION),
+        TRANSACTION_REFUSED,
+        granted=one(Op.READ, GROUP),
+    ),
+    Rule(
+        AddOffsetsToTxnRequest(transactional_id="t", group_id="t"),
+        one(Op.READ, GROUP),
+        GROUP_REFUSED,
+        granted=one(Op.WRITE, TRANSACTION),
+    ),
+    Rule(EndTxnRequest(transactional_id="t"), one(Op.WRITE, TRANSACTION), TRANSACTION_REFUSED),
+    Rule(
+        DescribeTransactionsRequest(transactional_ids=["t"]),
+        one(Op.WRITE, TRANSACTION) | one(Op.DESCRIBE, TRANSACTION),
+        TRANSACTION_REFUSED,
+    ),
     Rule(DescribeQuorumRequest(), SEE_CLUSTER, CLUSTER_REFUSED),
     Rule(UpdateFeaturesRequest(validate_only=True), ALTER_CLUSTER, CLUSTER_REFUSED),
     Rule(UnregisterBrokerRequest(broker_id=99), ALTER_CLUSTER, CLUSTER_REFUSED),
@@ -403,10 +429,10 @@ def test_each_of_the_permissions_is_enough_and_no_other_one(tmp_path: Path, rule
     async def scenario() -> None:
         async with running_node(tmp_path, **AUTHORIZED) as running:
             running.connection.principal = ALICE
-            await permit(running)
+            await permit(running, *rule.granted)
             assert await refused(running, rule) == {rule.code}
             for permission in EVERY_PERMISSION:
-                await permit(running, permission)
+                await permit(running, permission, *rule.granted)
                 expected = set() if permission in rule.permissions else {rule.code}
                 assert await refused(running, rule) == expected, permission
 

@@ -8,6 +8,8 @@ import pytest
 from barnabas.api.dispatch import UNEXPECTED
 from barnabas.wire.codec import decode, encode
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from barnabas.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
 from barnabas.wire.messages.add_raft_voter import AddRaftVoterRequest
 from barnabas.wire.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData
 from barnabas.wire.messages.alter_configs import AlterConfigsRequest
@@ -49,8 +51,10 @@ from barnabas.wire.messages.describe_producers import DescribeProducersRequest, 
 from barnabas.wire.messages.describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
 from barnabas.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from barnabas.wire.messages.describe_topic_partitions import TopicRequest as DescribedTopic
+from barnabas.wire.messages.describe_transactions import DescribeTransactionsRequest
 from barnabas.wire.messages.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from barnabas.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from barnabas.wire.messages.end_txn import EndTxnRequest
 from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.wire.messages.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
@@ -62,6 +66,7 @@ from barnabas.wire.messages.init_producer_id import InitProducerIdRequest
 from barnabas.wire.messages.list_config_resources import ListConfigResourcesRequest
 from barnabas.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from barnabas.wire.messages.list_transactions import ListTransactionsRequest
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -145,6 +150,19 @@ ASKED: list[tuple[Message, tuple[object, ...]]] = [
     ),
     (InitProducerIdRequest(), WHOLE),
     (
+        AddPartitionsToTxnRequest(
+            v3_and_below_topics=[
+                AddPartitionsToTxnTopic(name="a", partitions=[3, 4]),
+                AddPartitionsToTxnTopic(name="b", partitions=[5]),
+            ]
+        ),
+        ("", 3, 4, 5),
+    ),
+    (AddOffsetsToTxnRequest(), WHOLE),
+    (EndTxnRequest(), WHOLE),
+    (DescribeTransactionsRequest(transactional_ids=["a", "b"]), ("a", "b")),
+    (ListTransactionsRequest(), WHOLE),
+    (
         ending(
             marker(9, "a", commit=True, partitions=(3, 4)),
             marker(10, "a", commit=True, partitions=(5,)),
@@ -225,16 +243,17 @@ IDENTIFIERS = (
     "topic_id",
     "user",
     "group_id",
+    "transactional_id",
 )
 
 
 def parts_in_error(struct: Struct, is_top: bool = True) -> Iterator[tuple[object, int]]:
     """(what it is about, error code) of everything in an answer that has an error code."""
     names = {field.name for field in struct.FIELDS}
-    if "error_code" in names:
+    for code in names & {"error_code", "partition_error_code"}:
         found: Any = [getattr(struct, name) for name in IDENTIFIERS if name in names]
         about = next((value for value in found if value not in (None, "", bytes(16))), "")
-        yield ("" if is_top else about), getattr(struct, "error_code")  # noqa: B009
+        yield ("" if is_top else about), getattr(struct, code)
     for field in struct.FIELDS:
         value = getattr(struct, field.name)
         for each in value if isinstance(value, list) else [value]:

@@ -1,19 +1,25 @@
-"""InitProducerId (22), v0-v6: an id for an idempotent producer (KIP-98).
+"""InitProducerId (22), v0-v6: an id for an idempotent or a transactional producer (KIP-98).
 
 v3: the producer's current id and epoch (KIP-360).  v4: PRODUCER_FENCED.  v6: two-phase commit (KIP-939).
-Errors: INVALID_REQUEST for an id without an epoch or an empty transactional id; COORDINATOR_NOT_AVAILABLE for
-transactional producers: this broker has no transaction coordinator; TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+Errors: INVALID_REQUEST for an id without an epoch or an empty transactional id; INVALID_TRANSACTION_TIMEOUT,
+CONCURRENT_TRANSACTIONS, PRODUCER_FENCED; UNSUPPORTED_VERSION for keeping a prepared transaction;
+COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE; TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 CLUSTER_AUTHORIZATION_FAILED.
 """
 
 from barnabas.api.authorization import allowed_any, require, require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
+from barnabas.api.transactions.fencing import fencing_told
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.transactions.initialization import Initialization, ProducerIdAndEpoch
+from barnabas.transactions.transaction import NEVER_MS, Transaction
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
 NONE = -1
+FIRST_VERSION_WITH_PRODUCER_FENCED = 4
 
 
 def refuse(request: InitProducerIdRequest, error: KafkaError) -> InitProducerIdResponse:
@@ -23,24 +29,67 @@ def refuse(request: InitProducerIdRequest, error: KafkaError) -> InitProducerIdR
 
 @serves(InitProducerIdRequest, InitProducerIdResponse, 0, 6, refuse=refuse)
 async def handle(context: RequestContext, request: InitProducerIdRequest) -> InitProducerIdResponse:
-    """Give a fresh id at epoch 0 to a producer that is only idempotent."""
+    """Give a fresh id at epoch 0, or the id of a transactional id at its next epoch."""
     _authorize(context, request)
-    if (request.producer_id == NONE) != (request.producer_epoch == NONE):
-        message = (
-            f"Producer id {request.producer_id} and epoch {request.producer_epoch} do not go together: "
-            "both must be known, or both -1."
+    node = context.node
+    expected = _expected(request)
+    if request.transactional_id is None:
+        return InitProducerIdResponse(producer_id=await node.producer_ids.next(), producer_epoch=0)
+    _check(node.config, request)
+    timeout_ms = NEVER_MS if request.enable2_pc else request.transaction_timeout_ms
+    asked = Initialization(request.transactional_id, timeout_ms, expected)
+    await node.producer_ids.ready()
+    with fencing_told(context.api_version, FIRST_VERSION_WITH_PRODUCER_FENCED):
+        given: Transaction = await node.transactions.ask(
+            asked.transactional_id, lambda shard, step, pending: shard.initialize(step, pending, asked)
         )
-        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-    if request.transactional_id == "":
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "A transactional id must not be empty.")
-    if request.transactional_id is not None:
-        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "There is no transaction coordinator here.")
-    return InitProducerIdResponse(producer_id=await context.node.producer_ids.next(), producer_epoch=0)
+    return InitProducerIdResponse(producer_id=given.producer_id, producer_epoch=given.producer_epoch)
 
 
 def _authorize(context: RequestContext, request: InitProducerIdRequest) -> None:
     """Whoever may write to some topic may do so idempotently (KIP-679)."""
     if request.transactional_id is not None:
         require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+        if request.enable2_pc:
+            two_phase_commit = AclOperation.TWO_PHASE_COMMIT
+            require(context, two_phase_commit, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     elif not allowed_any(context, AclOperation.WRITE, ResourceType.TOPIC):
         require_cluster(context, AclOperation.IDEMPOTENT_WRITE)
+
+
+def _expected(request: InitProducerIdRequest) -> ProducerIdAndEpoch | None:
+    """Who the producer is so far.
+
+    :raises KafkaError: INVALID_REQUEST.
+    """
+    if (request.producer_id == NONE) != (request.producer_epoch == NONE):
+        message = (
+            f"Producer id {request.producer_id} and epoch {request.producer_epoch} do not go together: "
+            "both must be known, or both -1."
+        )
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    if request.producer_id == NONE:
+        return None
+    return ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
+
+
+def _check(config: BrokerConfig, request: InitProducerIdRequest) -> None:
+    """Refuse what no transactional producer may ask for.
+
+    :raises KafkaError: INVALID_REQUEST, TRANSACTIONAL_ID_AUTHORIZATION_FAILED, UNSUPPORTED_VERSION,
+        INVALID_TRANSACTION_TIMEOUT.
+    """
+    if not request.transactional_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "A transactional id must not be empty.")
+    if request.enable2_pc and not config.boolean("transaction.two.phase.commit.enable"):
+        message = "Two-phase commit is off: transaction.two.phase.commit.enable is false."
+        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, message)
+    if request.keep_prepared_txn:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "Prepared transactions cannot be kept.")
+    longest_ms = config.integer("transaction.max.timeout.ms")
+    if not request.enable2_pc and not 0 < request.transaction_timeout_ms <= longest_ms:
+        message = (
+            f"The transaction timeout of {request.transaction_timeout_ms} ms is out of bounds: "
+            f"1 to {longest_ms} (transaction.max.timeout.ms) are allowed."
+        )
+        raise KafkaError(ErrorCode.INVALID_TRANSACTION_TIMEOUT, message)

@@ -22,7 +22,6 @@ async def test_every_producer_gets_an_id_of_its_own_at_epoch_0(tmp_path: Path) -
     ("request_", "code"),
     [
         (InitProducerIdRequest(transactional_id=""), ErrorCode.INVALID_REQUEST),
-        (InitProducerIdRequest(transactional_id="tx"), ErrorCode.COORDINATOR_NOT_AVAILABLE),
         (InitProducerIdRequest(transactional_id=None, producer_id=5), ErrorCode.INVALID_REQUEST),
         (InitProducerIdRequest(transactional_id=None, producer_epoch=5), ErrorCode.INVALID_REQUEST),
     ],

@@ -13,6 +13,9 @@ from support.loop import in_virtual_time, on_loop, turns
 from support.nodes import RunningNode, running_node
 from support.transactions import ending, marker, outcomes, producing, transactional
 
+#: Transactions begin without a coordinator.
+UNVERIFIED = {"transaction_partition_verification_enable": "false"}
+
 
 async def begin(node: RunningNode, *producer_ids: int, epoch: int = 0) -> None:
     for producer_id in producer_ids:
@@ -23,7 +26,7 @@ async def begin(node: RunningNode, *producer_ids: int, epoch: int = 0) -> None:
 def test_transactions_end_in_every_partition_named(tmp_path: Path, version: int) -> None:
     @on_loop
     async def ask() -> None:
-        async with running_node(tmp_path) as node:
+        async with running_node(tmp_path, **UNVERIFIED) as node:
             await node.create(new_topic("t", 2))
             both = producing("t", transactional(9, 0, b"x"), transactional(9, 0, b"y"))
             await node.ask(both, 11)
@@ -42,7 +45,7 @@ def test_transactions_end_in_every_partition_named(tmp_path: Path, version: int)
 
 @on_loop
 async def test_each_partition_and_each_producer_is_answered_for_itself(tmp_path: Path) -> None:
-    async with running_node(tmp_path) as node:
+    async with running_node(tmp_path, **UNVERIFIED) as node:
         await node.create(new_topic("t"))
         await begin(node, 9, 10)
         await begin(node, 11, epoch=5)
@@ -69,7 +72,7 @@ async def test_each_partition_and_each_producer_is_answered_for_itself(tmp_path:
 async def test_of_two_markers_of_a_producer_both_are_written_and_the_later_is_answered(
     tmp_path: Path,
 ) -> None:
-    async with running_node(tmp_path) as node:
+    async with running_node(tmp_path, **UNVERIFIED) as node:
         await node.create(new_topic("t"))
         await begin(node, 9)
         ended = [
@@ -83,13 +86,13 @@ async def test_of_two_markers_of_a_producer_both_are_written_and_the_later_is_an
 
 @on_loop
 async def test_nothing_to_write_is_answered_with_nothing(tmp_path: Path) -> None:
-    async with running_node(tmp_path) as node:
+    async with running_node(tmp_path, **UNVERIFIED) as node:
         assert (await node.ask(ending())).markers == []
 
 
 @on_loop
 async def test_a_transaction_of_version_2_ends_with_the_next_epoch(tmp_path: Path) -> None:
-    async with running_node(tmp_path) as node:
+    async with running_node(tmp_path, **UNVERIFIED) as node:
         await node.create(new_topic("t"))
         await begin(node, 9)
         late = await node.ask(ending(marker(9, "t", commit=True, transaction_version=2)))
@@ -102,7 +105,7 @@ async def test_a_transaction_of_version_2_ends_with_the_next_epoch(tmp_path: Pat
 
 @on_loop
 async def test_who_follows_the_ends_of_transactions_is_told_of_those_appended(tmp_path: Path) -> None:
-    async with running_node(tmp_path) as node:
+    async with running_node(tmp_path, **UNVERIFIED) as node:
         told: list[tuple[TopicPartition, EndMarker]] = []
         node.node.replicas.on_end_marker = lambda partition, ended: told.append((partition, ended))
         await node.create(new_topic("t"))
@@ -115,7 +118,7 @@ async def test_who_follows_the_ends_of_transactions_is_told_of_those_appended(tm
 
 @in_virtual_time
 async def test_the_answer_waits_for_every_replica_until_its_time_is_over(tmp_path: Path) -> None:
-    async with running_node(tmp_path, request_timeout_ms="500") as node:
+    async with running_node(tmp_path, request_timeout_ms="500", **UNVERIFIED) as node:
         await node.node.metadata.write(lambda image: decide_register(image.brokers, broker(2)))
         await node.create(by_hand("t", [1, 2]))
         await begin(node, 9)

@@ -1,0 +1,52 @@
+"""AddOffsetsToTxn (25), v0-v4: a transaction is going to commit offsets of a group (KIP-98).
+
+v2: PRODUCER_FENCED.
+Errors: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED, INVALID_REQUEST, INVALID_PRODUCER_ID_MAPPING,
+PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, those of coordinators.
+"""
+
+from barnabas.api.authorization import require
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.api.transactions.fencing import fencing_told
+from barnabas.base.ids import TopicPartition
+from barnabas.coordinator.partition_of import partition_of
+from barnabas.metadata.internal_topics import GROUP_TOPIC
+from barnabas.transactions.partitions import Addition
+from barnabas.wire.acls import AclOperation, ResourceType
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+
+FIRST_VERSION_WITH_PRODUCER_FENCED = 2
+
+
+def refuse(request: AddOffsetsToTxnRequest, error: KafkaError) -> AddOffsetsToTxnResponse:
+    """The error."""
+    return AddOffsetsToTxnResponse(error_code=error.code)
+
+
+@serves(AddOffsetsToTxnRequest, AddOffsetsToTxnResponse, 0, 4, refuse=refuse)
+async def handle(context: RequestContext, request: AddOffsetsToTxnRequest) -> AddOffsetsToTxnResponse:
+    """Add the partition that holds the group's offsets."""
+    require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+    require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
+    if not request.transactional_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "A transactional id must not be empty.")
+    asked = Addition(
+        request.transactional_id,
+        request.producer_id,
+        request.producer_epoch,
+        [_offsets_partition(context, request.group_id)],
+    )
+    with fencing_told(context.api_version, FIRST_VERSION_WITH_PRODUCER_FENCED):
+        await context.node.transactions.ask(
+            asked.transactional_id, lambda shard, step, pending: shard.add_partitions(step, pending, asked)
+        )
+    return AddOffsetsToTxnResponse()
+
+
+def _offsets_partition(context: RequestContext, group_id: str) -> TopicPartition:
+    node = context.node
+    topic = node.image.topics.get(GROUP_TOPIC)
+    count = topic.partition_count if topic else node.config.integer("offsets.topic.num.partitions")
+    return TopicPartition(GROUP_TOPIC, partition_of(group_id, count))

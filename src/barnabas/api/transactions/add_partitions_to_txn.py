@@ -1,0 +1,148 @@
+"""AddPartitionsToTxn (24), v0-v5: the partitions that a transaction is going to write to (KIP-98).
+
+v2: PRODUCER_FENCED.  v4: many transactions, from brokers alone, which may only want to know (KIP-890).
+v5: TRANSACTION_ABORTABLE.
+Errors, per partition: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, and then OPERATION_NOT_ATTEMPTED for the
+others; per transaction: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, INVALID_REQUEST, INVALID_PRODUCER_ID_MAPPING,
+PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, TRANSACTION_ABORTABLE, those of coordinators; at the top
+CLUSTER_AUTHORIZATION_FAILED.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from barnabas.api.authorization import filter_allowed, require, require_cluster
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.api.transactions.fencing import fencing_told
+from barnabas.base.ids import TopicPartition
+from barnabas.metadata.topics import INTERNAL_TOPICS
+from barnabas.transactions.partitions import Addition
+from barnabas.transactions.transaction import EPOCH_BUMPS_LEVEL
+from barnabas.wire.acls import AclOperation, ResourceType
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+
+FIRST_VERSION_WITH_PRODUCER_FENCED = 2
+FIRST_VERSION_OF_BROKERS = 4
+
+Outcomes = Mapping[TopicPartition, ErrorCode]
+
+
+def refuse(request: AddPartitionsToTxnRequest, error: KafkaError) -> AddPartitionsToTxnResponse:
+    """The error at the top, and for every partition for clients, which know of no top."""
+    outcomes = dict.fromkeys(_partitions(request.v3_and_below_topics), error.code)
+    return AddPartitionsToTxnResponse(error_code=error.code, results_by_topic_v3_and_below=_results(outcomes))
+
+
+@serves(AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, 0, 5, refuse=refuse)
+async def handle(context: RequestContext, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
+    """Add to, or look into, each transaction for itself."""
+    if context.api_version < FIRST_VERSION_OF_BROKERS:
+        outcomes = await _outcomes(context, _from_client(request))
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_results(outcomes))
+    require_cluster(context, AclOperation.CLUSTER_ACTION)
+    return AddPartitionsToTxnResponse(
+        results_by_transaction=[
+            AddPartitionsToTxnResult(
+                transactional_id=transaction.transactional_id,
+                topic_results=_results(await _outcomes(context, transaction)),
+            )
+            for transaction in request.transactions
+        ]
+    )
+
+
+def _from_client(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnTransaction:
+    return AddPartitionsToTxnTransaction(
+        transactional_id=request.v3_and_below_transactional_id,
+        producer_id=request.v3_and_below_producer_id,
+        producer_epoch=request.v3_and_below_producer_epoch,
+        topics=request.v3_and_below_topics,
+    )
+
+
+async def _outcomes(context: RequestContext, transaction: AddPartitionsToTxnTransaction) -> Outcomes:
+    """What became of each partition: all of them join the transaction, or none does."""
+    partitions = _partitions(transaction.topics)
+    try:
+        refused = _refused(context, transaction.transactional_id, partitions)
+        if refused:
+            return {each: refused.get(each, ErrorCode.OPERATION_NOT_ATTEMPTED) for each in partitions}
+        with fencing_told(context.api_version, FIRST_VERSION_WITH_PRODUCER_FENCED):
+            return await _added(context, transaction, partitions)
+    except KafkaError as error:
+        return dict.fromkeys(partitions, error.code)
+
+
+def _refused(context: RequestContext, transactional_id: str, partitions: list[TopicPartition]) -> Outcomes:
+    """The partitions that nobody, or not this client, may add.
+
+    :raises KafkaError: TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
+    """
+    image = context.node.image
+    refused = {}
+    allowed = {each.topic for each in partitions}
+    if context.api_version < FIRST_VERSION_OF_BROKERS:
+        require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+        names = allowed - INTERNAL_TOPICS
+        allowed = filter_allowed(context, AclOperation.WRITE, ResourceType.TOPIC, names)
+    for partition in partitions:
+        topic = image.topics.get(partition.topic)
+        if partition.topic not in allowed:
+            refused[partition] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif topic is None or not 0 <= partition.partition < topic.partition_count:
+            refused[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return refused
+
+
+async def _added(
+    context: RequestContext, transaction: AddPartitionsToTxnTransaction, partitions: list[TopicPartition]
+) -> Outcomes:
+    """The partitions in the transaction; or, if that was all that was asked, whether they are.
+
+    :raises KafkaError: The coordinator's.
+    """
+    if not transaction.transactional_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "A transactional id must not be empty.")
+    is_broker = context.api_version >= FIRST_VERSION_OF_BROKERS
+    asked = Addition(
+        transaction.transactional_id,
+        transaction.producer_id,
+        transaction.producer_epoch,
+        partitions,
+        EPOCH_BUMPS_LEVEL if is_broker else 0,
+    )
+    coordinator = context.node.transactions
+    if transaction.verify_only:
+        return await coordinator.query(
+            asked.transactional_id, lambda shard, now_ms: shard.verify_partitions(asked)
+        )
+    await coordinator.ask(
+        asked.transactional_id, lambda shard, step, pending: shard.add_partitions(step, pending, asked)
+    )
+    return dict.fromkeys(partitions, ErrorCode.NONE)
+
+
+def _partitions(topics: Iterable[AddPartitionsToTxnTopic]) -> list[TopicPartition]:
+    return [TopicPartition(topic.name, index) for topic in topics for index in topic.partitions]
+
+
+def _results(outcomes: Outcomes) -> list[AddPartitionsToTxnTopicResult]:
+    topics: dict[str, list[AddPartitionsToTxnPartitionResult]] = {}
+    for partition, code in outcomes.items():
+        result = AddPartitionsToTxnPartitionResult(
+            partition_index=partition.partition, partition_error_code=code
+        )
+        topics.setdefault(partition.topic, []).append(result)
+    return [
+        AddPartitionsToTxnTopicResult(name=name, results_by_partition=results)
+        for name, results in topics.items()
+    ]

@@ -1,0 +1,47 @@
+"""EndTxn (26), v0-v5: commit or abort a transaction (KIP-98).
+
+v2: PRODUCER_FENCED.  v4: TRANSACTION_ABORTABLE.  v5: each end gives the producer its next epoch (KIP-890).
+Errors: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, INVALID_REQUEST, INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED,
+CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE, those of coordinators.
+"""
+
+from barnabas.api.authorization import require
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.api.transactions.fencing import fencing_told
+from barnabas.transactions.ending import Ending
+from barnabas.transactions.transaction import EPOCH_BUMPS_LEVEL, Transaction
+from barnabas.wire.acls import AclOperation, ResourceType
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
+
+FIRST_VERSION_WITH_PRODUCER_FENCED = 2
+FIRST_VERSION_WITH_EPOCH_BUMPS = 5
+
+
+def refuse(request: EndTxnRequest, error: KafkaError) -> EndTxnResponse:
+    """The error."""
+    return EndTxnResponse(error_code=error.code)
+
+
+@serves(EndTxnRequest, EndTxnResponse, 0, 5, refuse=refuse)
+async def handle(context: RequestContext, request: EndTxnRequest) -> EndTxnResponse:
+    """Decide the outcome; the partitions hear of it after the answer."""
+    require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+    if not request.transactional_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "A transactional id must not be empty.")
+    bumps = context.api_version >= FIRST_VERSION_WITH_EPOCH_BUMPS
+    asked = Ending(
+        request.transactional_id,
+        request.producer_id,
+        request.producer_epoch,
+        request.committed,
+        EPOCH_BUMPS_LEVEL if bumps else 0,
+    )
+    if bumps:
+        await context.node.producer_ids.ready()
+    with fencing_told(context.api_version, FIRST_VERSION_WITH_PRODUCER_FENCED):
+        ended: Transaction = await context.node.transactions.ask(
+            asked.transactional_id, lambda shard, step, pending: shard.end(step, pending, asked)
+        )
+    return EndTxnResponse(producer_id=ended.producer_id, producer_epoch=ended.producer_epoch)

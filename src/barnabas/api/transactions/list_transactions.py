@@ -1,0 +1,47 @@
+"""ListTransactions (66), v0-v2: the transactional ids that this broker coordinates (KIP-664).
+
+v1: open for longer than a duration (KIP-994).  v2: a pattern for transactional ids (KIP-1152).
+Errors: COORDINATOR_LOAD_IN_PROGRESS, INVALID_REGULAR_EXPRESSION. Ids that the principal may not describe are left out.
+"""
+
+from barnabas.api.authorization import allowed
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.transactions.listing import Filter, compiled, unknown_states
+from barnabas.wire.acls import AclOperation, ResourceType
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TransactionState,
+)
+
+
+def refuse(request: ListTransactionsRequest, error: KafkaError) -> ListTransactionsResponse:
+    """The error, and no transactional ids."""
+    return ListTransactionsResponse(error_code=error.code)
+
+
+@serves(ListTransactionsRequest, ListTransactionsResponse, 0, 2, refuse=refuse)
+async def handle(context: RequestContext, request: ListTransactionsRequest) -> ListTransactionsResponse:
+    """List those of all shards that match every filter."""
+    asked = Filter(
+        frozenset(request.state_filters),
+        frozenset(request.producer_id_filters),
+        request.duration_filter,
+        compiled(request.transactional_id_pattern),
+    )
+    found = await context.node.transactions.query_all(lambda shard, now_ms: shard.matching(asked, now_ms))
+    return ListTransactionsResponse(
+        unknown_state_filters=unknown_states(request.state_filters),
+        transaction_states=[
+            TransactionState(
+                transactional_id=each.transactional_id,
+                producer_id=each.producer_id,
+                transaction_state=each.state,
+            )
+            for transactions in found
+            for each in transactions
+            if allowed(context, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, each.transactional_id)
+        ],
+    )

@@ -1,0 +1,102 @@
+"""InitProducerId for a transactional id: a producer takes it over, and those before it are fenced (KIP-98, KIP-360)."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from barnabas.transactions.ending import fenced
+from barnabas.transactions.refusals import concurrent, producer_fenced
+from barnabas.transactions.states import TransactionState
+from barnabas.transactions.transaction import (
+    LAST_EPOCH,
+    NO_EPOCH,
+    NO_TIMESTAMP,
+    Transaction,
+)
+
+
+class ProducerIdAndEpoch(NamedTuple):
+    """Who a producer says it is."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+class Initialization(NamedTuple):
+    """What a producer asks for."""
+
+    transactional_id: str
+    timeout_ms: int
+    expected: ProducerIdAndEpoch | None = None  #: who it is so far; None for one that has just started
+
+
+def decide_initialize(
+    known: Transaction | None,
+    asked: Initialization,
+    now_ms: int,
+    level: int,
+    next_id: Callable[[], int],
+) -> Transaction:
+    """What becomes of the transactional id.
+
+    Idle, it goes to the producer with another epoch. With a transaction open, that is aborted first (PrepareAbort), and
+    the producer must ask again.
+
+    :param level: The cluster's transaction.version.
+    :param next_id: Gives a producer id that nobody has.
+    :raises KafkaError: CONCURRENT_TRANSACTIONS, PRODUCER_FENCED, or what `next_id` raises.
+    """
+    if known is None:
+        known = Transaction(
+            asked.transactional_id, next_id(), NO_EPOCH, asked.timeout_ms, TransactionState.EMPTY, now_ms
+        )
+    if known.is_prepared:
+        raise concurrent(known)
+    if asked.expected is not None and not _may_be(known, asked.expected):
+        raise producer_fenced(known, asked.expected.producer_id, asked.expected.producer_epoch)
+    if known.state is TransactionState.ONGOING:
+        return fenced(known, now_ms, level, next_id)
+    if known.is_epoch_exhausted and (
+        asked.expected is None or asked.expected.producer_epoch == known.producer_epoch
+    ):
+        return _with_another_id(known, asked, now_ms, next_id())
+    epoch, last_epoch = _bumped(known, asked.expected)
+    return _taken_over(known, asked, now_ms, producer_epoch=epoch, last_epoch=last_epoch)
+
+
+def _may_be(known: Transaction, expected: ProducerIdAndEpoch) -> bool:
+    """Whether the one who asks may be the producer that has the id: what its epoch is worth is seen later."""
+    return (
+        known.producer_epoch == NO_EPOCH
+        or expected.producer_id == known.producer_id
+        or (
+            expected.producer_id == known.previous_producer_id
+            and expected.producer_epoch >= LAST_EPOCH  # it never heard of the id that came after its own
+        )
+    )
+
+
+def _bumped(known: Transaction, expected: ProducerIdAndEpoch | None) -> tuple[int, int]:
+    """The epoch to work with, and the one before, by which the same producer may ask again."""
+    if expected is None:
+        return known.producer_epoch + 1, NO_EPOCH
+    if expected.producer_epoch == known.producer_epoch or known.producer_epoch == NO_EPOCH:
+        return known.producer_epoch + 1, known.producer_epoch
+    if expected.producer_epoch == known.last_epoch:
+        return known.producer_epoch, known.last_epoch  # the answer to the first time has not reached it
+    raise producer_fenced(known, expected.producer_id, expected.producer_epoch)
+
+
+def _with_another_id(known: Transaction, asked: Initialization, now_ms: int, producer_id: int) -> Transaction:
+    last_epoch = NO_EPOCH if asked.expected is None else known.producer_epoch
+    return _taken_over(known, asked, now_ms, producer_id=producer_id, producer_epoch=0, last_epoch=last_epoch)
+
+
+def _taken_over(known: Transaction, asked: Initialization, now_ms: int, **identity: int) -> Transaction:
+    return known.moved(
+        TransactionState.EMPTY,
+        timeout_ms=asked.timeout_ms,
+        updated_ms=now_ms,
+        started_ms=NO_TIMESTAMP,
+        partitions=frozenset(),
+        **identity,
+    )

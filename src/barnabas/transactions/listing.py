@@ -1,0 +1,55 @@
+"""What DescribeTransactions and ListTransactions tell (KIP-664, KIP-994, KIP-1152)."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import re2
+
+from barnabas.transactions.states import TransactionState
+from barnabas.transactions.transaction import Transaction
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+_QUIET = re2.Options()
+_QUIET.log_errors = False
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which transactional ids are asked for; what is left out asks for all."""
+
+    states: frozenset[str] = frozenset()  #: names; those that do not exist match nothing
+    producer_ids: frozenset[int] = frozenset()
+    duration_ms: int = -1  #: open for longer than that; negative for all
+    pattern: Any = None  #: a compiled RE2 expression of the whole transactional id
+
+    def matches(self, transaction: Transaction, now_ms: int) -> bool:
+        """Whether a transactional id is asked for."""
+        return (
+            transaction.state is not TransactionState.DEAD
+            and (not self.producer_ids or transaction.producer_id in self.producer_ids)
+            and (not self.states or transaction.state in self.states)
+            and (self.duration_ms < 0 or now_ms - transaction.started_ms > self.duration_ms)
+            and (self.pattern is None or self.pattern.fullmatch(transaction.transactional_id) is not None)
+        )
+
+
+def unknown_states(names: Iterable[str]) -> list[str]:
+    """Those names of states that do not exist, each once."""
+    known = set(TransactionState)
+    return [name for name in dict.fromkeys(names) if name not in known]
+
+
+def compiled(pattern: str | None) -> Any:
+    """The RE2 expression that whole transactional ids must match; None for no or an empty pattern.
+
+    :raises KafkaError: INVALID_REGULAR_EXPRESSION.
+    """
+    if not pattern:
+        return None
+    try:
+        return re2.compile(pattern, _QUIET)
+    except re2.error as error:
+        reason = error.args[0].decode() if isinstance(error.args[0], bytes) else error.args[0]
+        message = f"Transaction ID pattern `{pattern}` is not a valid regular expression: {reason}."
+        raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, message) from error

@@ -1,0 +1,101 @@
+"""Tells the partitions of a transaction how it has ended, until all of them know."""
+
+import asyncio
+from collections.abc import Callable, Collection, Coroutine, Mapping
+from typing import Any, Protocol
+
+from barnabas.base.clock import Clock
+from barnabas.base.ids import TopicPartition
+from barnabas.coordinator.coordinator import Coordinator
+from barnabas.coordinator.runner import ShardRunner, ShardState
+from barnabas.telemetry.logs import get_logger
+from barnabas.transactions.shard import GetProducerIds, TransactionShard, WriteMarkers
+from barnabas.transactions.states import TransactionState
+from barnabas.transactions.transaction import Transaction
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records.control import EndMarker
+
+#: Between attempts to write markers that could not be written.
+RETRY_MS = 100
+
+#: What settles a marker: it is written; its partition is gone; a later producer or coordinator has written there.
+SETTLED = frozenset({
+    ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_PRODUCER_EPOCH,
+    ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+})  # fmt: skip
+
+_log = get_logger("barnabas.transactions")
+
+
+class MarkerWriter(Protocol):
+    """Writes markers to partitions, wherever their leaders are."""
+
+    async def write(
+        self, marker: EndMarker, partitions: Collection[TopicPartition], transaction_version: int
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        """What became of each partition's marker; UNKNOWN_TOPIC_OR_PARTITION only for what is gone for good."""
+        ...
+
+
+class MarkerSender:
+    """Does what shards want done outside: one task per transaction that is ending."""
+
+    def __init__(
+        self, writer: MarkerWriter, clock: Clock, get_producer_ids: Callable[[], Coroutine[Any, Any, None]]
+    ) -> None:
+        self._writer = writer
+        self._clock = clock
+        self._get_producer_ids = get_producer_ids
+        self._find: Callable[[str], ShardRunner[TransactionShard]]
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def serve(self, coordinator: Coordinator[TransactionShard]) -> None:
+        """Find here whom to tell when markers are written."""
+        self._find = coordinator.runner
+
+    def do(self, effect: WriteMarkers | GetProducerIds) -> None:
+        """Begin with what a shard wants."""
+        if isinstance(effect, GetProducerIds):
+            self._start(self._get_producer_ids())
+            return
+        try:
+            runner = self._find(effect.transaction.transactional_id)
+        except KafkaError:
+            return  # who coordinates now finds the transaction in the log
+        self._start(self._send(runner, effect.transaction))
+
+    def _start(self, what: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(what)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _send(self, runner: ShardRunner[TransactionShard], transaction: Transaction) -> None:
+        marker = EndMarker(
+            transaction.producer_id,
+            transaction.producer_epoch,
+            runner.log.leader_epoch,
+            transaction.state is TransactionState.PREPARE_COMMIT,
+            self._clock.wall_ms(),
+        )
+        left: Collection[TopicPartition] = transaction.partitions
+        while left and runner.state is ShardState.ACTIVE:
+            outcomes = await self._writer.write(marker, left, transaction.client_version)
+            left = [partition for partition in left if outcomes[partition] not in SETTLED]
+            if left:
+                _log.warning(
+                    "the end of a transaction cannot be written yet",
+                    transactional_id=transaction.transactional_id,
+                    partitions=[f"{each.topic}-{each.partition}: {outcomes[each].name}" for each in left],
+                )
+                await asyncio.sleep(RETRY_MS / 1000)
+        runner.tell(lambda shard, step: shard.markers_written(step, transaction))
+
+    async def stop(self) -> None:
+        """Leave the rest to the next start."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def statistics(self) -> dict[str, object]:
+        """How many transactions are ending."""
+        return {"ending_count": len(self._tasks)}

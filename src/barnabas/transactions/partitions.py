@@ -1,0 +1,62 @@
+"""AddPartitionsToTxn and AddOffsetsToTxn: which partitions a transaction writes to (KIP-98, KIP-890)."""
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from barnabas.base.ids import TopicPartition
+from barnabas.transactions.refusals import concurrent, producer_fenced, unknown_mapping
+from barnabas.transactions.states import TransactionState
+from barnabas.transactions.transaction import Transaction
+from barnabas.wire.errors import ErrorCode
+
+
+class Addition(NamedTuple):
+    """A producer and the partitions that it writes to."""
+
+    transactional_id: str
+    producer_id: int
+    producer_epoch: int
+    partitions: Collection[TopicPartition]
+    client_version: int = 0  #: the transaction.version that the request's version stands for
+
+
+def decide_add(known: Transaction | None, asked: Addition, now_ms: int) -> Transaction | None:
+    """The transaction, open and with the partitions in it; None when they are in it already.
+
+    :raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
+    """
+    if known is not None and known.is_prepared:
+        raise concurrent(known)
+    transaction = _checked(known, asked)
+    is_open = transaction.state is TransactionState.ONGOING
+    if is_open and transaction.partitions.issuperset(asked.partitions):
+        return None
+    return transaction.moved(
+        TransactionState.ONGOING,
+        partitions=transaction.partitions.union(asked.partitions),
+        started_ms=transaction.started_ms if is_open else now_ms,
+        updated_ms=now_ms,
+        client_version=asked.client_version,
+    )
+
+
+def verify(known: Transaction | None, asked: Addition) -> Mapping[TopicPartition, ErrorCode]:
+    """Whether each partition is in the producer's open transaction: NONE or TRANSACTION_ABORTABLE.
+
+    :raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
+    """
+    transaction = _checked(known, asked)
+    if transaction.is_prepared:
+        raise concurrent(transaction)
+    return {
+        partition: ErrorCode.NONE if partition in transaction.partitions else ErrorCode.TRANSACTION_ABORTABLE
+        for partition in asked.partitions
+    }
+
+
+def _checked(known: Transaction | None, asked: Addition) -> Transaction:
+    if known is None or known.producer_id != asked.producer_id:
+        raise unknown_mapping(asked.transactional_id, asked.producer_id)
+    if known.producer_epoch != asked.producer_epoch:
+        raise producer_fenced(known, asked.producer_id, asked.producer_epoch)
+    return known

@@ -1,0 +1,65 @@
+"""Answers partitions that ask whether a transaction includes them (KIP-890), for coordinators of this broker."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+from barnabas.base.ids import TopicPartition
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.coordinator.coordinator import Coordinator
+from barnabas.transactions.partitions import Addition
+from barnabas.transactions.shard import TransactionShard
+from barnabas.transactions.transaction import EPOCH_BUMPS_LEVEL
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+
+class CoordinatorVerifier:
+    """Asks the shard of a transactional id; it is the `TransactionVerifier` of a broker."""
+
+    def __init__(
+        self, coordinator: Coordinator[TransactionShard], config: Callable[[], BrokerConfig]
+    ) -> None:
+        self._coordinator = coordinator
+        self._config = config
+
+    async def verify(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: Sequence[TopicPartition],
+        *,
+        adds: bool,
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        """What is against each partition's being in the producer's open transaction.
+
+        With `adds` the partitions join the transaction, as by AddPartitionsToTxn.
+        """
+        asked = Addition(transactional_id, producer_id, producer_epoch, partitions, EPOCH_BUMPS_LEVEL)
+        try:
+            if not adds:
+                return await self._coordinator.query(
+                    transactional_id, lambda shard, now_ms: shard.verify_partitions(asked)
+                )
+            await self._add(asked)
+        except KafkaError as error:
+            return dict.fromkeys(partitions, error.code)
+        return dict.fromkeys(partitions, ErrorCode.NONE)
+
+    async def _add(self, asked: Addition) -> None:
+        """Try again for a little while when the transaction before is still being completed."""
+        config = self._config()
+        pause_ms = config.integer("add.partitions.to.txn.retry.backoff.ms")
+        left_ms = config.integer("add.partitions.to.txn.retry.backoff.max.ms")
+        while True:
+            try:
+                await self._coordinator.ask(
+                    asked.transactional_id,
+                    lambda shard, step, pending: shard.add_partitions(step, pending, asked),
+                )
+            except KafkaError as error:
+                if error.code is not ErrorCode.CONCURRENT_TRANSACTIONS or left_ms <= 0:
+                    raise
+                left_ms -= pause_ms
+                await asyncio.sleep(pause_ms / 1000)
+            else:
+                return

@@ -1,0 +1,147 @@
+"""A shard of transactional ids on its own: its log in memory, its time turned by hand, its markers on demand."""
+
+import itertools
+
+from barnabas.base.ids import TopicPartition
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.coordinator.shard import RecordPlace
+from barnabas.coordinator.step import Pending, Step, TimerKey
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.features import FINALIZED_FEATURES
+from barnabas.metadata.image import Image
+from barnabas.transactions.ending import Ending
+from barnabas.transactions.initialization import Initialization, ProducerIdAndEpoch
+from barnabas.transactions.partitions import Addition
+from barnabas.transactions.shard import Surroundings, TransactionShard, WriteMarkers
+from barnabas.transactions.transaction import Transaction
+from barnabas.wire.coordinator_records.serde import TRANSACTION_RECORDS, Record, encode
+from barnabas.wire.errors import ErrorCode, KafkaError
+from support.images import replayed
+
+Stored = tuple[bytes, bytes | None]
+
+
+def image_at(level: int) -> Image:
+    """A cluster with this transaction.version."""
+    return replayed(Image(), Decision(None, (FINALIZED_FEATURES.put("transaction.version", level),)))
+
+
+class TransactionWorld:
+    """Events go in; records, answers and markers to be written come out."""
+
+    def __init__(self, level: int = 2, **overrides: str) -> None:
+        settings = {key.replace("_", "."): value for key, value in overrides.items()}
+        self.config = BrokerConfig({"node.id": "1", "log.dirs": "/nowhere", **settings})
+        self.level = level
+        self.now_ms = 0
+        self.ids = itertools.count()
+        self.log: list[Stored] = []
+        self.appended: list[Record] = []  #: by the last event
+        self.markers: list[Transaction] = []  #: still to be written
+        self.effects: list[object] = []  #: of the last event
+        self.timers: dict[TimerKey, int] = {}
+        self.refusal: KafkaError | None = None  #: why nothing can be appended
+        self.out_of_ids = False
+        self.start()
+
+    def start(self) -> None:
+        """The coordinator begins anew, with what stands in the log."""
+        around = Surroundings(lambda: self.config, lambda: image_at(self.level), self._next_id)
+        self.shard = TransactionShard(around)
+        self.markers.clear()
+        self.timers.clear()
+        for offset, stored in enumerate(self.log):
+            record = TRANSACTION_RECORDS.decode(*stored)
+            assert isinstance(record, Record)
+            self.shard.replay(record, RecordPlace(offset, self.now_ms))
+        step = Step(self.now_ms)
+        self.shard.loaded(step)
+        self.perform(step)
+
+    def _next_id(self) -> int:
+        if self.out_of_ids:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return next(self.ids)
+
+    def perform(self, step: Step) -> object:
+        """Do what a step says; gives the answer, if there is one, or raises it."""
+        self.appended, self.effects = [], []
+        if step.records and self.refusal is not None:
+            instead = Step(self.now_ms)
+            if step.otherwise is None:
+                raise self.refusal
+            step.otherwise(instead, self.refusal)
+            return self.perform(instead)
+        for record in step.records:
+            self.log.append(encode(*record))
+            self.shard.replay(record, RecordPlace(len(self.log) - 1, self.now_ms))
+        self.appended = step.records
+        for key, delay_ms in step.timers:
+            self.timers.pop(key, None)
+            if delay_ms is not None:
+                self.timers[key] = self.now_ms + delay_ms
+        self.effects = step.effects
+        self.markers += [each.transaction for each in step.effects if isinstance(each, WriteMarkers)]
+        self.shard.validate()
+        for _, response in step.answers:
+            if isinstance(response, KafkaError):
+                raise response
+            return response
+        return None
+
+    def init(
+        self, name: str, timeout_ms: int = 60_000, expected: tuple[int, int] | None = None
+    ) -> Transaction:
+        """InitProducerId."""
+        who = None if expected is None else ProducerIdAndEpoch(*expected)
+        step = Step(self.now_ms)
+        self.shard.initialize(step, Pending("init"), Initialization(name, timeout_ms, who))
+        given = self.perform(step)
+        assert isinstance(given, Transaction)
+        return given
+
+    def add(
+        self, name: str, producer_id: int, epoch: int, *partitions: TopicPartition, version: int = 2
+    ) -> None:
+        """AddPartitionsToTxn."""
+        step = Step(self.now_ms)
+        self.shard.add_partitions(
+            step, Pending("add"), Addition(name, producer_id, epoch, partitions, version)
+        )
+        self.perform(step)
+
+    def end(
+        self, name: str, producer_id: int, epoch: int, *, commit: bool = True, version: int = 2
+    ) -> Transaction:
+        """EndTxn; the markers are still to be written."""
+        step = Step(self.now_ms)
+        self.shard.end(step, Pending("end"), Ending(name, producer_id, epoch, commit, version))
+        ended = self.perform(step)
+        assert isinstance(ended, Transaction)
+        return ended
+
+    def write_markers(self) -> list[Transaction]:
+        """Every partition that is to be told is told."""
+        written, self.markers = self.markers, []
+        for transaction in written:
+            step = Step(self.now_ms)
+            self.shard.markers_written(step, transaction)
+            self.perform(step)
+        return written
+
+    def wait(self, delay_ms: int) -> list[Record]:
+        """Let time pass; gives what timers appended."""
+        end_ms, appended = self.now_ms + delay_ms, []
+        while self.timers and min(self.timers.values()) <= end_ms:
+            key = min(self.timers, key=self.timers.__getitem__)
+            self.now_ms = self.timers.pop(key)
+            step = Step(self.now_ms)
+            self.shard.expire(step, key)
+            self.perform(step)
+            appended += self.appended
+        self.now_ms = end_ms
+        self.appended = appended
+        return appended
+
+    def __getitem__(self, name: str) -> Transaction:
+        return self.shard.transactions[name]
