@@ -141,6 +141,7 @@ class Batch:
     producer: int | None = None  #: number of the producer id in this world
     epoch: int = 0
     sequence: int = 0  #: relative to what the producer should send next
+    restarts: bool = False  #: the sequence counts from 0 again
     flaw: str | None = None
 
     def resolve(self, identities: Identities) -> Any:
@@ -151,7 +152,8 @@ class Batch:
         producer: dict[str, Any] = {}
         if self.producer is not None:
             key = (identities.place, self.producer)
-            sequence = max(-1, identities.next_sequences.get(key, 0) + self.sequence) & 0x7FFF_FFFF
+            following = 0 if self.restarts else identities.next_sequences.get(key, 0)
+            sequence = max(-1, following + self.sequence) & 0x7FFF_FFFF
             identities.pending[key] = sequence + len(records)
             producer = {
                 "producer_id": identities.producer_id(self.producer),

@@ -66,6 +66,9 @@ KEYED: dict[str, tuple[str, ...]] = {
     "FetchResponse.responses.partitions": ("partition_index",),
     "ListOffsetsResponse.topics.partitions": ("partition_index",),
     "ProduceResponse.responses.partition_responses": ("index",),
+    "WriteTxnMarkersResponse.markers": ("producer_id",),
+    "WriteTxnMarkersResponse.markers.topics": ("name",),
+    "WriteTxnMarkersResponse.markers.topics.partitions": ("partition_index",),
 }
 #: Arrays that only group: Kafka answers a topic once that is named twice, and leaves out one without partitions.
 GROUPS: dict[str, tuple[str, ...]] = {

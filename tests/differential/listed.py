@@ -33,6 +33,7 @@ from differential.listed_entry import ANYWHERE, EXCEPTION, MORE, Listed, is_at
 from differential.listed_quotas import LISTED_QUOTAS
 from differential.sequences import Step, beginning, create, produce, topic
 from differential.symbols import Name
+from differential.transactions import end
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "differences.md"
 BEGIN, END = "<!-- the table is generated -->\n", "<!-- end of the generated table -->\n"
@@ -291,6 +292,10 @@ LISTED = (
     Listed(
         "Fetch", "responses.partitions.error_code", "an isolation level other than 0 and 1", EXCEPTION,
         _meets_exception, _fetch(4, isolation_level=2),
+    ),
+    Listed(
+        "WriteTxnMarkers", "markers.topics.partitions.error_code", "a negative producer id or epoch", EXCEPTION,
+        _meets_exception, (beginning()[0], end(-1, ("a", 0), commit=True)),
     ),
     Listed(
         "Fetch", "responses.partitions", "a negative `max_bytes` or `partition_max_bytes`",

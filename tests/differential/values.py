@@ -24,6 +24,7 @@ from barnabas.wire.messages.fetch import FetchRequest
 from barnabas.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.wire.messages.metadata import MetadataRequest
 from barnabas.wire.messages.produce import ProduceRequest
+from barnabas.wire.messages.write_txn_markers import WritableTxnMarker
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.schema import Field, Message, Struct
 from differential.batches import FLAWS, HOUR_MS, IN_RECORDS, UNREADABLE, Batch
@@ -108,6 +109,8 @@ POOLS: dict[str, Sequence[Any]] = {
     "match_type": [0, 0, 1, 2, 2, 3, -1],
     "match": [None, None, "q-one", "q-two", "10.9.8.7", ""],
     "resource_types": [2, 4, 8, 16, 32, 0, 1, 77],
+    "coordinator_epoch": [0, 0, 1, -1, INT32_MAX],
+    "transaction_version": [0, 0, 1, 2, 3],
     "producer_epoch": [-1, -1, -1, 0, 1, -2, 32_767],
     "feature": ["metadata.version", "metadata.version", "nope", ""],  # the others: see the list
     "max_version_level": [30, 30, 31, 29, 7, 6, 0, -1],
@@ -133,6 +136,7 @@ POOLS: dict[str, Sequence[Any]] = {
 
 #: Fields that mean something else in one struct than in the others.
 OWN_POOLS: dict[type[Struct], dict[str, Sequence[Any]]] = {
+    WritableTxnMarker: {"producer_id": [Producer(0), Producer(1), 5], "producer_epoch": [0, 0, 1, 32_767]},
     ScramCredentialDeletion: {"mechanism": SCRAM_MECHANISMS},
     ScramCredentialUpsertion: {
         "mechanism": SCRAM_MECHANISMS,

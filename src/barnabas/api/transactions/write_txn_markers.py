@@ -1,8 +1,9 @@
 """WriteTxnMarkers (27), v0-v2: end transactions in partitions of this broker, on behalf of their coordinators.
 
 v1: flexible.  v2: the version of the transaction (KIP-1228).
-Errors, per partition: CLUSTER_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER,
-INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, NOT_ENOUGH_REPLICAS, REQUEST_TIMED_OUT, KAFKA_STORAGE_ERROR.
+Errors, per partition: CLUSTER_AUTHORIZATION_FAILED, INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION,
+NOT_LEADER_OR_FOLLOWER, INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, NOT_ENOUGH_REPLICAS,
+REQUEST_TIMED_OUT, KAFKA_STORAGE_ERROR.
 """
 
 from barnabas.api.authorization import allowed_cluster, require_cluster
@@ -39,10 +40,14 @@ async def handle(context: RequestContext, request: WriteTxnMarkersRequest) -> Wr
     """Write one marker after the other; answered is by producer, whose later marker counts."""
     if not allowed_cluster(context, AclOperation.ALTER):
         require_cluster(context, AclOperation.CLUSTER_ACTION)
+    for marker in request.markers:
+        if marker.producer_id < 0 or marker.producer_epoch < 0:
+            message = f"There is no producer {marker.producer_id} with epoch {marker.producer_epoch}."
+            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     outcomes: dict[int, Outcomes] = {}
     for marker in request.markers:
-        written = await _write(context, marker)
-        outcomes.setdefault(marker.producer_id, {}).update(written)
+        if written := await _write(context, marker):
+            outcomes.setdefault(marker.producer_id, {}).update(written)
     return _response(outcomes)
 
 
@@ -66,7 +71,10 @@ async def _write(context: RequestContext, marker: WritableTxnMarker) -> Outcomes
 
 
 def _partitions(marker: WritableTxnMarker) -> list[TopicPartition]:
-    return [TopicPartition(topic.name, index) for topic in marker.topics for index in topic.partition_indexes]
+    names = (
+        TopicPartition(topic.name, index) for topic in marker.topics for index in topic.partition_indexes
+    )
+    return list(dict.fromkeys(names))  # one that is named twice gets one marker
 
 
 def _response(outcomes: dict[int, Outcomes]) -> WriteTxnMarkersResponse:

@@ -84,10 +84,36 @@ async def test_of_two_markers_of_a_producer_both_are_written_and_the_later_is_an
         assert node.partition("t").log.log_end_offset == 2
 
 
+@pytest.mark.parametrize(("producer_id", "epoch"), [(-1, 0), (10, -1)])
+def test_a_producer_that_cannot_be_fails_the_request_before_anything_is_written(
+    tmp_path: Path, producer_id: int, epoch: int
+) -> None:
+    @on_loop
+    async def ask() -> None:
+        async with running_node(tmp_path) as node:
+            await node.create(new_topic("t"))
+            wrong = marker(producer_id, "t", commit=True, epoch=epoch)
+            answer = await node.ask(ending(marker(9, "t", commit=True), wrong))
+            assert set(outcomes(answer).values()) == {ErrorCode.INVALID_REQUEST}
+            assert node.partition("t").log.log_end_offset == 0
+
+    ask()
+
+
 @on_loop
 async def test_nothing_to_write_is_answered_with_nothing(tmp_path: Path) -> None:
     async with running_node(tmp_path, **UNVERIFIED) as node:
         assert (await node.ask(ending())).markers == []
+        assert (await node.ask(ending(marker(9, commit=True)))).markers == []
+
+
+@on_loop
+async def test_a_partition_that_is_named_twice_gets_one_marker(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("t"))
+        answer = await node.ask(ending(marker(9, "t", "t", commit=True)))
+        assert outcomes(answer) == {(9, "t", 0): ErrorCode.NONE}
+        assert node.partition("t").log.log_end_offset == 1
 
 
 @on_loop

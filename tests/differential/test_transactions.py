@@ -1,0 +1,139 @@
+"""Transactions in the log: the same records and ends, written by hand, are read alike from both brokers.
+
+Both are told not to ask coordinators: what those do has tests of its own.
+"""
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from barnabas.wire.messages.write_txn_markers import WriteTxnMarkersRequest
+from differential.batches import Batch
+from differential.brokers import SETTINGS, pair_of_brokers
+from differential.budget import EXAMPLES
+from differential.sequences import Step
+from differential.test_histories import budget, check
+from differential.transactions import (
+    RECORDS,
+    beginning,
+    delete,
+    describe,
+    end,
+    ending,
+    histories,
+    of_transaction,
+    read,
+    write,
+)
+from differential.world import Pair, World
+
+UNASKED = SETTINGS | {"transaction.partition.verification.enable": "false"}
+A, TINY = ("a", 0), ("tiny", 0)
+
+
+@pytest.fixture(scope="module")
+def unasked() -> Iterator[Pair]:
+    """Brokers that let transactions begin unasked."""
+    with (
+        tempfile.TemporaryDirectory(prefix="differential-") as home,
+        pair_of_brokers(Path(home), UNASKED) as running,
+    ):
+        yield running
+
+
+@pytest.fixture
+def world(unasked: Pair) -> Iterator[World]:
+    with unasked.world() as fresh:
+        yield fresh
+
+
+HISTORIES: dict[str, list[Step]] = {
+    "a commit": [write(A, of_transaction(0)), end(0, A, commit=True)],
+    "an abort": [write(A, of_transaction(0)), end(0, A, commit=False)],
+    "an open transaction": [write(A, of_transaction(0)), write(A, Batch(), None)],
+    "aborts that overlap": [
+        write(A, of_transaction(0)),
+        write(A, of_transaction(1)),
+        end(0, A, commit=False),
+        write(A, of_transaction(2)),
+        end(1, A, commit=False),
+    ],
+    "an abort over many segments": [
+        *[write(TINY, of_transaction(producer, count=2)) for producer in (0, 1) for _ in range(8)],
+        end(0, TINY, commit=False),
+        end(1, TINY, commit=False),
+    ],
+    "an end of nothing": [end(0, A, commit=False), end(5, A, commit=True)],
+    "an end twice": [write(A, of_transaction(0)), end(0, A, commit=True), end(0, A, commit=True)],
+    "an end of an older epoch": [write(A, of_transaction(0, epoch=1)), end(0, A, commit=True)],
+    "an end of a newer epoch": [
+        write(A, of_transaction(0)),
+        end(0, A, commit=True, epoch=1),
+        write(A, of_transaction(0)),
+        write(A, of_transaction(0, epoch=1)),
+        write(A, of_transaction(0, epoch=1, restarts=True)),
+    ],
+    "an older coordinator": [
+        end(0, A, commit=True, coordinator_epoch=3),
+        end(0, A, commit=True, coordinator_epoch=2),
+    ],
+    "version 2, with the epoch of the records": [
+        write(A, of_transaction(0)),
+        end(0, A, commit=True, transaction_version=2),
+    ],
+    "version 2, with the next epoch": [
+        write(A, of_transaction(0)),
+        end(0, A, commit=True, epoch=1, transaction_version=2),
+        end(0, A, commit=True, epoch=1, transaction_version=2),
+    ],
+    "version 2, in the last epoch": [
+        write(A, of_transaction(0, epoch=32_767)),
+        end(0, A, commit=True, epoch=32_767, transaction_version=2),
+    ],
+    "an unknown partition": [end(0, ("a", 9), ("none", 0), A, commit=True)],
+    "plain records in a transaction": [
+        write(A, of_transaction(0)),
+        write(A, Batch(producer=0), None),
+        write(A, Batch(producer=1), None),
+    ],
+    "a repeated batch": [
+        write(A, of_transaction(0)),
+        end(0, A, commit=True),
+        write(A, of_transaction(0, restarts=True)),
+    ],
+    "records without a transactional id": [write(A, of_transaction(0), None)],
+    "control records": [write(A, Batch(RECORDS, producer=0, flaw="control"))],
+    "nothing to end": [(WriteTxnMarkersRequest(markers=[]), 1)],
+    "the broker's time": [write(("stamped", 0), of_transaction(0)), end(0, ("stamped", 0), commit=False)],
+}
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+def test_a_history_is_read_as_from_kafka(world: World, name: str) -> None:
+    check(world, beginning() + HISTORIES[name] + ending())
+
+
+def test_a_limit_is_kept_as_kafka_keeps_it(world: World) -> None:
+    filled = [write(A, of_transaction(0, count=2)) for _ in range(4)]
+    check(world, [*beginning(), *filled, end(0, A, commit=False), describe(A)])
+    check(world, [read(A, offset, max_bytes=size) for offset in range(9) for size in (0, 1, 100, 250, 1000)])
+
+
+@settings(budget(max(20, EXAMPLES // 4)))
+@given(data=st.data())
+def test_any_history_of_transactions_is_read_as_from_kafka(unasked: Pair, data: st.DataObject) -> None:
+    steps = data.draw(histories())
+    with unasked.world() as world:
+        check(world, beginning() + steps + ending())
+
+
+def test_the_last_stable_offset_is_not_before_the_start_as_in_kafka(world: World) -> None:
+    """Kafka's is that of the batch in which the log starts; docs/differences.md has it."""
+    check(world, [*beginning(), write(A, of_transaction(0, count=2)), delete(A, 1)])
+    [difference] = world.exchange(*read(A, 1))
+    assert difference.path.endswith("last_stable_offset")
+    assert (difference.kafka, difference.barnabas) == (0, 1)
