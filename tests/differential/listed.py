@@ -294,6 +294,11 @@ LISTED = (
         _meets_exception, _fetch(4, isolation_level=2),
     ),
     Listed(
+        "WriteTxnMarkers", "outcome", "a partition that is named twice for a producer",
+        "Kafka writes one marker, waits for two and never answers; Barnabas writes and answers one.",
+        lambda each: each.kafka == "timed out", (beginning()[0], end(5, ("a", 0), ("a", 0), commit=True)),
+    ),
+    Listed(
         "WriteTxnMarkers", "markers.topics.partitions.error_code", "a negative producer id or epoch", EXCEPTION,
         _meets_exception, (beginning()[0], end(-1, ("a", 0), commit=True)),
     ),

@@ -24,7 +24,7 @@ from barnabas.wire.messages.fetch import FetchRequest
 from barnabas.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.wire.messages.metadata import MetadataRequest
 from barnabas.wire.messages.produce import ProduceRequest
-from barnabas.wire.messages.write_txn_markers import WritableTxnMarker
+from barnabas.wire.messages.write_txn_markers import WritableTxnMarker, WriteTxnMarkersRequest
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.schema import Field, Message, Struct
 from differential.batches import FLAWS, HOUR_MS, IN_RECORDS, UNREADABLE, Batch
@@ -220,6 +220,8 @@ def messages(spec: ApiSpec, version: int) -> SearchStrategy[Message]:
         return st.builds(_in_session, built, st.sampled_from(SESSIONS))
     if spec.request is ProduceRequest:
         return built.map(_without_twins)
+    if spec.request is WriteTxnMarkersRequest:
+        return built.map(_without_twin_ends)
     if spec.request is DescribeTopicPartitionsRequest:
         return built.filter(_names_topics)
     if spec.request is DescribeLogDirsRequest:
@@ -257,6 +259,16 @@ def _names_topics(request: Message) -> bool:
     """All topics at once are not drawn, as Kafka's internal ones would count for the limit; "" is on the list."""
     assert isinstance(request, DescribeTopicPartitionsRequest)
     return bool(request.topics) and all(topic.name for topic in request.topics)
+
+
+def _without_twin_ends(request: Message) -> Message:
+    """The request with each partition once in each marker: what becomes of two is on the list."""
+    assert isinstance(request, WriteTxnMarkersRequest)
+    for marker in request.markers:
+        marker.topics = list({repr(topic.name): topic for topic in marker.topics}.values())
+        for topic in marker.topics:
+            topic.partition_indexes = list(dict.fromkeys(topic.partition_indexes))
+    return request
 
 
 def _without_twins(request: Message) -> Message:
