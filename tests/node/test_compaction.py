@@ -1,0 +1,99 @@
+"""Compaction in a broker that is in use: while it is written to, killed, restarted."""
+
+import random
+import time
+from collections import defaultdict
+from pathlib import Path
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.blocking import Client
+from barnabas.client.offsets import EARLIEST
+from barnabas.testing import EmbeddedBroker
+from support.admin import create, new_topic
+from support.load import PARTITIONS_COUNT, Load, await_acknowledgements
+from support.process import BrokerProcess
+from support.waiting import until
+from support.wire import Wire
+
+CONFIGS = {
+    "cleanup.policy": "compact",
+    "internal.segment.bytes": "20000",
+    "min.cleanable.dirty.ratio": "0.01",
+    "file.delete.delay.ms": "0",
+}
+EAGER = ["--set", "log.cleaner.backoff.ms=5", "--set", "log.cleaner.threads=2"]
+PRODUCERS_COUNT, ROUNDS_COUNT, LOAD_S = 3, 12, 0.4
+
+
+def read(bootstrap: str) -> dict[tuple[str, int], list[tuple[int, int]]]:
+    """(key, partition) -> offsets and numbers in the order of the log."""
+    found: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
+    places = {TopicPartition("t", index): EARLIEST for index in range(PARTITIONS_COUNT)}
+    with Client(bootstrap) as client, client.consumer(places, stop_at_end=True) as consumer:
+        for record in consumer:
+            key = (record.key or b"").decode()
+            found[key, record.partition].append((record.offset, int(record.value or b"")))
+    return found
+
+
+def test_the_last_value_of_each_key_survives_kills_while_the_cleaner_is_at_work(tmp_path: Path) -> None:
+    dice = random.Random(5)
+    broker = BrokerProcess(tmp_path / "data", *EAGER)
+    with Wire(broker.port) as wire:
+        create(wire, new_topic("t", PARTITIONS_COUNT, configs=CONFIGS))
+    loads = [Load(f"producer {index}", broker.bootstrap, 60) for index in range(PRODUCERS_COUNT)]
+    try:
+        for _ in range(ROUNDS_COUNT):
+            await_acknowledgements(loads, 1)
+            time.sleep(dice.uniform(0, LOAD_S))
+            broker.kill()
+            broker = BrokerProcess(tmp_path / "data", *EAGER, port=broker.port)
+        await_acknowledgements(loads, 1)
+    finally:
+        for load in loads:
+            load.stop()
+    assert [load.failures for load in loads] == [[]] * PRODUCERS_COUNT
+    with broker:
+        found = read(broker.bootstrap)
+    left_count = 0
+    for load in loads:
+        for partition, acknowledged in load.acknowledged.items():
+            records = found[load.name, partition]
+            left_count += len(records)
+            assert records == sorted(set(records)), "in the order in which they were written, each once"
+            assert {number for _, number in records} <= set(acknowledged)
+            assert records[-1][1] == acknowledged[-1]
+    assert left_count < sum(load.acknowledged_count for load in loads) / 2, "the cleaner was at work"
+    assert "cannot be compacted" not in broker.stderr
+    assert (tmp_path / "data" / "cleaner-offset-checkpoint").read_text() != "0\n0\n"
+
+
+def test_a_topic_is_compacted_once_it_says_so_and_readers_see_what_is_left() -> None:
+    with EmbeddedBroker({"log.cleaner.backoff.ms": "5"}) as kafka:
+        kafka.create_topic("t", configs={**CONFIGS, "internal.segment.bytes": "1000"})
+        for number in range(60):
+            kafka.produce("t", b"%d" % number + b"x" * 100, key=b"k%d" % (number % 3))
+        until(lambda: len(kafka.records("t")) < 20)
+        last = {record.key: int((record.value or b"").partition(b"x")[0]) for record in kafka.records("t")}
+        assert last == {b"k0": 57, b"k1": 58, b"k2": 59}
+        assert kafka.server.cleaner.statistics()["uncleanable"] == {}
+
+
+def test_nothing_is_compacted_where_the_cleaner_is_off() -> None:
+    with EmbeddedBroker({"log.cleaner.backoff.ms": "5", "log.cleaner.enable": "false"}) as kafka:
+        kafka.create_topic("t", configs={**CONFIGS, "internal.segment.bytes": "1000"})
+        for number in range(60):
+            kafka.produce("t", b"%d" % number + b"x" * 100, key=b"k")
+        assert kafka.server.cleaner.filthiest() is not None
+        assert len(kafka.records("t")) == 60
+
+
+def test_what_was_replaced_goes_from_the_disk(tmp_path: Path) -> None:
+    with EmbeddedBroker({"log.cleaner.backoff.ms": "5", "log.dirs": str(tmp_path)}) as kafka:
+        kafka.create_topic("t", configs={**CONFIGS, "internal.segment.bytes": "1000"})
+        for number in range(60):
+            kafka.produce("t", b"%d" % number + b"x" * 100, key=b"k")
+        until(lambda: kafka.server.cleaner.filthiest() is None)
+        until(lambda: not list((tmp_path / "t-0").glob("*.deleted")))
+        assert not list((tmp_path / "t-0").glob("*.cleaned"))
+        assert sum(path.stat().st_size for path in (tmp_path / "t-0").glob("*.log")) < 3_000
