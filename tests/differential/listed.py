@@ -109,13 +109,6 @@ def _with_acks(acks: int, step: Step) -> ProduceRequest:
     return request
 
 
-def _in_transaction(step: Step) -> Step:
-    request = step[0]
-    assert isinstance(request, ProduceRequest)
-    request.transactional_id = "tx"
-    return request, 9
-
-
 def _together(*steps: Step) -> Step:
     """One Produce request of several."""
     requests = [request for request, _ in steps if isinstance(request, ProduceRequest)]
@@ -229,12 +222,6 @@ LISTED = (
             beginning()[0],
             (DescribeTopicPartitionsRequest([DescribedTopic(_A)], 9, DescribedFrom(_A, 2**31 - 1)), 0),
         ),
-    ),
-    Listed(
-        "Produce", "responses.partition_responses", "records of a transaction, with a transactional id",
-        "Kafka asks the transaction's coordinator first; Barnabas has none yet and takes them.",
-        lambda each: "transactional_id=None" not in repr(each.request) and _has_flaw("transactional")(each),
-        (beginning()[0], _in_transaction(*produce("a", Batch(producer=9, flaw="transactional")))),
     ),
     Listed(
         "Produce", "responses.partition_responses", "records that do not fit the header of their batch",

@@ -285,8 +285,6 @@ def _without_twins(request: Message) -> Message:
                 topic.partition_data.remove(data)
             seen.add(twin)
             flaw = getattr(data.records, "flaw", None)
-            if flaw == "transactional":
-                request.transactional_id = None  # whether there are transactions is on the list
             if flaw in UNREADABLE:
                 topic.partition_data = [data]
                 request.topic_data = [topic]

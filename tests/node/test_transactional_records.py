@@ -1,4 +1,7 @@
-"""Transactions as readers and tools see them; their ends are written by hand, as a coordinator would."""
+"""Transactions as readers and tools see them; their ends are written by hand, as a coordinator would.
+
+The broker is told not to ask the coordinator, which knows nothing of them.
+"""
 
 import pytest
 
@@ -15,6 +18,8 @@ from barnabas.wire.records.record import decode_all
 from support.batches import batch
 from support.transactions import BEFORE_IMPLICIT, ending, marker, outcomes, producing, transactional
 from support.wire import Wire
+
+pytestmark = pytest.mark.kafka_settings({"transaction.partition.verification.enable": "false"})
 
 COMMITTED = 1
 LATEST, MAX_TIMESTAMP = -1, -3
