@@ -1,24 +1,25 @@
-"""The two load generators: raw requests (Go) and Kafka's own kafka-producer-perf-test (Java)."""
+"""The load generators: raw requests and groups of consumers (Go), and Kafka's own kafka-producer-perf-test (Java)."""
 
 import functools
 import json
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from interop import candidate, reference
 
 HERE = Path(__file__).resolve().parent
-LOADGEN = HERE / ".cache" / "loadgen"
+CACHE = HERE / ".cache"
 TIMEOUT_S = 600.0
 JVM_OPTIONS = ["-Xmx512M", "-server", "-XX:+UseG1GC"]  # as Kafka's script starts its perf test
 
 
 @functools.cache
-def build() -> Path:
-    """Build the raw load generator once; gives its path."""
-    LOADGEN.parent.mkdir(exist_ok=True)
-    subprocess.run(["go", "build", "-o", LOADGEN, "."], cwd=HERE / "loadgen", check=True)
-    return LOADGEN
+def build(name: str) -> Path:
+    """Build the load generator of that name once; gives its path."""
+    CACHE.mkdir(exist_ok=True)
+    subprocess.run(["go", "build", "-o", CACHE / name, "."], cwd=HERE / name, check=True)
+    return CACHE / name
 
 
 class LoadFailed(Exception):
@@ -31,8 +32,23 @@ def raw(command: str, bootstrap: str, **options: str | float) -> dict[str, float
     Raises:
         LoadFailed: the broker refused a request or closed a connection.
     """
+    return _generate("loadgen", command, bootstrap, options)
+
+
+def group(command: str, bootstrap: str, **options: str | float) -> dict[str, float]:
+    """Run groups of consumers and give what was measured of them.
+
+    Raises:
+        LoadFailed: a group did not settle, or could not read.
+    """
+    return _generate("groupload", command, bootstrap, options)
+
+
+def _generate(
+    generator: str, command: str, bootstrap: str, options: Mapping[str, str | float]
+) -> dict[str, float]:
     flags = [part for name, value in options.items() for part in (f"-{name.replace('_', '-')}", str(value))]
-    run = [str(build()), command, "-broker", bootstrap, *flags]
+    run = [str(build(generator)), command, "-broker", bootstrap, *flags]
     done = subprocess.run(run, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     if done.returncode:
         raise LoadFailed(done.stderr.strip())

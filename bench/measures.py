@@ -27,10 +27,11 @@ class Size:
     metadata_requests: int
     described_topics: int
     configs_altered: int
+    group_members: int
 
 
-FULL = Size(2_000_000, 10.0, 4.0, 200, 100, 30, 1000, 400)
-QUICK = Size(50_000, 1.0, 0.1, 10, 5, 5, 20, 10)
+FULL = Size(2_000_000, 10.0, 4.0, 200, 100, 30, 1000, 400, 100)
+QUICK = Size(50_000, 1.0, 0.1, 10, 5, 5, 20, 10, 5)
 
 
 @dataclass(frozen=True)
@@ -167,6 +168,26 @@ GENEROUS_QUOTAS = ("producer_byte_rate=1000000000000", "request_percentage=10000
 GUARDED_OPERATIONS = ("create", "write", "describe", "delete")
 
 
+def prepare_group(broker: Broker, size: Size) -> None:
+    """A topic that a group shares, and a first group that has shared it: a JVM is slow at what it has never done."""
+    load.raw("create", broker.bootstrap, topic="shared", count=1, partitions=2 * size.group_members)
+    settle_time(broker, size)
+
+
+def settle_time(broker: Broker, size: Size) -> Measured:
+    """From the start of one more member until a group of many has shared all partitions anew, milliseconds."""
+    flags = {"members": size.group_members, "partitions": 2 * size.group_members}
+    done = load.group("settle", broker.bootstrap, topic="shared-0", **flags)
+    return {"time": done["settle_s"] * 1e3}
+
+
+def group_throughput(broker: Broker, size: Size) -> Measured:
+    """Records that a consumer in a group reads in a second, as a share of what it reads with assigned partitions."""
+    flags = {"partitions": 1, "records": size.records // 2}
+    done = load.group("consume", broker.bootstrap, topic="fetch-0", **flags)
+    return {"share": done["grouped_per_s"] / done["assigned_per_s"]}
+
+
 def prepare_guarded(broker: Broker, size: Size) -> None:
     """Where there is an authorizer, ACLs and quotas under which all that is measured may still be done."""
     operations = [part for operation in GUARDED_OPERATIONS for part in ("--operation", operation)]
@@ -270,6 +291,22 @@ MEASURES = (
         alter_rate,
         {"rate": Metric("IncrementalAlterConfigs one after the other", "/s", 3.0, more_is_better=True)},
         functools.partial(prepare_topic, topic="altered"),
+    ),
+    Measure(
+        "group-settle",
+        settle_time,
+        {"time": Metric("a group of 100 members on 200 partitions settles after one joins", "ms", 1.0)},
+        prepare_group,
+    ),
+    Measure(
+        "group-consume",
+        group_throughput,
+        {
+            "share": Metric(
+                "consumer throughput in a group / with assigned partitions", "", 0.98, more_is_better=True
+            )
+        },
+        prepare_fetch,
     ),
     Measure(
         "guarded",
