@@ -21,7 +21,6 @@ from barnabas.wire.messages.describe_topic_partitions import DescribeTopicPartit
 from barnabas.wire.messages.describe_topic_partitions import TopicRequest as DescribedTopic
 from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
-from barnabas.wire.messages.init_producer_id import InitProducerIdRequest
 from barnabas.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.wire.messages.produce import ProduceRequest
@@ -305,12 +304,6 @@ LISTED = (
         lambda each: each.barnabas in ("INVALID_REQUIRED_ACKS", "UNSUPPORTED_COMPRESSION_TYPE")
         and each.kafka in ("INVALID_RECORD", "CORRUPT_MESSAGE", "UNKNOWN_SERVER_ERROR"),
         (beginning()[0], (_with_acks(2, *produce("a", Batch(flaw="two batches"))), 9)),
-    ),
-    Listed(
-        "InitProducerId", ANYWHERE, "a transactional id", "Barnabas has no transaction coordinator yet and answers "
-        "COORDINATOR_NOT_AVAILABLE, which clients try again.",
-        lambda each: "transactional_id='" in repr(each.request),
-        ((InitProducerIdRequest("tx", 60_000), 4),),
     ),
     Listed(
         "AlterUserScramCredentials", "results", "an empty salted password",
