@@ -73,7 +73,7 @@ COORDINATOR_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("group.consumer.max.size", INT, INT_MAX, AT_LEAST_1, READ_ONLY, HONOURED,
               "Members of a consumer group at most."),
     ConfigKey("group.consumer.migration.policy", STRING, "bidirectional",
-              OneOfIgnoreCase(("DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL")), READ_ONLY, NO_EFFECT,
+              OneOfIgnoreCase(("DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL")), READ_ONLY, HONOURED,
               "Which conversions between classic and consumer groups happen while members change over."),
     ConfigKey("group.consumer.regex.refresh.interval.ms", INT, 600_000, Range(10_000), READ_ONLY, HONOURED,
               "How often the topics of a subscription by pattern are worked out anew.", internal=True),

@@ -6,6 +6,7 @@ from barnabas.coordinator.shard import RecordPlace
 from barnabas.coordinator.step import Pending, Step, TimerKey
 from barnabas.groups.classic.join import Join
 from barnabas.groups.classic.manager import ClassicGroups
+from barnabas.groups.consumer.conversion import DOWNGRADED
 from barnabas.groups.consumer.manager import ConsumerGroups
 from barnabas.groups.group import Group
 from barnabas.groups.listing import described, listed
@@ -31,7 +32,11 @@ class GroupShard:
         self.classic = ClassicGroups(self.groups, surroundings)
         self.consumer = ConsumerGroups(self.groups, surroundings)
         self._replays: dict[type[Message], Replay] = {**self.classic.replays, **self.consumer.replays}
-        self._expiries: dict[object, Expire] = {**self.classic.expiries, **self.consumer.expiries}
+        self._expiries: dict[object, Expire] = {
+            **self.classic.expiries,
+            **self.consumer.expiries,
+            DOWNGRADED: self._downgraded,
+        }
 
     @property
     def follows_cluster(self) -> bool:
@@ -66,6 +71,11 @@ class GroupShard:
         """How many groups there are."""
         return {"groups_count": len(self.groups), **self.classic.statistics()}
 
+    def _downgraded(self, step: Step, key: TimerKey) -> None:
+        group = self.classic.find(str(key[1]))
+        if group is not None:
+            self.classic.rebalances.advance(step, group, "the group was a consumer group until now")
+
     # Requests
 
     def join_group(self, step: Step, join: Join) -> None:
@@ -73,21 +83,30 @@ class GroupShard:
 
         :raises KafkaError: As `ClassicGroups.join`.
         """
-        self.classic.join(step, join)
+        if self.consumer.coordinates(join.request.group_id):
+            self.consumer.join(step, join)
+        else:
+            self.classic.join(step, join)
 
     def sync_group(self, step: Step, pending: Pending[SyncGroupResponse], request: SyncGroupRequest) -> None:
         """SyncGroup.
 
         :raises KafkaError: As `ClassicGroups.sync`.
         """
-        self.classic.sync(step, pending, request)
+        if self.consumer.coordinates(request.group_id):
+            self.consumer.sync(step, pending, request)
+        else:
+            self.classic.sync(step, pending, request)
 
     def heartbeat(self, step: Step, pending: Pending[HeartbeatResponse], request: HeartbeatRequest) -> None:
         """Heartbeat.
 
         :raises KafkaError: As `ClassicGroups.heartbeat`.
         """
-        self.classic.heartbeat(step, pending, request)
+        if self.consumer.coordinates(request.group_id):
+            self.consumer.classic_heartbeat(step, pending, request)
+        else:
+            self.classic.heartbeat(step, pending, request)
 
     def leave_group(
         self, step: Step, pending: Pending[LeaveGroupResponse], request: LeaveGroupRequest
@@ -96,7 +115,10 @@ class GroupShard:
 
         :raises KafkaError: As `ClassicGroups.leave`.
         """
-        self.classic.leave(step, pending, request)
+        if self.consumer.coordinates(request.group_id):
+            self.consumer.leave(step, pending, request)
+        else:
+            self.classic.leave(step, pending, request)
 
     def describe_group(self, group_id: str) -> DescribedGroup:
         """DescribeGroups, for one group.

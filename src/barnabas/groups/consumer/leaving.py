@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from barnabas.coordinator.step import Step
 from barnabas.groups.consumer.group import ConsumerGroup
+from barnabas.groups.consumer.joining import known_static_member
 from barnabas.groups.consumer.member import STATIC_LEAVE_EPOCH, Assigned, Member
 from barnabas.groups.consumer.records import (
     append_current,
@@ -15,6 +16,8 @@ from barnabas.groups.consumer.records import (
 from barnabas.groups.consumer.subscriptions import metadata_hash
 from barnabas.groups.consumer.timers import cancel_timers
 from barnabas.metadata.image import Image
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.leave_group import MemberIdentity, MemberResponse
 
 
 def remove_members(step: Step, group: ConsumerGroup, members: Collection[Member], image: Image) -> None:
@@ -29,6 +32,35 @@ def remove_members(step: Step, group: ConsumerGroup, members: Collection[Member]
         append_regex(step, group.group_id, pattern, None)
     regexes = {pattern: resolved for pattern, resolved in group.regexes.items() if pattern in patterns}
     append_group_epoch(step, group.group_id, group.epoch + 1, metadata_hash(left, regexes, image))
+
+
+def leaving_members(
+    group: ConsumerGroup, identities: list[MemberIdentity]
+) -> tuple[list[Member], list[MemberResponse]]:
+    """Who leaves by a LeaveGroup, and what each identity in it is told; an instance id alone will do."""
+    gone: dict[str, Member] = {}
+    answers = []
+    for identity in identities:
+        code = ErrorCode.NONE
+        try:
+            member = _identified(group, identity)
+            gone[member.member_id] = member
+        except KafkaError as error:
+            code = error.code
+        answers.append(
+            MemberResponse(
+                member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=code
+            )
+        )
+    return list(gone.values()), answers
+
+
+def _identified(group: ConsumerGroup, identity: MemberIdentity) -> Member:
+    if identity.group_instance_id is None:
+        return group.member(identity.member_id)
+    earlier = group.static_member(identity.group_instance_id)
+    member_id = identity.member_id or (earlier.member_id if earlier is not None else "")
+    return known_static_member(group, member_id, identity.group_instance_id)
 
 
 def suspend_static_member(step: Step, group: ConsumerGroup, member: Member) -> None:

@@ -4,8 +4,12 @@ from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import replace
 
 from barnabas.coordinator.step import Pending, Step, TimerKey
+from barnabas.groups.classic.group import ClassicGroup
+from barnabas.groups.classic.join import Join
 from barnabas.groups.consumer import timers
 from barnabas.groups.consumer.caller import Caller
+from barnabas.groups.consumer.classic_members import ClassicMembers
+from barnabas.groups.consumer.conversion import check_upgrade, downgrade, may_downgrade, upgrade
 from barnabas.groups.consumer.describe import described
 from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.consumer.joining import (
@@ -16,7 +20,7 @@ from barnabas.groups.consumer.joining import (
     known_static_member,
     new_member_id,
 )
-from barnabas.groups.consumer.leaving import remove_members, suspend_static_member
+from barnabas.groups.consumer.leaving import leaving_members, remove_members, suspend_static_member
 from barnabas.groups.consumer.member import JOIN_EPOCH, STATIC_LEAVE_EPOCH, Member, MemberState
 from barnabas.groups.consumer.progress import Progress
 from barnabas.groups.consumer.replay import ConsumerReplay
@@ -33,6 +37,9 @@ from barnabas.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     ResponseTopicPartitions,
 )
+from barnabas.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from barnabas.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 HeartbeatPending = Pending[ConsumerGroupHeartbeatResponse]
 
@@ -51,6 +58,7 @@ class ConsumerGroups:
             timers.REJOIN: self._rejoin_expired,
             timers.SYNC: self._sync_expired,
         }
+        self._classic = ClassicMembers(self.settings)
         self._topics_revision = 0  #: when a topic was last created, as far as is known
 
     def find(self, group_id: str) -> ConsumerGroup:
@@ -106,16 +114,20 @@ class ConsumerGroups:
         return self._response(request.group_id, progress.member, tells_all=tells_all)
 
     def _find_or_create(self, step: Step, group_id: str) -> ConsumerGroup:
-        """The group that a member joins.
+        """The group that a member joins: there already, new, or made of a classic one.
 
-        :raises KafkaError: GROUP_ID_NOT_FOUND for a group of another kind.
+        :raises KafkaError: GROUP_ID_NOT_FOUND for a classic group that may not become one.
         """
         group = self._groups.get(group_id)
-        if group is None or (group.group_type == "classic" and group.is_empty):
-            if group is not None:
-                group.append_tombstones(step)
+        if group is None:
             return ConsumerGroup(group_id)
-        return self.find(group_id)
+        if not isinstance(group, ClassicGroup):
+            return self.find(group_id)
+        if group.is_empty:
+            group.append_tombstones(step)
+            return ConsumerGroup(group_id)
+        check_upgrade(group, self.settings)
+        return upgrade(step, group, self.settings)
 
     def _response(self, group_id: str, member: Member, *, tells_all: bool) -> ConsumerGroupHeartbeatResponse:
         return ConsumerGroupHeartbeatResponse(
@@ -141,8 +153,52 @@ class ConsumerGroups:
         return ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
 
     def remove(self, step: Step, group: ConsumerGroup, members: list[Member]) -> None:
-        """Put members out."""
-        remove_members(step, group, members, self._surroundings.image())
+        """Put members out; when all who stay speak the classic protocol, the group does so, too."""
+        image = self._surroundings.image()
+        if not may_downgrade(group, members, self.settings):
+            remove_members(step, group, members, image)
+            return
+        staying = [member for member in group.members.values() if member not in members]
+        targets = [(member, group.target_of(member)) for member in staying]
+        downgrade(step, group, targets, image, rebalances=True)
+
+    # Members that speak the classic protocol
+
+    def coordinates(self, group_id: str) -> bool:
+        """Whether classic requests to a group are for a consumer group, and so for this."""
+        group = self._groups.get(group_id)
+        return isinstance(group, ConsumerGroup) and not group.is_empty
+
+    def join(self, step: Step, join: Join) -> None:
+        """JoinGroup.
+
+        :raises KafkaError: As `ClassicMembers.join`.
+        """
+        self._classic.join(step, self.find(join.request.group_id), join, self._topics_revision)
+
+    def sync(self, step: Step, pending: Pending[SyncGroupResponse], request: SyncGroupRequest) -> None:
+        """SyncGroup.
+
+        :raises KafkaError: As `ClassicMembers.sync`.
+        """
+        self._classic.sync(step, self.find(request.group_id), pending, request)
+
+    def classic_heartbeat(
+        self, step: Step, pending: Pending[HeartbeatResponse], request: HeartbeatRequest
+    ) -> None:
+        """Heartbeat.
+
+        :raises KafkaError: As `ClassicMembers.heartbeat`.
+        """
+        step.answer(pending, self._classic.heartbeat(step, self.find(request.group_id), request))
+
+    def leave(self, step: Step, pending: Pending[LeaveGroupResponse], request: LeaveGroupRequest) -> None:
+        """LeaveGroup: each for itself, and one new epoch for what all leave behind."""
+        group = self.find(request.group_id)
+        gone, answers = leaving_members(group, request.members)
+        if gone:
+            self.remove(step, group, gone)
+        step.answer(pending, LeaveGroupResponse(members=answers))
 
     def describe(self, group_id: str) -> DescribedGroup:
         """ConsumerGroupDescribe, for one group.

@@ -38,11 +38,21 @@ def write(message: ConsumerProtocolSubscription | ConsumerProtocolAssignment, ve
     return bytes(encode(message, version, bytearray(_INT16.pack(version))))
 
 
-def _read(kind: type[MessageT], buffer: Buffer) -> MessageT:
+def version_of(buffer: Buffer) -> int:
+    """The version of a subscription or assignment.
+
+    :raises Malformed: When there are too few bytes.
+    """
     if len(buffer) < _INT16.size:
-        message = f"{kind.__name__} of {len(buffer)} bytes: the first two are its version."
+        message = f"A subscription or assignment of {len(buffer)} bytes: the first two are its version."
         raise Malformed(message)
+    version: int
     (version,) = _INT16.unpack_from(buffer)
+    return version
+
+
+def _read(kind: type[MessageT], buffer: Buffer) -> MessageT:
+    version = version_of(buffer)
     if version < kind.VERSIONS.first:
         message = f"{kind.__name__} version {version}: {kind.VERSIONS.first} is the first."
         raise Malformed(message)

@@ -1,0 +1,44 @@
+"""What members of the classic protocol carry in its opaque fields: consumers' subscriptions and assignments."""
+
+from barnabas.groups.consumer.assignors.group_spec import Partitions
+from barnabas.metadata.image import Image
+from barnabas.wire.consumer_protocol.assignment import ConsumerProtocolAssignment, TopicPartition
+from barnabas.wire.consumer_protocol.subscription import ConsumerProtocolSubscription
+from barnabas.wire.consumer_protocol.versioned import read_assignment, version_of, write
+
+
+def owned_by(subscription: ConsumerProtocolSubscription, image: Image) -> Partitions:
+    """What a member says it has; topics that have gone are left out."""
+    owned: dict[bytes, frozenset[int]] = {}
+    for told in subscription.owned_partitions:
+        topic = image.topics.get(told.topic)
+        if topic is not None:
+            owned[topic.topic_id] = owned.get(topic.topic_id, frozenset()) | frozenset(told.partitions)
+    return owned
+
+
+def encode_assignment(partitions: Partitions, subscription: bytes, image: Image) -> bytes:
+    """What a member is to work on, in the version in which it subscribes.
+
+    :raises Malformed: When the subscription cannot be read.
+    """
+    topics = [
+        TopicPartition(topic=image.topic_names[topic_id], partitions=sorted(indexes))
+        for topic_id, indexes in partitions.items()
+        if topic_id in image.topic_names
+    ]
+    assignment = ConsumerProtocolAssignment(assigned_partitions=topics)
+    return write(assignment, min(version_of(subscription), assignment.VERSIONS.last))
+
+
+def decode_assignment(assignment: bytes, image: Image) -> tuple[Partitions, bool]:
+    """What a leader has given a member, and whether it gave more than partitions.
+
+    :raises Malformed: When the assignment cannot be read.
+    """
+    if not assignment:
+        return {}, False
+    message = read_assignment(assignment)
+    found = {topic.topic: frozenset(topic.partitions) for topic in message.assigned_partitions}
+    known = {image.topics[name].topic_id: indexes for name, indexes in found.items() if name in image.topics}
+    return known, bool(message.user_data)

@@ -1,0 +1,117 @@
+"""Consumers of the classic protocol on a shard of groups, and what they carry in its opaque fields."""
+
+from typing import Any
+
+from barnabas.groups.classic.join import Client, Join
+from barnabas.wire.consumer_protocol.assignment import ConsumerProtocolAssignment
+from barnabas.wire.consumer_protocol.assignment import TopicPartition as AssignedPartition
+from barnabas.wire.consumer_protocol.subscription import ConsumerProtocolSubscription, TopicPartition
+from barnabas.wire.consumer_protocol.versioned import read_assignment, write
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.heartbeat import HeartbeatRequest
+from barnabas.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from barnabas.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from support.group_worlds import GroupWorld
+
+Partitions = dict[str, set[int]]
+
+
+def assignment_bytes(partitions: Partitions, user_data: bytes | None = None) -> bytes:
+    """What a leader gives a member."""
+    topics = [
+        AssignedPartition(topic=name, partitions=sorted(indexes)) for name, indexes in partitions.items()
+    ]
+    return write(ConsumerProtocolAssignment(assigned_partitions=topics, user_data=user_data), 0)
+
+
+class ClassicConsumer:
+    """A consumer of the classic protocol: it keeps its id, its generation and what it was given."""
+
+    def __init__(self, world: GroupWorld, group_id: str = "g", **fields: Any) -> None:
+        """`fields` are those of its JoinGroup."""
+        self.world = world
+        self.group_id = group_id
+        self.fields = fields
+        self.member_id = ""
+        self.generation = -1
+        self.owned: Partitions = {}
+
+    def join(self, *topics: str, protocols: tuple[str, ...] = ("range",), version: int = 9) -> Any:
+        """JoinGroup, with the id that it is told to come back with; gives the answer, None while it waits."""
+        owned = [TopicPartition(topic=name, partitions=sorted(of)) for name, of in self.owned.items()]
+        told = write(ConsumerProtocolSubscription(topics=list(topics), owned_partitions=owned), 1)
+        client = Client("classic", "/h", version)
+        for _ in range(2):
+            request = JoinGroupRequest(
+                **{
+                    "group_id": self.group_id,
+                    "member_id": self.member_id,
+                    "session_timeout_ms": 45_000,
+                    "rebalance_timeout_ms": 60_000,
+                    "protocol_type": "consumer",
+                    "protocols": [JoinGroupRequestProtocol(name=name, metadata=told) for name in protocols],
+                    **self.fields,
+                }
+            )
+            answer = self.world.ask(
+                lambda shard, step, pending, request=request: shard.join_group(
+                    step, Join(request, client, pending)
+                )
+            )
+            if isinstance(answer, KafkaError) or answer is None:
+                return answer
+            self.member_id = answer.member_id
+            if answer.error_code != ErrorCode.MEMBER_ID_REQUIRED:
+                break
+        self.generation = answer.generation_id
+        return answer
+
+    def sync(self, **assignments: Partitions) -> Any:
+        """SyncGroup; a leader gives all members their partitions, by member id."""
+        request = SyncGroupRequest(
+            group_id=self.group_id,
+            member_id=self.member_id,
+            group_instance_id=self.fields.get("group_instance_id"),
+            generation_id=self.generation,
+            protocol_type="consumer",
+            protocol_name="range",
+            assignments=[
+                SyncGroupRequestAssignment(member_id=member_id, assignment=assignment_bytes(partitions))
+                for member_id, partitions in assignments.items()
+            ],
+        )
+        answer = self.world.ask(lambda shard, step, pending: shard.sync_group(step, pending, request))
+        if answer is not None and not isinstance(answer, KafkaError):
+            message = read_assignment(answer.assignment)
+            self.owned = {topic.topic: set(topic.partitions) for topic in message.assigned_partitions}
+        return answer
+
+    def beat(self) -> ErrorCode:
+        """Heartbeat."""
+        request = HeartbeatRequest(
+            group_id=self.group_id,
+            member_id=self.member_id,
+            group_instance_id=self.fields.get("group_instance_id"),
+            generation_id=self.generation,
+        )
+        answer = self.world.ask(lambda shard, step, pending: shard.heartbeat(step, pending, request))
+        return answer.code if isinstance(answer, KafkaError) else ErrorCode(answer.error_code)
+
+    def leave(self) -> ErrorCode:
+        """LeaveGroup."""
+        identity = MemberIdentity(
+            member_id=self.member_id, group_instance_id=self.fields.get("group_instance_id")
+        )
+        request = LeaveGroupRequest(group_id=self.group_id, members=[identity])
+        answer = self.world.ask(lambda shard, step, pending: shard.leave_group(step, pending, request))
+        return ErrorCode(answer.members[0].error_code)
+
+    def rejoin(self, *topics: str) -> None:
+        """What a consumer does when it is told that the group rebalances, as often as it is told."""
+        for _ in range(5):
+            self.join(*topics)
+            self.sync()
+            if self.beat() is ErrorCode.NONE:
+                return
+        raise AssertionError("it is told to join again and again")

@@ -1,0 +1,259 @@
+"""Groups whose members change over from the classic protocol to the consumer protocol, and back."""
+
+import pytest
+
+from barnabas.groups.classic.group import ClassicGroup
+from barnabas.wire.errors import ErrorCode, KafkaError
+from support.classic_members import ClassicConsumer, assignment_bytes
+from support.consumer_groups import ConsumerMember, group_of
+from support.group_worlds import GroupWorld
+
+
+def new_world(**config: str) -> GroupWorld:
+    world = GroupWorld(
+        group_consumer_assignment_interval_ms="0", group_initial_rebalance_delay_ms="0", **config
+    )
+    world.create_topic("a", 4)
+    return world
+
+
+@pytest.fixture
+def world() -> GroupWorld:
+    return new_world()
+
+
+def classic_group(world: GroupWorld) -> ClassicConsumer:
+    """A classic group of one consumer, which has everything."""
+    consumer = ClassicConsumer(world)
+    consumer.join("a")
+    world.pass_time(0)
+    if consumer.generation < 0:
+        consumer.join("a")
+    consumer.sync(**{consumer.member_id: {"a": {0, 1, 2, 3}}})
+    assert consumer.owned == {"a": {0, 1, 2, 3}}
+    return consumer
+
+
+def test_a_classic_group_becomes_a_consumer_group_when_the_first_new_member_joins(world: GroupWorld) -> None:
+    old = classic_group(world)
+    new = ConsumerMember(world, "new")
+    new.join("a")
+    group = group_of(world)
+    assert set(group.members) == {old.member_id, "new"}
+    assert group.members[old.member_id].classic is not None
+    assert (group.epoch, new.epoch, new.owned) == (2, 2, {})
+    assert old.beat() is ErrorCode.REBALANCE_IN_PROGRESS
+    world.restart()
+    assert set(group_of(world).members) == {old.member_id, "new"}
+
+
+def test_old_and_new_members_share_the_partitions(world: GroupWorld) -> None:
+    old = classic_group(world)
+    new = ConsumerMember(world, "new")
+    new.join("a")
+    old.rejoin("a")
+    new.beat()
+    assert (len(old.owned["a"]), len(new.owned["a"])) == (2, 2)
+    assert old.owned["a"].isdisjoint(new.owned["a"])
+    assert group_of(world).state_name == "Stable"
+    assert old.beat() is ErrorCode.NONE
+
+
+def test_an_old_member_may_join_a_consumer_group(world: GroupWorld) -> None:
+    new = ConsumerMember(world, "new")
+    new.join("a")
+    old = ClassicConsumer(world)
+    answer = old.join("a")
+    assert (answer.generation_id, answer.protocol_name, answer.leader, answer.members) == (2, "range", "", [])
+    old.sync()
+    assert old.owned == {}
+    assert old.beat() is ErrorCode.NONE
+    new.beat()
+    new.beat(tells_owned=True)
+    assert old.beat() is ErrorCode.REBALANCE_IN_PROGRESS
+    old.rejoin("a")
+    assert len(old.owned["a"]) == 2
+
+
+def test_a_group_becomes_a_classic_one_when_its_last_new_member_leaves(world: GroupWorld) -> None:
+    old = classic_group(world)
+    new = ConsumerMember(world, "new")
+    new.join("a")
+    old.rejoin("a")
+    new.leave()
+    group = world.shard.groups["g"]
+    assert isinstance(group, ClassicGroup)
+    assert (group.state_name, list(group.members)) == ("Stable", [old.member_id])
+    world.pass_time(0)
+    assert group.state_name == "PreparingRebalance"
+    assert old.beat() is ErrorCode.REBALANCE_IN_PROGRESS
+    old.join("a")
+    old.sync(**{old.member_id: {"a": {0, 1, 2, 3}}})
+    assert old.owned == {"a": {0, 1, 2, 3}}
+    world.restart()
+
+
+def test_a_new_member_that_is_silent_counts_as_gone(world: GroupWorld) -> None:
+    old = classic_group(world)
+    ConsumerMember(world, "new").join("a")
+    old.rejoin("a")
+    for _ in range(3):
+        world.pass_time(20_000)
+        old.beat()
+    assert isinstance(world.shard.groups["g"], ClassicGroup)
+
+
+def test_a_static_member_that_goes_back_takes_the_group_with_it(world: GroupWorld) -> None:
+    new = ConsumerMember(world, "new", instance_id="i")
+    new.join("a")
+    new.leave(-2)
+    old = ClassicConsumer(world, group_instance_id="i")
+    answer = old.join("a")
+    assert (answer.error_code, answer.generation_id) == (0, 1)
+    group = world.shard.groups["g"]
+    assert isinstance(group, ClassicGroup)
+    assert list(group.members) == [old.member_id]
+    assert old.beat() is ErrorCode.NONE
+    old.sync()
+    assert old.owned == {"a": {0, 1, 2, 3}}
+    world.restart()
+
+
+def test_a_static_member_changes_over_without_losing_its_partitions(world: GroupWorld) -> None:
+    old = ClassicConsumer(world, group_instance_id="i")
+    old.join("a")
+    world.pass_time(0)
+    if old.generation < 0:
+        [group] = world.shard.groups.values()
+        assert isinstance(group, ClassicGroup)
+        [old.member_id], old.generation = list(group.members), group.generation
+    old.sync(**{old.member_id: {"a": {0, 1, 2, 3}}})
+    new = ConsumerMember(world, "new", instance_id="i")
+    new.join("a")
+    assert new.owned == {"a": {0, 1, 2, 3}}
+    assert set(group_of(world).members) == {"new"}
+
+
+@pytest.mark.parametrize("policy", ["disabled", "DOWNGRADE"])
+def test_a_classic_group_stays_one_where_upgrades_are_not_allowed(policy: str) -> None:
+    world = new_world(group_consumer_migration_policy=policy)
+    classic_group(world)
+    refused = ConsumerMember(world, "new").join("a")
+    assert (refused.code, isinstance(world.shard.groups["g"], ClassicGroup)) == (
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        True,
+    )
+    assert "online upgrade is disabled" in refused.message
+
+
+def test_no_classic_member_joins_where_migration_is_disabled() -> None:
+    world = new_world(group_consumer_migration_policy="disabled")
+    ConsumerMember(world, "new").join("a")
+    assert ClassicConsumer(world).join("a").code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_a_consumer_group_stays_one_where_downgrades_are_not_allowed() -> None:
+    world = new_world(group_consumer_migration_policy="upgrade")
+    old = classic_group(world)
+    new = ConsumerMember(world, "new")
+    new.join("a")
+    old.rejoin("a")
+    new.leave()
+    assert set(group_of(world).members) == {old.member_id}
+    assert old.beat() is ErrorCode.NONE  # nothing has been assigned anew yet
+    ConsumerMember(world, "newer").join("a")
+    old.rejoin("a")
+
+
+def test_an_empty_classic_group_gives_way(world: GroupWorld) -> None:
+    old = classic_group(world)
+    old.leave()
+    assert world.shard.groups["g"].is_empty
+    new = ConsumerMember(world, "new")
+    new.join("a")
+    assert (new.epoch, set(group_of(world).members)) == (1, {"new"})
+
+
+def test_an_empty_consumer_group_gives_way(world: GroupWorld) -> None:
+    new = ConsumerMember(world, "new")
+    new.join("a")
+    new.leave()
+    classic_group(world)
+    assert isinstance(world.shard.groups["g"], ClassicGroup)
+    world.restart()
+
+
+def test_a_group_with_an_assignor_of_its_own_is_not_converted(world: GroupWorld) -> None:
+    old = ClassicConsumer(world)
+    old.join("a")
+    world.pass_time(0)
+    group = world.shard.groups["g"]
+    assert isinstance(group, ClassicGroup)
+    [member] = group.members.values()
+    member.assignment = assignment_bytes({"a": {0}}, user_data=b"mine")
+    refused = ConsumerMember(world, "new").join("a")
+    assert refused.code is ErrorCode.GROUP_ID_NOT_FOUND
+    assert "custom assignor" in refused.message
+
+
+def test_a_group_of_another_kind_is_not_converted(world: GroupWorld) -> None:
+    other = ClassicConsumer(world, protocol_type="connect")
+    other.join("a")
+    world.pass_time(0)
+    refused = ConsumerMember(world, "new").join("a")
+    assert refused.code is ErrorCode.GROUP_ID_NOT_FOUND
+    assert "embedded protocol" in refused.message
+
+
+def test_a_classic_member_that_does_not_join_again_is_put_out(world: GroupWorld) -> None:
+    old = classic_group(world)
+    new = ConsumerMember(world, "new")
+    new.join("a")
+    for _ in range(7):
+        old.beat()
+        new.beat()
+        world.pass_time(10_000)
+    assert set(group_of(world).members) == {"new"}
+    assert old.beat() is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_classic_member_that_does_not_sync_is_put_out(world: GroupWorld) -> None:
+    new = ConsumerMember(world, "new")
+    new.join("a")
+    old = ClassicConsumer(world)
+    old.join("a")
+    for _ in range(7):
+        old.beat()
+        new.beat(tells_owned=True)
+        world.pass_time(10_000)
+    assert set(group_of(world).members) == {"new"}
+
+
+def test_requests_that_do_not_fit_are_refused(world: GroupWorld) -> None:
+    new = ConsumerMember(world, "new")
+    new.join("a")
+    old = ClassicConsumer(world)
+    old.join("a")
+    old.sync()
+    old.generation = 7
+    assert old.beat() is ErrorCode.ILLEGAL_GENERATION
+    assert old.sync().code is ErrorCode.ILLEGAL_GENERATION
+    stranger = ClassicConsumer(world)
+    stranger.member_id = "new"
+    stranger.generation = 1
+    assert stranger.beat() is ErrorCode.UNKNOWN_MEMBER_ID
+    other = ClassicConsumer(world).join("a", protocols=("sticky",))
+    assert isinstance(other, KafkaError)
+    assert other.code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    malformed = ClassicConsumer(world, protocols=[])
+    assert malformed.join("a").code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_a_classic_member_leaves_a_consumer_group(world: GroupWorld) -> None:
+    new = ConsumerMember(world, "new")
+    new.join("a")
+    old = ClassicConsumer(world)
+    old.join("a")
+    assert old.leave() is ErrorCode.NONE
+    assert old.leave() is ErrorCode.UNKNOWN_MEMBER_ID
+    assert set(group_of(world).members) == {"new"}
