@@ -15,6 +15,7 @@ from barnabas.coordinator.runner import ShardRunner
 from barnabas.coordinator.step import Pending, Step
 from barnabas.groups.classic.group import ClassicGroup
 from barnabas.groups.classic.join import Client, Join
+from barnabas.groups.offsets.manager import EXPIRE_OFFSETS
 from barnabas.groups.shard import GroupShard
 from barnabas.groups.surroundings import Surroundings
 from barnabas.metadata.image import Image
@@ -209,10 +210,12 @@ class GroupScenario:
             self._tell(f"{self._name(member.member_id)}: {bytes(member.member_assignment).decode() or '-'}")
 
     async def timers(self, words: list[str], options: Options) -> None:
-        """timers: what is waited for, and how long still."""
+        """timers: what the group waits for, and how long still."""
         assert self.runner is not None
         now = asyncio.get_running_loop().time()
         for key, handle in self.runner._timers._handles.items():
+            if key[0] == EXPIRE_OFFSETS:
+                continue  # the shard's own
             words = [str(word) for word in key if word != GROUP]
             named = " ".join(self._name(word) for word in words)
             self._tell(f"{named} in {round((handle.when() - now) * 1000)} ms")

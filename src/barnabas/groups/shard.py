@@ -10,6 +10,7 @@ from barnabas.groups.consumer.conversion import DOWNGRADED
 from barnabas.groups.consumer.manager import ConsumerGroups
 from barnabas.groups.group import Group
 from barnabas.groups.listing import described, listed
+from barnabas.groups.offsets.manager import EXPIRE_OFFSETS, OffsetManager
 from barnabas.groups.surroundings import Expire, Replay, Surroundings
 from barnabas.metadata.image import Image
 from barnabas.wire.coordinator_records.serde import AnyRecord, EncodedRecord
@@ -31,11 +32,13 @@ class GroupShard:
         self.groups: dict[str, Group] = {}
         self.classic = ClassicGroups(self.groups, surroundings)
         self.consumer = ConsumerGroups(self.groups, surroundings)
+        self.offsets = OffsetManager(self.groups, surroundings, self.classic.make_simple_group)
         self._replays: dict[type[Message], Replay] = {**self.classic.replays, **self.consumer.replays}
         self._expiries: dict[object, Expire] = {
             **self.classic.expiries,
             **self.consumer.expiries,
             DOWNGRADED: self._downgraded,
+            EXPIRE_OFFSETS: self.offsets.expire,
         }
 
     @property
@@ -45,16 +48,20 @@ class GroupShard:
 
     def replay(self, record: AnyRecord, place: RecordPlace) -> None:
         """Take over a record that stands in the log."""
-        assert not isinstance(record, EncodedRecord), record
+        if isinstance(record, EncodedRecord):
+            self.offsets.replay(record, place)
+            return
         self._replays[type(record.key)](record.key, record.value, place)
 
     def replay_end_marker(self, marker: EndMarker) -> None:
         """Take over that a producer's transaction has ended."""
+        self.offsets.replay_end_marker(marker)
 
     def loaded(self, step: Step) -> None:
         """Begin to serve."""
         self.classic.loaded(step)
         self.consumer.loaded(step)
+        self.offsets.loaded(step)
 
     def expire(self, step: Step, key: TimerKey) -> None:
         """A timer is due; its first element says whose."""
@@ -62,6 +69,7 @@ class GroupShard:
 
     def follow(self, step: Step, before: Image, after: Image) -> None:
         """Topics or group configs have changed."""
+        self.offsets.follow(step, before, after)
         self.consumer.follow(before, after)
 
     def unload(self) -> None:
@@ -69,7 +77,7 @@ class GroupShard:
 
     def statistics(self) -> dict[str, object]:
         """How many groups there are."""
-        return {"groups_count": len(self.groups), **self.classic.statistics()}
+        return {"groups_count": len(self.groups), **self.classic.statistics(), **self.offsets.statistics()}
 
     def _downgraded(self, step: Step, key: TimerKey) -> None:
         group = self.classic.find(str(key[1]))
@@ -140,5 +148,6 @@ class GroupShard:
         if group is None:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         group.check_deletion()
+        self.offsets.append_tombstones(step, group_id)
         group.append_tombstones(step)
         step.answer(pending, None)

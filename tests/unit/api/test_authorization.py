@@ -5,7 +5,7 @@ The same is asked of Apache Kafka itself in tests/differential/test_authorizatio
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
@@ -80,32 +80,31 @@ from barnabas.wire.messages.sync_group import SyncGroupRequest
 from barnabas.wire.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.wire.messages.update_features import UpdateFeaturesRequest
 from barnabas.wire.messages.update_raft_voter import UpdateRaftVoterRequest
-from barnabas.wire.schema import Message, Struct
+from barnabas.wire.schema import Struct
 from support.acls import ALICE, AUTHORIZED, ROOT
+from support.authorization_rules import (
+    ALTER_CLUSTER,
+    CLUSTER,
+    CLUSTER_REFUSED,
+    GROUP,
+    GROUP_REFUSED,
+    OFFSET_RULES,
+    SEE_CLUSTER,
+    SEE_GROUP,
+    SEE_TOPIC,
+    TOPIC,
+    TOPIC_REFUSED,
+    TRANSACTION,
+    TRANSACTION_REFUSED,
+    Permission,
+    Rule,
+    one,
+)
 from support.batches import batch
 from support.images import new_topic
 from support.loop import on_loop
 from support.nodes import APIS, RunningNode, running_node
 from support.transactions import ending, marker
-
-TOPIC, GROUP, CLUSTER, TRANSACTION = (
-    ResourceType.TOPIC,
-    ResourceType.GROUP,
-    ResourceType.CLUSTER,
-    ResourceType.TRANSACTIONAL_ID,
-)
-Permission = tuple[Op, ResourceType]
-
-#: The permissions that let a principal describe a topic.
-SEE_TOPIC = frozenset((each, TOPIC) for each in (Op.DESCRIBE, Op.READ, Op.WRITE, Op.DELETE, Op.ALTER))
-SEE_CLUSTER = frozenset({(Op.DESCRIBE, CLUSTER), (Op.ALTER, CLUSTER)})
-SEE_GROUP = frozenset((each, GROUP) for each in (Op.DESCRIBE, Op.READ, Op.DELETE))
-ALTER_CLUSTER = frozenset({(Op.ALTER, CLUSTER)})
-
-TOPIC_REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-GROUP_REFUSED = ErrorCode.GROUP_AUTHORIZATION_FAILED
-CLUSTER_REFUSED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-TRANSACTION_REFUSED = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 #: What everybody may ask: what is not for everybody is left out of the answer, or was never secret.
 OPEN = {"ApiVersions", "DescribeCluster", "ListGroups", "SaslHandshake", "SaslAuthenticate"} | {
@@ -113,21 +112,6 @@ OPEN = {"ApiVersions", "DescribeCluster", "ListGroups", "SaslHandshake", "SaslAu
     "ListTransactions",
     "PushTelemetry",
 }
-
-
-class Rule(NamedTuple):
-    """A request, any one of the permissions that allow it, and the error without them."""
-
-    request: Message
-    permissions: frozenset[Permission]
-    code: ErrorCode
-    version: int | None = None
-    #: what is needed besides
-    granted: frozenset[Permission] = frozenset()
-
-
-def one(operation: Op, resource_type: ResourceType) -> frozenset[Permission]:
-    return frozenset({(operation, resource_type)})
 
 
 def produce() -> ProduceRequest:
@@ -163,6 +147,7 @@ ANY_ACL: dict[str, Any] = {
     "permission_type": 1,
 }
 TOPIC_KIND, BROKER_KIND, METRICS_KIND, GROUP_KIND = 2, 4, 16, 32
+
 
 RULES = [
     Rule(
@@ -354,6 +339,7 @@ RULES = [
         one(Op.WRITE, TRANSACTION) | one(Op.DESCRIBE, TRANSACTION),
         TRANSACTION_REFUSED,
     ),
+    *OFFSET_RULES,
     Rule(DescribeQuorumRequest(), SEE_CLUSTER, CLUSTER_REFUSED),
     Rule(UpdateFeaturesRequest(validate_only=True), ALTER_CLUSTER, CLUSTER_REFUSED),
     Rule(UnregisterBrokerRequest(broker_id=99), ALTER_CLUSTER, CLUSTER_REFUSED),
@@ -432,7 +418,7 @@ def test_each_of_the_permissions_is_enough_and_no_other_one(tmp_path: Path, rule
             await permit(running, *rule.granted)
             assert await refused(running, rule) == {rule.code}
             for permission in EVERY_PERMISSION:
-                await permit(running, permission, *rule.granted)
+                await permit(running, *(rule.granted | {permission}))
                 expected = set() if permission in rule.permissions else {rule.code}
                 assert await refused(running, rule) == expected, permission
 

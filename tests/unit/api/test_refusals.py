@@ -68,6 +68,9 @@ from barnabas.wire.messages.list_offsets import ListOffsetsPartition, ListOffset
 from barnabas.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from barnabas.wire.messages.list_transactions import ListTransactionsRequest
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.wire.messages.offset_commit import OffsetCommitRequest
+from barnabas.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteRequestTopic
+from barnabas.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from barnabas.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
@@ -78,11 +81,17 @@ from barnabas.wire.messages.push_telemetry import PushTelemetryRequest
 from barnabas.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest
+from barnabas.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 from barnabas.wire.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from barnabas.wire.messages.update_raft_voter import UpdateRaftVoterRequest
 from barnabas.wire.schema import Message, Struct
 from support.nodes import APIS
+from support.offsets import commit_topics
 from support.transactions import ending, marker
 
 MOVED = [AlterReplicaLogDir("/a", [AlterReplicaLogDirTopic("a", [3, 4]), AlterReplicaLogDirTopic("b", [5])])]
@@ -169,6 +178,18 @@ ASKED: list[tuple[Message, tuple[object, ...]]] = [
             marker(9, "b", commit=True, partitions=(6,)),
         ),
         (3, 4, 6, 5),
+    ),
+    (OffsetCommitRequest("g", topics=commit_topics({"a": {3: 1, 4: 1}, "b": {5: 1}})), (3, 4, 5)),
+    (OffsetDeleteRequest("g", [OffsetDeleteRequestTopic("a")]), WHOLE),
+    (OffsetFetchRequest(groups=[OffsetFetchRequestGroup(name) for name in "ab"]), ("", "a", "b")),
+    (
+        TxnOffsetCommitRequest(
+            topics=[
+                TxnOffsetCommitRequestTopic("a", [TxnOffsetCommitRequestPartition(n) for n in (3, 4)]),
+                TxnOffsetCommitRequestTopic("b", [TxnOffsetCommitRequestPartition(5)]),
+            ]
+        ),
+        (3, 4, 5),
     ),
     (
         OffsetForLeaderEpochRequest(

@@ -276,6 +276,7 @@ def test_everything_is_there_again_after_a_restart(world: GroupWorld) -> None:
         ("consumer-session", "g", "m1"),
         ("consumer-session", "g", "m2"),
         ("consumer-rebalance", "g", "m1"),
+        ("expire offsets", "next round"),
     }
     settle(world, m1, m2)
     assert {**m1.owned, **m2.owned}.keys() == {"a", "b"}

@@ -1,0 +1,74 @@
+"""Which partitions of a request about offsets are there and allowed, before their group's coordinator is asked."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from barnabas.api.authorization import refusals
+from barnabas.api.context import RequestContext
+from barnabas.wire.acls import AclOperation, ResourceType
+from barnabas.wire.errors import ErrorCode
+
+
+class NamedTopic(Protocol):
+    """A topic of a request or response, with partitions that have a `partition_index`."""
+
+    name: str
+    partitions: list[Any]
+
+
+TopicT = TypeVar("TopicT", bound=NamedTopic)
+
+
+class Refused(NamedTuple):
+    """Partitions of a topic that share an error."""
+
+    topic: Any  #: as it stands in the request
+    indexes: list[int]
+    code: ErrorCode
+
+
+def sift(
+    context: RequestContext, operation: AclOperation, topics: Sequence[TopicT]
+) -> tuple[list[TopicT], list[Refused]]:
+    """The topics with those of their partitions that are there and allowed, and what is refused.
+
+    TOPIC_AUTHORIZATION_FAILED comes before UNKNOWN_TOPIC_OR_PARTITION: who may not see a topic learns nothing of it.
+    """
+    forbidden = refusals(context, operation, ResourceType.TOPIC, {topic.name for topic in topics})
+    known: list[TopicT] = []
+    refused: list[Refused] = []
+    for topic in topics:
+        if topic.name in forbidden:
+            refused.append(Refused(topic, _indexes(topic.partitions), forbidden[topic.name].code))
+            continue
+        there = context.node.image.topics.get(topic.name)
+        count = 0 if there is None else there.partition_count
+        missing = [each for each in topic.partitions if not 0 <= each.partition_index < count]
+        if missing:
+            refused.append(Refused(topic, _indexes(missing), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            topic = _with_partitions(topic, [each for each in topic.partitions if each not in missing])
+        if topic.partitions:
+            known.append(topic)
+    return known, refused
+
+
+def _indexes(partitions: Iterable[Any]) -> list[int]:
+    return [partition.partition_index for partition in partitions]
+
+
+def _with_partitions(topic: TopicT, partitions: list[Any]) -> TopicT:
+    copy = type(topic)()
+    for field in copy.FIELDS:  # type: ignore[attr-defined]  # a Struct
+        setattr(copy, field.name, getattr(topic, field.name))
+    copy.partitions = partitions
+    return copy
+
+
+def merge(refused: Iterable[TopicT], answered: Iterable[TopicT]) -> list[TopicT]:
+    """One answer for each topic: what was refused, then what the coordinator says."""
+    merged: dict[tuple[str, bytes], TopicT] = {}
+    for topic in (*refused, *answered):
+        before = merged.setdefault((topic.name, getattr(topic, "topic_id", b"")), topic)
+        if before is not topic:
+            before.partitions.extend(topic.partitions)
+    return list(merged.values())

@@ -1,0 +1,91 @@
+"""OffsetCommit (8), v0-v10: remember how far a group has read.
+
+v1: generation, member, a timestamp for each partition.  v2: a retention instead (until v4).  v6: leader epochs.
+v7: static members.  v9: member epochs, GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH (KIP-848).  v10: topic ids (KIP-848).
+v0 had its offsets in ZooKeeper; they are the coordinator's like all others.
+Errors, per partition: GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION,
+UNKNOWN_TOPIC_ID, OFFSET_METADATA_TOO_LARGE, ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID,
+REBALANCE_IN_PROGRESS, GROUP_ID_NOT_FOUND, STALE_MEMBER_EPOCH, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS,
+COORDINATOR_NOT_AVAILABLE.
+"""
+
+from barnabas.api.authorization import require
+from barnabas.api.context import RequestContext
+from barnabas.api.groups.known_partitions import Refused, merge, sift
+from barnabas.api.registry import serves
+from barnabas.wire.acls import AclOperation, ResourceType
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+FIRST_VERSION_WITH_TOPIC_IDS = 10
+
+
+def refuse(request: OffsetCommitRequest, error: KafkaError) -> OffsetCommitResponse:
+    """Every partition, in error."""
+    return OffsetCommitResponse(topics=[_refused(_whole(topic, error.code)) for topic in request.topics])
+
+
+@serves(OffsetCommitRequest, OffsetCommitResponse, 0, 10, refuse=refuse)
+async def handle(context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
+    """Leave out what is not there or not allowed; the group's coordinator decides on the rest."""
+    require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
+    topics: list[OffsetCommitRequestTopic] = request.topics
+    refused: list[Refused] = []
+    if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
+        topics, refused = _by_id(context, topics)
+    known, unknown = sift(context, AclOperation.READ, topics)
+    refused += unknown
+    errors = [_refused(each) for each in refused]
+    if not known:
+        return OffsetCommitResponse(topics=merge(errors, []))
+    answer = await _commit(context, _about(request, known))
+    return OffsetCommitResponse(topics=merge(errors, answer.topics)) if errors else answer
+
+
+async def _commit(context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
+    version = context.api_version
+    return await context.node.groups.ask(
+        request.group_id,
+        lambda shard, step, pending: shard.offsets.commit(step, pending, request, version),
+    )
+
+
+def _about(request: OffsetCommitRequest, topics: list[OffsetCommitRequestTopic]) -> OffsetCommitRequest:
+    return OffsetCommitRequest(
+        request.group_id,
+        request.generation_id_or_member_epoch,
+        request.member_id,
+        request.group_instance_id,
+        request.retention_time_ms,
+        topics,
+    )
+
+
+def _by_id(
+    context: RequestContext, topics: list[OffsetCommitRequestTopic]
+) -> tuple[list[OffsetCommitRequestTopic], list[Refused]]:
+    """The topics with their names, and those whose ids nobody knows."""
+    names = context.node.image.topic_names
+    known, refused = [], []
+    for topic in topics:
+        name = names.get(topic.topic_id)
+        if name is None:
+            refused.append(_whole(topic, ErrorCode.UNKNOWN_TOPIC_ID))
+        else:
+            known.append(OffsetCommitRequestTopic(name, topic.topic_id, topic.partitions))
+    return known, refused
+
+
+def _whole(topic: OffsetCommitRequestTopic, code: ErrorCode) -> Refused:
+    return Refused(topic, [asked.partition_index for asked in topic.partitions], code)
+
+
+def _refused(refused: Refused) -> OffsetCommitResponseTopic:
+    partitions = [OffsetCommitResponsePartition(index, refused.code) for index in refused.indexes]
+    return OffsetCommitResponseTopic(refused.topic.name, refused.topic.topic_id, partitions)

@@ -1,0 +1,173 @@
+"""OffsetFetch (9), v0-v10: how far a group has read.
+
+v2: all topics by null, an error at the top.  v5: leader epochs.  v7: only what no open transaction is about to change
+(KIP-447).  v8: many groups (KIP-709).  v9: member epochs (KIP-848).  v10: topic ids.
+v0 had its offsets in ZooKeeper, and UNKNOWN_TOPIC_OR_PARTITION where there is none.
+Errors, per group: GROUP_AUTHORIZATION_FAILED, UNKNOWN_MEMBER_ID, STALE_MEMBER_EPOCH, NOT_COORDINATOR,
+COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE; per partition: TOPIC_AUTHORIZATION_FAILED,
+UNKNOWN_TOPIC_ID, UNSTABLE_OFFSET_COMMIT, UNKNOWN_TOPIC_OR_PARTITION in v0.
+"""
+
+from barnabas.api.authorization import filter_allowed, require
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.wire.acls import AclOperation, ResourceType
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+
+FIRST_VERSION_WITH_GROUP_ERRORS = 2
+FIRST_VERSION_WITH_MANY_GROUPS = 8
+FIRST_VERSION_WITH_TOPIC_IDS = 10
+
+NO_OFFSET, NO_LEADER_EPOCH, NO_METADATA = -1, -1, ""
+
+
+def refuse(request: OffsetFetchRequest, error: KafkaError) -> OffsetFetchResponse:
+    """Every group in error, and every partition for clients before v2; the top level is for those before v8."""
+    alone = _the_one_group(request)
+    return OffsetFetchResponse(
+        error_code=error.code,
+        topics=[_for_one_group(_refused_topic(topic, error.code)) for topic in alone.topics or ()],
+        groups=[_refused_group(group, error) for group in request.groups],
+    )
+
+
+@serves(OffsetFetchRequest, OffsetFetchResponse, 0, 10, refuse=refuse)
+async def handle(context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
+    """Ask each group's coordinator; one group's error is not another's."""
+    if context.api_version >= FIRST_VERSION_WITH_MANY_GROUPS:
+        groups = [await _fetch(context, asked, request.require_stable) for asked in request.groups]
+        return OffsetFetchResponse(groups=groups)
+    asked = _the_one_group(request)
+    group = await _fetch(context, asked, request.require_stable)
+    code = ErrorCode(group.error_code)
+    if code and context.api_version < FIRST_VERSION_WITH_GROUP_ERRORS:
+        group.topics = [_refused_topic(topic, code) for topic in asked.topics or ()]
+    if context.api_version == 0:
+        _tell_what_is_missing(group)
+    return OffsetFetchResponse(topics=[_for_one_group(topic) for topic in group.topics], error_code=code)
+
+
+def _the_one_group(request: OffsetFetchRequest) -> OffsetFetchRequestGroup:
+    """What is asked for before v8, as if it were asked for as of v8."""
+    topics = request.topics
+    if topics is None:
+        return OffsetFetchRequestGroup(request.group_id, topics=None)
+    asked = [
+        OffsetFetchRequestTopics(topic.name, partition_indexes=topic.partition_indexes) for topic in topics
+    ]
+    return OffsetFetchRequestGroup(request.group_id, topics=asked)
+
+
+async def _fetch(
+    context: RequestContext, asked: OffsetFetchRequestGroup, require_stable: bool
+) -> OffsetFetchResponseGroup:
+    try:
+        require(context, AclOperation.DESCRIBE, ResourceType.GROUP, asked.group_id)
+        if asked.topics is None:
+            return await _fetch_all(context, asked, require_stable)
+        known, refused = _sift(context, asked.topics)
+        wanted = OffsetFetchRequestGroup(asked.group_id, asked.member_id, asked.member_epoch, known)
+        group = await _ask(context, wanted, require_stable)
+    except KafkaError as error:
+        return _refused_group(asked, error)
+    group.topics += refused
+    return group
+
+
+async def _ask(
+    context: RequestContext, asked: OffsetFetchRequestGroup, require_stable: bool
+) -> OffsetFetchResponseGroup:
+    return await context.node.groups.query(
+        asked.group_id, lambda shard, now_ms: shard.offsets.fetch(asked, require_stable=require_stable)
+    )
+
+
+async def _fetch_all(
+    context: RequestContext, asked: OffsetFetchRequestGroup, require_stable: bool
+) -> OffsetFetchResponseGroup:
+    """All topics that may be described; as of v10 those that are there."""
+    group = await _ask(context, asked, require_stable)
+    names = {topic.name for topic in group.topics}
+    allowed = filter_allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    topics = [topic for topic in group.topics if topic.name in allowed]
+    if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
+        there = context.node.image.topics
+        topics = [topic for topic in topics if topic.name in there]
+        for topic in topics:
+            topic.topic_id = there[topic.name].topic_id
+    group.topics = topics
+    return group
+
+
+def _sift(
+    context: RequestContext, topics: list[OffsetFetchRequestTopics]
+) -> tuple[list[OffsetFetchRequestTopics], list[OffsetFetchResponseTopics]]:
+    """The topics that may be described, with their names, and answers about the others."""
+    refused: list[OffsetFetchResponseTopics] = []
+    if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
+        names = context.node.image.topic_names
+        refused = [
+            _refused_topic(topic, ErrorCode.UNKNOWN_TOPIC_ID)
+            for topic in topics
+            if topic.topic_id not in names
+        ]
+        topics = [
+            OffsetFetchRequestTopics(names[topic.topic_id], topic.topic_id, topic.partition_indexes)
+            for topic in topics
+            if topic.topic_id in names
+        ]
+    wanted = {topic.name for topic in topics}
+    allowed = filter_allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, wanted)
+    refused += [
+        _refused_topic(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        for topic in topics
+        if topic.name not in allowed
+    ]
+    return [topic for topic in topics if topic.name in allowed], refused
+
+
+def _refused_group(asked: OffsetFetchRequestGroup, error: KafkaError) -> OffsetFetchResponseGroup:
+    return OffsetFetchResponseGroup(group_id=asked.group_id, error_code=error.code)
+
+
+def _refused_topic(topic: OffsetFetchRequestTopics, code: ErrorCode) -> OffsetFetchResponseTopics:
+    partitions = [
+        OffsetFetchResponsePartitions(index, NO_OFFSET, NO_LEADER_EPOCH, NO_METADATA, code)
+        for index in topic.partition_indexes
+    ]
+    return OffsetFetchResponseTopics(topic.name, topic.topic_id, partitions)
+
+
+def _tell_what_is_missing(group: OffsetFetchResponseGroup) -> None:
+    for topic in group.topics:
+        for answer in topic.partitions:
+            if answer.committed_offset == NO_OFFSET and not answer.error_code:
+                answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _for_one_group(topic: OffsetFetchResponseTopics) -> OffsetFetchResponseTopic:
+    """The answer about a topic as it is before v8."""
+    return OffsetFetchResponseTopic(
+        topic.name,
+        [
+            OffsetFetchResponsePartition(
+                each.partition_index,
+                each.committed_offset,
+                each.committed_leader_epoch,
+                each.metadata,
+                each.error_code,
+            )
+            for each in topic.partitions
+        ],
+    )

@@ -1,0 +1,139 @@
+"""TxnOffsetCommit (28), v0-v5: how far a group will have read when the producer's transaction is committed (KIP-98).
+
+v2: leader epochs.  v3: generation and member, so that a zombie is fenced (KIP-447).  v4: TRANSACTION_ABORTABLE.
+v5: the group's partition is added to the transaction by the way (KIP-890).
+Errors, per partition: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, GROUP_AUTHORIZATION_FAILED, TOPIC_AUTHORIZATION_FAILED,
+UNKNOWN_TOPIC_OR_PARTITION, INVALID_GROUP_ID, OFFSET_METADATA_TOO_LARGE, ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID,
+FENCED_INSTANCE_ID, INVALID_PRODUCER_EPOCH, INVALID_PRODUCER_ID_MAPPING, INVALID_TXN_STATE, TRANSACTION_ABORTABLE,
+NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE.
+"""
+
+from barnabas.api.authorization import require
+from barnabas.api.context import RequestContext
+from barnabas.api.groups.known_partitions import Refused, merge, sift
+from barnabas.api.registry import serves
+from barnabas.coordinator.shard_log import told
+from barnabas.coordinator.step import Pending, Step, TransactionalProducer
+from barnabas.groups.shard import GroupShard
+from barnabas.log.producer_state import Verification
+from barnabas.replication.transaction_verification import (
+    TransactionalWrite,
+    TransactionSupport,
+    finish_verification,
+    start_verification,
+)
+from barnabas.wire.acls import AclOperation, ResourceType
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+from barnabas.wire.records.batch import NO_SEQUENCE
+
+FIRST_VERSION_WITH_TRANSACTION_ABORTABLE = 4
+FIRST_VERSION_WITH_IMPLICIT_TRANSACTIONS = 5
+#: Clients before do not know that a coordinator may be loading.
+FIRST_VERSION_WITH_LOAD_IN_PROGRESS = 2
+VERIFICATION_ENABLED = "transaction.partition.verification.enable"
+
+
+def refuse(request: TxnOffsetCommitRequest, error: KafkaError) -> TxnOffsetCommitResponse:
+    """Every partition, in error."""
+    return TxnOffsetCommitResponse(topics=[_refused(_whole(topic, error.code)) for topic in request.topics])
+
+
+@serves(TxnOffsetCommitRequest, TxnOffsetCommitResponse, 0, 5, refuse=refuse)
+async def handle(context: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+    """Leave out what is not there or not allowed; the group's coordinator decides on the rest."""
+    require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
+    require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
+    known, refused = sift(context, AclOperation.READ, request.topics)
+    errors = [_refused(each) for each in refused]
+    if not known:
+        return TxnOffsetCommitResponse(topics=merge(errors, []))
+    if not request.group_id:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID, "A group id is needed: it is empty.")
+    try:
+        answer = await _commit(context, _about(request, known))
+    except KafkaError as error:
+        raise _as_known(error, context.api_version) from error
+    return TxnOffsetCommitResponse(topics=merge(errors, answer.topics))
+
+
+async def _commit(context: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+    version = context.api_version
+    verification = await _verify(context, request)
+    producer = TransactionalProducer(
+        request.transactional_id, request.producer_id, request.producer_epoch, verification
+    )
+
+    def event(shard: GroupShard, step: Step, pending: Pending[TxnOffsetCommitResponse]) -> None:
+        step.producer = producer
+        shard.offsets.commit_in_transaction(step, pending, request, version)
+
+    return await context.node.groups.ask(request.group_id, event)
+
+
+async def _verify(context: RequestContext, request: TxnOffsetCommitRequest) -> Verification | None:
+    """Make sure that the group's partition is in the transaction, when that writes there for the first time.
+
+    :raises KafkaError: Why it is not.
+    """
+    node, support = context.node, _support(context.api_version)
+    runner = node.groups.runner(request.group_id)
+    runner.check_active()
+    if support is not TransactionSupport.IMPLICIT and not node.config.boolean(VERIFICATION_ENABLED):
+        return None
+    partition = runner.log.partition
+    write = TransactionalWrite(
+        request.transactional_id, request.producer_id, request.producer_epoch, {partition: NO_SEQUENCE}
+    )
+    started = start_verification(write, support)
+    if node.transaction_verifier is not None and started.verifications:
+        await finish_verification(node.transaction_verifier, write, support, started)
+    for error in started.errors.values():
+        raise told(error)
+    return started.verifications.get(partition)
+
+
+def _support(version: int) -> TransactionSupport:
+    if version >= FIRST_VERSION_WITH_IMPLICIT_TRANSACTIONS:
+        return TransactionSupport.IMPLICIT
+    if version >= FIRST_VERSION_WITH_TRANSACTION_ABORTABLE:
+        return TransactionSupport.ABORTABLE
+    return TransactionSupport.PLAIN
+
+
+def _as_known(error: KafkaError, version: int) -> KafkaError:
+    """An error as clients of a version know it."""
+    is_loading = error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    if is_loading and version < FIRST_VERSION_WITH_LOAD_IN_PROGRESS:
+        return KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.message)
+    return error
+
+
+def _about(
+    request: TxnOffsetCommitRequest, topics: list[TxnOffsetCommitRequestTopic]
+) -> TxnOffsetCommitRequest:
+    return TxnOffsetCommitRequest(
+        request.transactional_id,
+        request.group_id,
+        request.producer_id,
+        request.producer_epoch,
+        request.generation_id,
+        request.member_id,
+        request.group_instance_id,
+        topics,
+    )
+
+
+def _whole(topic: TxnOffsetCommitRequestTopic, code: ErrorCode) -> Refused:
+    return Refused(topic, [asked.partition_index for asked in topic.partitions], code)
+
+
+def _refused(refused: Refused) -> TxnOffsetCommitResponseTopic:
+    partitions = [TxnOffsetCommitResponsePartition(index, refused.code) for index in refused.indexes]
+    return TxnOffsetCommitResponseTopic(refused.topic.name, partitions)

@@ -1,0 +1,1 @@
+"""Committed offsets: what groups have read, and what transactions will have read when they are committed."""

@@ -1,0 +1,189 @@
+"""OffsetCommit and TxnOffsetCommit: who may commit, and what is written."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from barnabas.base.ids import ZERO_UUID
+from barnabas.coordinator.step import Pending, Step
+from barnabas.groups.group import CommitCheck, Group
+from barnabas.groups.surroundings import Surroundings
+from barnabas.metadata.image import Image
+from barnabas.wire.coordinator_records.committed_offset import (
+    NEVER_MS,
+    CommittedOffset,
+    encode_group,
+    encode_partition,
+    encode_value,
+)
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from barnabas.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+#: Who commits without a generation or member epoch is no member: below this it is none.
+FIRST_GENERATION = 0
+
+#: From here on OffsetCommit has errors for what groups of the consumer protocol need (KIP-848).
+FIRST_VERSION_OF_MEMBER_EPOCHS = 9
+
+#: What requests say for "as the broker has it".
+DEFAULT_TIMESTAMP_MS = DEFAULT_RETENTION_MS = -1
+
+METADATA_MAX = "offset.metadata.max.bytes"
+
+
+class Commits:
+    """Appends the offsets that may be committed."""
+
+    def __init__(
+        self,
+        groups: Mapping[str, Group],
+        surroundings: Surroundings,
+    ) -> None:
+        self._groups = groups
+        self._surroundings = surroundings
+
+    def commit(
+        self, step: Step, pending: Pending[OffsetCommitResponse], request: OffsetCommitRequest, version: int
+    ) -> None:
+        """Remember offsets; whoever names no generation needs no group.
+
+        :raises KafkaError: GROUP_ID_NOT_FOUND, ILLEGAL_GENERATION, and what `Group.check_offset_commit` refuses.
+        """
+        group = self._groups.get(request.group_id)
+        committer = self._committer(step, request.group_id, self._check(group, request, version))
+        retention_ms = request.retention_time_ms
+        expire_ms = NEVER_MS if retention_ms == DEFAULT_RETENTION_MS else step.now_ms + retention_ms
+        topics = []
+        for topic in request.topics:
+            topic_id, partitions = committer.topic_id(topic.name), []
+            for asked in topic.partitions:
+                at_ms = asked.commit_timestamp
+                committed = CommittedOffset(
+                    asked.committed_offset,
+                    asked.committed_leader_epoch,
+                    asked.committed_metadata or "",
+                    step.now_ms if at_ms == DEFAULT_TIMESTAMP_MS else at_ms,
+                    expire_ms,
+                    topic_id,
+                )
+                code = committer.commit(topic.name, asked.partition_index, committed)
+                partitions.append(OffsetCommitResponsePartition(asked.partition_index, code))
+            topics.append(OffsetCommitResponseTopic(topic.name, topic.topic_id, partitions))
+        if group is not None:
+            group.committed_by(step, request.member_id)
+        step.answer(pending, OffsetCommitResponse(topics=topics))
+
+    def _check(self, group: Group | None, request: OffsetCommitRequest, version: int) -> CommitCheck | None:
+        generation = request.generation_id_or_member_epoch
+        if group is not None:
+            return group.check_offset_commit(
+                request.member_id,
+                request.group_instance_id,
+                generation,
+                is_transactional=False,
+                version=version,
+            )
+        if generation < FIRST_GENERATION:
+            return None
+        if version >= FIRST_VERSION_OF_MEMBER_EPOCHS:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"There is no group '{request.group_id}'.")
+        raise _no_generation(request.group_id, generation)
+
+    def commit_in_transaction(
+        self,
+        step: Step,
+        pending: Pending[TxnOffsetCommitResponse],
+        request: TxnOffsetCommitRequest,
+        version: int,
+    ) -> None:
+        """Remember offsets for when the transaction is committed. Who the step's producer is, the caller says.
+
+        :raises KafkaError: ILLEGAL_GENERATION, and what `Group.check_offset_commit` refuses.
+        """
+        check = self._check_in_transaction(request, version)
+        committer = self._committer(step, request.group_id, check)
+        topics = []
+        for topic in request.topics:
+            topic_id, partitions = committer.topic_id(topic.name), []
+            for asked in topic.partitions:
+                committed = CommittedOffset(
+                    asked.committed_offset,
+                    asked.committed_leader_epoch,
+                    asked.committed_metadata or "",
+                    step.now_ms,
+                    NEVER_MS,
+                    topic_id,
+                )
+                code = committer.commit(topic.name, asked.partition_index, committed)
+                partitions.append(TxnOffsetCommitResponsePartition(asked.partition_index, code))
+            topics.append(TxnOffsetCommitResponseTopic(topic.name, partitions))
+        step.answer(pending, TxnOffsetCommitResponse(topics=topics))
+
+    def _check_in_transaction(self, request: TxnOffsetCommitRequest, version: int) -> CommitCheck | None:
+        group = self._groups.get(request.group_id)
+        if group is None:
+            if request.generation_id < FIRST_GENERATION:
+                return None
+            raise _no_generation(request.group_id, request.generation_id)
+        try:
+            return group.check_offset_commit(
+                request.member_id,
+                request.group_instance_id,
+                request.generation_id,
+                is_transactional=True,
+                version=version,
+            )
+        except KafkaError as error:
+            if error.code is not ErrorCode.STALE_MEMBER_EPOCH:
+                raise
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION, error.message) from error  # what this API has
+
+    def _committer(self, step: Step, group_id: str, check: CommitCheck | None) -> "_Committer":
+        metadata_max = self._surroundings.config().integer(METADATA_MAX)
+        return _Committer(step, encode_group(group_id), check, metadata_max, self._surroundings.image())
+
+
+class _Committer(NamedTuple):
+    """Appends the offsets of one request."""
+
+    step: Step
+    key_head: bytes
+    check: CommitCheck | None
+    metadata_max: int  #: in UTF-16 units, as Kafka counts
+    image: Image
+
+    def topic_id(self, topic: str) -> bytes:
+        """The id of a topic; ZERO_UUID for one that has gone meanwhile."""
+        known = self.image.topics.get(topic)
+        return ZERO_UUID if known is None else known.topic_id
+
+    def commit(self, topic: str, index: int, committed: CommittedOffset) -> ErrorCode:
+        """Append one offset; what becomes of it.
+
+        :raises KafkaError: STALE_MEMBER_EPOCH or ILLEGAL_GENERATION for a partition that the member may not commit.
+        """
+        if _utf16_size(committed.metadata) > self.metadata_max:
+            return ErrorCode.OFFSET_METADATA_TOO_LARGE
+        if self.check is not None:
+            self.check(committed.topic_id, index)
+        self.step.append_encoded(self.key_head + encode_partition(topic, index), encode_value(committed))
+        return ErrorCode.NONE
+
+
+def _utf16_size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2
+
+
+def _no_generation(group_id: str, generation: int) -> KafkaError:
+    message = f"Generation {generation} of group '{group_id}': there is no such group."
+    return KafkaError(ErrorCode.ILLEGAL_GENERATION, message)

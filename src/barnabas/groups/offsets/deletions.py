@@ -1,0 +1,75 @@
+"""How offsets go: asked for, with their group, with their topic."""
+
+from barnabas.base.ids import ZERO_UUID
+from barnabas.coordinator.step import Step
+from barnabas.groups.group import Group
+from barnabas.groups.offsets.table import OffsetTable, StoredOffset
+from barnabas.metadata.image import Image
+from barnabas.wire.coordinator_records.committed_offset import (
+    decode_partition,
+    decode_value,
+    encode_group,
+    encode_partition,
+    encode_topic,
+)
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.offset_delete import (
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+
+
+def delete_topic(
+    step: Step, table: OffsetTable, group: Group, topic: OffsetDeleteRequestTopic
+) -> OffsetDeleteResponseTopic:
+    """Forget a group's offsets in a topic, unless a member is subscribed to it."""
+    code = ErrorCode.NONE
+    if group.is_subscribed_to(topic.name):
+        code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+    else:
+        offsets, key_head = table.of_group(group.group_id), encode_group(group.group_id)
+        for asked in topic.partitions:
+            partition = encode_partition(topic.name, asked.partition_index)
+            if partition in offsets or table.is_open(group.group_id, partition):
+                step.append_encoded(key_head + partition, None)
+    return OffsetDeleteResponseTopic(
+        topic.name, [OffsetDeleteResponsePartition(asked.partition_index, code) for asked in topic.partitions]
+    )
+
+
+def delete_group(step: Step, table: OffsetTable, group_id: str) -> int:
+    """Forget all offsets of a group, those of open transactions too; gives how many."""
+    partitions = sorted(table.of_group(group_id).keys() | table.open_partitions(group_id))
+    key_head = encode_group(group_id)
+    for partition in partitions:
+        step.append_encoded(key_head + partition, None)
+    step.is_atomic = False
+    return len(partitions)
+
+
+def delete_topics(step: Step, table: OffsetTable, before: Image, after: Image) -> None:
+    """Forget the offsets of topics that were deleted: a later topic of the same name is another one."""
+    deleted = {
+        topic.name: topic.topic_id
+        for key, topic in after.deleted_topics.items()
+        if key not in before.deleted_topics
+    }
+    if not deleted:
+        return
+    heads = tuple(map(encode_topic, deleted))
+
+    def is_deleted(partition: bytes, stored: StoredOffset) -> bool:
+        if not partition.startswith(heads):
+            return False
+        topic_id = decode_value(stored[1]).topic_id
+        return topic_id in (ZERO_UUID, deleted[decode_partition(partition)[0]])
+
+    step.is_atomic = False
+    keys = dict.fromkeys(
+        encode_group(group_id) + partition
+        for group_id, partition, stored in table.all_offsets()
+        if is_deleted(partition, stored)
+    )
+    for key in keys:
+        step.append_encoded(key, None)

@@ -1,0 +1,79 @@
+"""OffsetFetch: what was committed, as far as it is settled."""
+
+from collections.abc import Iterable, Mapping
+
+from barnabas.base.ids import ZERO_UUID
+from barnabas.groups.offsets.table import StoredOffset
+from barnabas.wire.coordinator_records.committed_offset import (
+    decode_partition,
+    decode_value,
+    encode_partition,
+)
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.offset_fetch import (
+    OffsetFetchRequestTopics,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+
+NO_OFFSET, NO_LEADER_EPOCH, NO_METADATA = -1, -1, ""
+
+
+def fetch_topics(
+    asked: Iterable[OffsetFetchRequestTopics],
+    offsets: Mapping[bytes, StoredOffset],
+    unstable: frozenset[bytes],
+) -> list[OffsetFetchResponseTopics]:
+    """What a group has committed for the partitions asked for; -1 where there is nothing.
+
+    `unstable` partitions are refused with UNSTABLE_OFFSET_COMMIT (KIP-447).
+    """
+    return [
+        OffsetFetchResponseTopics(
+            topic.name,
+            topic.topic_id,
+            [_asked(topic, index, offsets, unstable) for index in topic.partition_indexes],
+        )
+        for topic in asked
+    ]
+
+
+def fetch_all(
+    offsets: Mapping[bytes, StoredOffset], unstable: frozenset[bytes]
+) -> list[OffsetFetchResponseTopics]:
+    """All that a group has committed, topic by topic."""
+    topics: dict[str, list[OffsetFetchResponsePartitions]] = {}
+    for partition, stored in offsets.items():
+        name, index = decode_partition(partition)
+        answer = _unstable(index) if partition in unstable else _found(index, stored, ZERO_UUID)
+        topics.setdefault(name, []).append(answer)
+    return [OffsetFetchResponseTopics(name=name, partitions=answers) for name, answers in topics.items()]
+
+
+def _asked(
+    topic: OffsetFetchRequestTopics,
+    index: int,
+    offsets: Mapping[bytes, StoredOffset],
+    unstable: frozenset[bytes],
+) -> OffsetFetchResponsePartitions:
+    partition = encode_partition(topic.name, index)
+    if partition in unstable:
+        return _unstable(index)
+    stored = offsets.get(partition)
+    if stored is None:
+        return OffsetFetchResponsePartitions(index, NO_OFFSET, NO_LEADER_EPOCH, NO_METADATA)
+    return _found(index, stored, topic.topic_id)
+
+
+def _found(index: int, stored: StoredOffset, topic_id: bytes) -> OffsetFetchResponsePartitions:
+    """What is stored, unless it was committed for a topic of another id; ZERO_UUID is any."""
+    committed = decode_value(stored[1])
+    if ZERO_UUID not in (topic_id, committed.topic_id) and committed.topic_id != topic_id:
+        return OffsetFetchResponsePartitions(index, NO_OFFSET, NO_LEADER_EPOCH, NO_METADATA)
+    return OffsetFetchResponsePartitions(index, committed.offset, committed.leader_epoch, committed.metadata)
+
+
+def _unstable(index: int) -> OffsetFetchResponsePartitions:
+    return OffsetFetchResponsePartitions(
+        index, NO_OFFSET, NO_LEADER_EPOCH, NO_METADATA, ErrorCode.UNSTABLE_OFFSET_COMMIT
+    )

@@ -1,0 +1,138 @@
+"""The offsets of all groups of a shard: what is asked about them, what stands in the log, what time does to them."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from barnabas.coordinator.shard import RecordPlace
+from barnabas.coordinator.step import Pending, Step, TimerKey
+from barnabas.groups.group import Group
+from barnabas.groups.offsets.commits import Commits
+from barnabas.groups.offsets.deletions import delete_group, delete_topic, delete_topics
+from barnabas.groups.offsets.expiry import expire_offsets
+from barnabas.groups.offsets.fetches import fetch_all, fetch_topics
+from barnabas.groups.offsets.table import OffsetTable
+from barnabas.groups.surroundings import Surroundings
+from barnabas.metadata.image import Image
+from barnabas.wire.coordinator_records.serde import EncodedRecord
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from barnabas.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+from barnabas.wire.records.control import EndMarker
+
+#: The timer that looks for offsets to forget.
+EXPIRE_OFFSETS = "expire offsets"
+
+#: After so many offsets have been looked at, others come first.
+LOOKED_AT_OFFSETS_MAX = 2_000
+
+_MS_PER_MINUTE = 60_000
+
+
+class OffsetManager:
+    """Offsets by group; groups that exist because of them alone are made here."""
+
+    def __init__(
+        self,
+        groups: Mapping[str, Group],
+        surroundings: Surroundings,
+        make_simple_group: Callable[[str], None],
+    ) -> None:
+        """`make_simple_group` makes the group without members that somebody has committed offsets for."""
+        self._groups = groups
+        self._config = surroundings.config
+        self._make_simple_group = make_simple_group
+        self._to_look_at: Iterator[str] = iter(())  #: groups that this round of expiry has still to come to
+        self.table = OffsetTable()
+        self._commits = Commits(groups, surroundings)
+        self.commit = self._commits.commit
+        self.commit_in_transaction = self._commits.commit_in_transaction
+
+    # Records
+
+    def replay(self, record: EncodedRecord, place: RecordPlace) -> None:
+        """Take over an offset, or that there is none any more."""
+        group_id = self.table.replay(record.key, record.value, place)
+        if record.value is not None and group_id not in self._groups:
+            self._make_simple_group(group_id)
+
+    def replay_end_marker(self, marker: EndMarker) -> None:
+        """Take over that a producer's transaction has ended."""
+        self.table.end_transaction(marker.producer_id, commit=marker.commit)
+
+    # Requests
+
+    def fetch(self, asked: OffsetFetchRequestGroup, *, require_stable: bool) -> OffsetFetchResponseGroup:
+        """The offsets of one group, of all its partitions where no topics are named.
+
+        :raises KafkaError: What `Group.check_offset_fetch` refuses.
+        """
+        group = self._groups.get(asked.group_id)
+        if group is not None:
+            group.check_offset_fetch(asked.member_id, asked.member_epoch)
+        offsets = self.table.of_group(asked.group_id)
+        unstable = self.table.open_partitions(asked.group_id) if require_stable else frozenset()
+        topics = (
+            fetch_all(offsets, unstable)
+            if asked.topics is None
+            else fetch_topics(asked.topics, offsets, unstable)
+        )
+        return OffsetFetchResponseGroup(asked.group_id, topics)
+
+    def delete(
+        self, step: Step, pending: Pending[OffsetDeleteResponse], request: OffsetDeleteRequest
+    ) -> None:
+        """Forget offsets of topics that no member is subscribed to (KIP-496).
+
+        :raises KafkaError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
+        """
+        group = self._groups.get(request.group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"There is no group '{request.group_id}'.")
+        group.check_offset_deletion()
+        topics = [delete_topic(step, self.table, group, topic) for topic in request.topics]
+        step.answer(pending, OffsetDeleteResponse(topics=topics))
+
+    # What happens to groups and topics
+
+    def append_tombstones(self, step: Step, group_id: str) -> int:
+        """Take back all offsets of a group that is deleted; gives how many."""
+        return delete_group(step, self.table, group_id)
+
+    def follow(self, step: Step, before: Image, after: Image) -> None:
+        """The offsets of deleted topics go."""
+        delete_topics(step, self.table, before, after)
+
+    # Expiry
+
+    def loaded(self, step: Step) -> None:
+        """Begin to look for offsets to forget."""
+        self._look_later(step)
+
+    def expire(self, step: Step, key: TimerKey) -> None:
+        """Forget what has expired, a few groups at a time; groups that then have neither offsets nor members go too."""
+        if key == _NEXT_ROUND:
+            self._to_look_at = iter(tuple(self._groups))
+        retention_ms = self._config().integer("offsets.retention.minutes") * _MS_PER_MINUTE
+        step.is_atomic = False
+        looked_at_count = 0
+        for group_id in self._to_look_at:
+            group = self._groups.get(group_id)
+            if group is None:
+                continue
+            looked_at_count += 1 + len(self.table.of_group(group_id))
+            if expire_offsets(step, self.table, group, retention_ms) and group.is_empty:
+                group.append_tombstones(step)
+            if looked_at_count >= LOOKED_AT_OFFSETS_MAX:
+                step.set_timer(_SAME_ROUND, 0)
+                return
+        self._look_later(step)
+
+    def _look_later(self, step: Step) -> None:
+        step.set_timer(_NEXT_ROUND, self._config().integer("offsets.retention.check.interval.ms"))
+
+    def statistics(self) -> dict[str, object]:
+        """How many offsets there are."""
+        return dict(self.table.statistics())
+
+
+_NEXT_ROUND: TimerKey = (EXPIRE_OFFSETS, "next round")
+_SAME_ROUND: TimerKey = (EXPIRE_OFFSETS, "same round")

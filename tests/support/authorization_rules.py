@@ -1,0 +1,83 @@
+"""Who may ask what: the form of a rule, and the rules of the APIs on committed offsets."""
+
+from typing import NamedTuple
+
+from barnabas.wire.acls import AclOperation as Op
+from barnabas.wire.acls import ResourceType
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.offset_commit import OffsetCommitRequest
+from barnabas.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from barnabas.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from barnabas.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from barnabas.wire.schema import Message
+from support.offsets import commit_topics
+
+TOPIC, GROUP, CLUSTER, TRANSACTION = (
+    ResourceType.TOPIC,
+    ResourceType.GROUP,
+    ResourceType.CLUSTER,
+    ResourceType.TRANSACTIONAL_ID,
+)
+Permission = tuple[Op, ResourceType]
+
+#: The permissions that let a principal describe a topic.
+SEE_TOPIC = frozenset((each, TOPIC) for each in (Op.DESCRIBE, Op.READ, Op.WRITE, Op.DELETE, Op.ALTER))
+SEE_CLUSTER = frozenset({(Op.DESCRIBE, CLUSTER), (Op.ALTER, CLUSTER)})
+SEE_GROUP = frozenset((each, GROUP) for each in (Op.DESCRIBE, Op.READ, Op.DELETE))
+ALTER_CLUSTER = frozenset({(Op.ALTER, CLUSTER)})
+
+TOPIC_REFUSED = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+GROUP_REFUSED = ErrorCode.GROUP_AUTHORIZATION_FAILED
+CLUSTER_REFUSED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+TRANSACTION_REFUSED = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+
+class Rule(NamedTuple):
+    """A request, any one of the permissions that allow it, and the error without them."""
+
+    request: Message
+    permissions: frozenset[Permission]
+    code: ErrorCode
+    version: int | None = None
+    #: what is needed besides
+    granted: frozenset[Permission] = frozenset()
+
+
+def one(operation: Op, resource_type: ResourceType) -> frozenset[Permission]:
+    return frozenset({(operation, resource_type)})
+
+
+_OFFSETS = commit_topics({"t": {0: 5}})
+_DELETED = [OffsetDeleteRequestTopic("t", [OffsetDeleteRequestPartition(0)])]
+_PENDING = [TxnOffsetCommitRequestTopic("t", [TxnOffsetCommitRequestPartition(0)])]
+_IN_TRANSACTION = TxnOffsetCommitRequest("t", "t", topics=_PENDING)
+_FETCHED = OffsetFetchRequestGroup("t", topics=[OffsetFetchRequestTopics("t", partition_indexes=[0])])
+_READ_GROUP, _READ_TOPIC = (Op.READ, GROUP), (Op.READ, TOPIC)
+_WRITE_TRANSACTION = (Op.WRITE, TRANSACTION)
+
+OFFSET_RULES = [
+    Rule(request, one(*needed), code, version, frozenset(granted))
+    for request, needed, code, version, *granted in (
+        (OffsetCommitRequest("t", topics=_OFFSETS), _READ_GROUP, GROUP_REFUSED, 9, _READ_TOPIC),
+        (OffsetCommitRequest("t", topics=_OFFSETS), _READ_TOPIC, TOPIC_REFUSED, 9, _READ_GROUP),
+        (OffsetDeleteRequest("t", _DELETED), (Op.DELETE, GROUP), GROUP_REFUSED, None, _READ_TOPIC),
+        (OffsetDeleteRequest("t", _DELETED), _READ_TOPIC, TOPIC_REFUSED, None, (Op.DELETE, GROUP)),
+        (_IN_TRANSACTION, _WRITE_TRANSACTION, TRANSACTION_REFUSED, None, _READ_GROUP, _READ_TOPIC),
+        (_IN_TRANSACTION, _READ_GROUP, GROUP_REFUSED, None, _WRITE_TRANSACTION, _READ_TOPIC),
+        (_IN_TRANSACTION, _READ_TOPIC, TOPIC_REFUSED, None, _WRITE_TRANSACTION, _READ_GROUP),
+    )
+] + [
+    Rule(OffsetFetchRequest(groups=[_FETCHED]), SEE_GROUP, GROUP_REFUSED, 9, one(Op.DESCRIBE, TOPIC)),
+]

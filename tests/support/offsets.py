@@ -1,0 +1,226 @@
+"""Committed offsets without a broker: groups that do as they are told, steps, records as they are replayed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from barnabas.base.ids import ZERO_UUID
+from barnabas.coordinator.shard import RecordPlace
+from barnabas.coordinator.step import Pending, Step
+from barnabas.groups.group import CommitCheck
+from barnabas.groups.offsets.manager import OffsetManager
+from barnabas.groups.surroundings import Surroundings
+from barnabas.metadata.image import Image
+from barnabas.wire.coordinator_records.committed_offset import CommittedOffset, decode_partition, decode_value
+from barnabas.wire.coordinator_records.serde import EncodedRecord
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from barnabas.wire.messages.offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponseGroup,
+)
+from barnabas.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from barnabas.wire.records.batch import NO_PRODUCER_ID
+from barnabas.wire.records.control import EndMarker
+from support.nodes import config_of
+
+#: topic -> index -> offset, or (offset, leader epoch, text)
+Offsets = dict[str, dict[int, Any]]
+
+
+@dataclass
+class ToldGroup:
+    """A group that is as it is told to be."""
+
+    group_id: str
+    group_type: str = "classic"
+    state_name: str = "Empty"
+    protocol_type: str = ""
+    is_empty: bool = True
+    offsets_may_expire: bool = True
+    unused_since_ms: int | None = None
+    subscribed: frozenset[str] = frozenset()
+    refusal: KafkaError | None = None  #: of commits, fetches and deletions alike
+    commit_check: CommitCheck | None = None
+    committers: list[str] = field(default_factory=list)
+    tombstones_count: int = 0
+
+    def check_offset_commit(self, *_: Any, **__: Any) -> CommitCheck | None:
+        self._refuse()
+        return self.commit_check
+
+    def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        self._refuse()
+
+    def check_offset_deletion(self) -> None:
+        self._refuse()
+
+    def check_deletion(self) -> None:
+        self._refuse()
+
+    def _refuse(self) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+
+    def committed_by(self, step: Step, member_id: str) -> None:
+        self.committers.append(member_id)
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        return topic in self.subscribed
+
+    def offsets_unused_since_ms(self) -> int | None:
+        return self.unused_since_ms
+
+    def append_tombstones(self, step: Step) -> None:
+        self.tombstones_count += 1
+
+
+class OffsetLog:
+    """An `OffsetManager` and its log: each step's records are replayed as they would be."""
+
+    def __init__(self, image: Image | None = None, **config: str) -> None:
+        self.groups: dict[str, Any] = {}
+        self.image = image or Image()
+        self.config = config_of(Path("nowhere"), **config)
+        self.log: list[tuple[EncodedRecord, RecordPlace] | EndMarker] = []
+        self.now_ms = 1_000
+        self.manager = self._new_manager()
+
+    def _new_manager(self) -> OffsetManager:
+        surroundings = Surroundings(lambda: self.config, lambda: self.image, Random(0))
+        return OffsetManager(self.groups, surroundings, self.make_simple_group)
+
+    def make_simple_group(self, group_id: str) -> None:
+        self.groups[group_id] = ToldGroup(group_id)
+
+    def do(
+        self, event: Callable[[Step, Pending[Any]], None], producer: tuple[int, int] = (NO_PRODUCER_ID, -1)
+    ) -> Any:
+        """What an event answers; its records are replayed. None when it answers nothing."""
+        step, pending = Step(self.now_ms), Pending[Any]()
+        event(step, pending)
+        for record in step.records:
+            assert isinstance(record, EncodedRecord)
+            place = RecordPlace(len(self.log), self.now_ms, *producer)
+            self.log.append((record, place))
+            self.manager.replay(record, place)
+        self.manager.table.validate()
+        self.last = step
+        return step.answers[0].response if step.answers else None
+
+    def end(self, producer_id: int, *, commit: bool) -> None:
+        """A marker ends the transaction of a producer."""
+        marker = EndMarker(producer_id, 0, 0, commit, self.now_ms)
+        self.log.append(marker)
+        self.manager.replay_end_marker(marker)
+        self.manager.table.validate()
+
+    def reload(self) -> None:
+        """Start again from the log."""
+        self.groups.clear()
+        self.manager = self._new_manager()
+        for entry in self.log:
+            if isinstance(entry, EndMarker):
+                self.manager.replay_end_marker(entry)
+            else:
+                self.manager.replay(*entry)
+        self.manager.table.validate()
+
+    def commit(
+        self, offsets: Offsets, group_id: str = "g", *, version: int = 9, **fields: Any
+    ) -> dict[Any, int]:
+        """(topic, index) -> error code."""
+        request = OffsetCommitRequest(group_id=group_id, topics=commit_topics(offsets), **fields)
+        return codes(self.do(lambda step, pending: self.manager.commit(step, pending, request, version)))
+
+    def commit_in_transaction(
+        self, producer_id: int, offsets: Offsets, group_id: str = "g", *, version: int = 5, **fields: Any
+    ) -> dict[Any, int]:
+        """(topic, index) -> error code."""
+        topics = [
+            TxnOffsetCommitRequestTopic(
+                name=name,
+                partitions=[
+                    TxnOffsetCommitRequestPartition(index, *parts(each)) for index, each in indexes.items()
+                ],
+            )
+            for name, indexes in offsets.items()
+        ]
+        request = TxnOffsetCommitRequest("t", group_id, producer_id, 0, topics=topics, **fields)
+        manager = self.manager
+        answer = self.do(
+            lambda step, pending: manager.commit_in_transaction(step, pending, request, version),
+            (producer_id, 0),
+        )
+        return codes(answer)
+
+    def fetch(self, group_id: str = "g", *, require_stable: bool = False, **fields: Any) -> dict[Any, Any]:
+        """All offsets: (topic, index) -> offset, or minus the error."""
+        asked = OffsetFetchRequestGroup(group_id=group_id, topics=None, **fields)
+        return found(self.manager.fetch(asked, require_stable=require_stable))
+
+    def fetch_these(
+        self,
+        indexes: dict[str, list[int]],
+        group_id: str = "g",
+        *,
+        topic_id: bytes = ZERO_UUID,
+        stable: bool = False,
+    ) -> OffsetFetchResponseGroup:
+        """The answer about some partitions."""
+        topics = [OffsetFetchRequestTopics(name, topic_id, each) for name, each in indexes.items()]
+        asked = OffsetFetchRequestGroup(group_id=group_id, topics=topics)
+        return self.manager.fetch(asked, require_stable=stable)
+
+    def stored(self, group_id: str = "g") -> dict[tuple[str, int], CommittedOffset]:
+        """What is committed, in full."""
+        offsets = self.manager.table.of_group(group_id)
+        return {decode_partition(where): decode_value(value) for where, (_, value) in offsets.items()}
+
+
+def parts(offset: Any) -> tuple[Any, ...]:
+    return offset if isinstance(offset, tuple) else (offset,)
+
+
+def commit_topics(offsets: Offsets) -> list[OffsetCommitRequestTopic]:
+    """Offsets as OffsetCommit has them."""
+    made = []
+    for name, indexes in offsets.items():
+        partitions = []
+        for index, each in indexes.items():
+            offset, epoch, text = each if isinstance(each, tuple) else (each, -1, "")
+            asked = OffsetCommitRequestPartition(index, offset, epoch, committed_metadata=text)
+            partitions.append(asked)
+        made.append(OffsetCommitRequestTopic(name=name, partitions=partitions))
+    return made
+
+
+def codes(response: Any) -> dict[tuple[str, int], int]:
+    """(topic, index) -> error code of any answer about partitions."""
+    return {
+        (topic.name, each.partition_index): each.error_code
+        for topic in response.topics
+        for each in topic.partitions
+    }
+
+
+def found(group: Any) -> dict[tuple[str, int], Any]:
+    """(topic, index) -> offset, or the error's code as text."""
+    return {
+        (topic.name, each.partition_index): f"error {each.error_code}"
+        if each.error_code
+        else each.committed_offset
+        for topic in group.topics
+        for each in topic.partitions
+    }

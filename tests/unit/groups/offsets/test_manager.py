@@ -1,0 +1,375 @@
+"""Commits, fetches, deletions and expiry of offsets."""
+
+import pytest
+
+from barnabas.groups.offsets.manager import LOOKED_AT_OFFSETS_MAX
+from barnabas.metadata.image import Image
+from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
+from barnabas.wire.coordinator_records.committed_offset import CommittedOffset, encode_partition
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition
+from barnabas.wire.messages.offset_commit import OffsetCommitRequestTopic as CommitTopic
+from barnabas.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from support.images import cluster, new_topic, replayed, with_topics
+from support.offsets import OffsetLog, ToldGroup, codes
+
+DAY_MS = 24 * 60 * 60 * 1000
+RETENTION_MS = 7 * DAY_MS
+NEXT_ROUND = ("expire offsets", "next round")
+
+
+def refused(error: pytest.ExceptionInfo[KafkaError]) -> ErrorCode:
+    return error.value.code
+
+
+# Commits
+
+
+def test_whoever_commits_without_a_generation_makes_a_simple_group() -> None:
+    log = OffsetLog()
+    assert log.commit({"t": {0: (5, 2, "note"), 1: 6}}) == {("t", 0): 0, ("t", 1): 0}
+    assert list(log.groups) == ["g"]
+    assert log.stored() == {
+        ("t", 0): CommittedOffset(5, 2, "note", 1_000),
+        ("t", 1): CommittedOffset(6, -1, "", 1_000),
+    }
+
+
+@pytest.mark.parametrize(
+    ("version", "code"), [(8, ErrorCode.ILLEGAL_GENERATION), (9, ErrorCode.GROUP_ID_NOT_FOUND)]
+)
+def test_a_generation_of_a_group_that_is_not_there_is_refused(version: int, code: ErrorCode) -> None:
+    log = OffsetLog()
+    with pytest.raises(KafkaError) as error:
+        log.commit({"t": {0: 5}}, version=version, generation_id_or_member_epoch=0)
+    assert refused(error) is code
+    with pytest.raises(KafkaError) as error:
+        log.commit_in_transaction(7, {"t": {0: 5}}, version=version, generation_id=0)
+    assert refused(error) is ErrorCode.ILLEGAL_GENERATION
+    assert not log.log
+
+
+def test_a_group_decides_who_may_commit_and_hears_of_it() -> None:
+    log = OffsetLog()
+    group = log.groups["g"] = ToldGroup("g")
+    log.commit({"t": {0: 5}}, member_id="m")
+    group.refusal = KafkaError(ErrorCode.ILLEGAL_GENERATION, "old")
+    with pytest.raises(KafkaError):
+        log.commit({"t": {0: 6}}, member_id="late")
+    assert group.committers == ["m"]
+    assert log.fetch("other") == {}
+
+
+def test_a_stale_member_epoch_is_an_illegal_generation_within_a_transaction() -> None:
+    log = OffsetLog()
+    log.groups["g"] = ToldGroup("g", refusal=KafkaError(ErrorCode.STALE_MEMBER_EPOCH, "old"))
+    with pytest.raises(KafkaError) as error:
+        log.commit({"t": {0: 5}})
+    assert refused(error) is ErrorCode.STALE_MEMBER_EPOCH
+    with pytest.raises(KafkaError) as error:
+        log.commit_in_transaction(7, {"t": {0: 5}})
+    assert refused(error) is ErrorCode.ILLEGAL_GENERATION
+
+
+def test_a_group_may_refuse_the_commit_to_a_partition() -> None:
+    log = OffsetLog(cluster(1, new_topic("t", 2)))
+    topic_id = log.image.topics["t"].topic_id
+
+    def check(checked_id: bytes, index: int) -> None:
+        assert checked_id == topic_id
+        if index == 1:
+            raise KafkaError(ErrorCode.STALE_MEMBER_EPOCH, "taken away")
+
+    group = log.groups["g"] = ToldGroup("g", commit_check=check)
+    assert log.commit({"t": {0: 5}}, member_id="m") == {("t", 0): 0}
+    with pytest.raises(KafkaError):
+        log.commit({"t": {0: 6, 1: 6}}, member_id="m")
+    assert group.committers == ["m"]
+    assert log.stored() == {("t", 0): CommittedOffset(5, -1, "", 1_000, topic_id=topic_id)}
+
+
+def test_text_that_is_too_long_is_refused_without_its_neighbours() -> None:
+    log = OffsetLog(offset_metadata_max_bytes="3")
+    offsets = {"t": {0: (1, -1, "abc"), 1: (1, -1, "abcd"), 2: (1, -1, "äöü"), 3: (1, -1, "a🙂b")}}
+    expected = {("t", 0): 0, ("t", 1): ErrorCode.OFFSET_METADATA_TOO_LARGE, ("t", 2): 0}
+    expected["t", 3] = ErrorCode.OFFSET_METADATA_TOO_LARGE  # Kafka counts UTF-16 units
+    assert log.commit(offsets) == expected
+    assert log.commit_in_transaction(7, offsets) == expected
+    assert log.fetch() == {("t", 0): 1, ("t", 2): 1}
+
+
+def test_a_retention_and_a_timestamp_of_the_clients_own_are_kept() -> None:
+    log = OffsetLog()
+    log.commit({"t": {0: 1}}, version=2, retention_time_ms=500)
+    assert log.stored()["t", 0].expire_timestamp_ms == 1_500
+    partition = OffsetCommitRequestPartition(0, 2, commit_timestamp=123, committed_metadata=None)
+    request = OffsetCommitRequest("g", topics=[CommitTopic("t", partitions=[partition])])
+    log.do(lambda step, pending: log.manager.commit(step, pending, request, 1))
+    assert log.stored()["t", 0] == CommittedOffset(2, -1, "", 123)
+
+
+# Transactions
+
+
+@pytest.mark.parametrize("reloads", [False, True])
+def test_offsets_of_a_transaction_appear_with_its_commit_and_vanish_with_its_abort(reloads: bool) -> None:
+    log = OffsetLog()
+    log.commit({"t": {0: 1, 1: 1}})
+    log.commit_in_transaction(7, {"t": {0: 10}})
+    log.commit_in_transaction(8, {"t": {1: 20}}, "g")
+    if reloads:
+        log.reload()
+    unstable = f"error {ErrorCode.UNSTABLE_OFFSET_COMMIT.value}"
+    assert log.fetch() == {("t", 0): 1, ("t", 1): 1}
+    assert log.fetch(require_stable=True) == {("t", 0): unstable, ("t", 1): unstable}
+    log.end(7, commit=True)
+    assert log.fetch(require_stable=True) == {("t", 0): 10, ("t", 1): unstable}
+    log.end(8, commit=False)
+    assert log.fetch(require_stable=True) == {("t", 0): 10, ("t", 1): 1}
+
+
+def test_a_transaction_alone_makes_its_group() -> None:
+    log = OffsetLog()
+    log.commit_in_transaction(7, {"t": {0: 10}})
+    assert list(log.groups) == ["g"]
+    assert log.fetch() == {}
+    [partition] = log.fetch_these({"t": [0]}, stable=True).topics[0].partitions
+    assert (partition.committed_offset, partition.error_code) == (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+
+
+# Fetches
+
+
+def test_partitions_without_an_offset_are_answered_with_minus_one() -> None:
+    log = OffsetLog()
+    log.commit({"t": {0: (5, 2, "note")}})
+    [topic] = log.fetch_these({"t": [0, 1]}).topics
+    answers = [
+        (
+            each.partition_index,
+            each.committed_offset,
+            each.committed_leader_epoch,
+            each.metadata,
+            each.error_code,
+        )
+        for each in topic.partitions
+    ]
+    assert answers == [(0, 5, 2, "note", 0), (1, -1, -1, "", 0)]
+    assert log.fetch("nobody") == {}
+
+
+def test_an_offset_of_another_topic_of_the_same_name_is_none() -> None:
+    log = OffsetLog(cluster(1, new_topic("t")))
+    log.commit({"t": {0: 5}})
+    topic_id = log.image.topics["t"].topic_id
+    for asked, offset in ((topic_id, 5), (bytes(15) + b"\1", -1)):
+        [topic] = log.fetch_these({"t": [0]}, topic_id=asked).topics
+        assert (topic.topic_id, topic.partitions[0].committed_offset) == (asked, offset)
+
+
+def test_a_group_decides_who_may_fetch() -> None:
+    log = OffsetLog()
+    log.groups["g"] = ToldGroup("g", refusal=KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, "who"))
+    with pytest.raises(KafkaError):
+        log.fetch(member_id="m", member_epoch=3)
+
+
+# Deletions
+
+
+def delete(
+    log: OffsetLog, *indexes: int, topic: str = "t", group_id: str = "g"
+) -> dict[tuple[str, int], int]:
+    asked = [OffsetDeleteRequestPartition(index) for index in indexes]
+    request = OffsetDeleteRequest(group_id, [OffsetDeleteRequestTopic(topic, asked)])
+    return codes(log.do(lambda step, pending: log.manager.delete(step, pending, request)))
+
+
+def test_offsets_are_deleted_where_there_are_any() -> None:
+    log = OffsetLog()
+    log.commit({"t": {0: 1, 1: 1}})
+    log.commit_in_transaction(7, {"t": {2: 1}})
+    assert delete(log, 0, 2, 3) == {("t", 0): 0, ("t", 2): 0, ("t", 3): 0}
+    assert len(log.last.records) == 2
+    log.end(7, commit=True)
+    assert log.fetch() == {("t", 1): 1}
+
+
+def test_offsets_of_subscribed_topics_stay() -> None:
+    log = OffsetLog()
+    log.commit({"t": {0: 1}, "u": {0: 1}})
+    log.groups["g"].subscribed = frozenset({"t"})
+    assert delete(log, 0) == {("t", 0): ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC}
+    assert delete(log, 0, topic="u") == {("u", 0): 0}
+    assert log.fetch() == {("t", 0): 1}
+
+
+def test_offsets_of_a_group_that_is_not_there_or_refuses_cannot_be_deleted() -> None:
+    log = OffsetLog()
+    with pytest.raises(KafkaError) as error:
+        delete(log, 0)
+    assert refused(error) is ErrorCode.GROUP_ID_NOT_FOUND
+    log.groups["g"] = ToldGroup("g", refusal=KafkaError(ErrorCode.NON_EMPTY_GROUP, "busy"))
+    with pytest.raises(KafkaError) as error:
+        delete(log, 0)
+    assert refused(error) is ErrorCode.NON_EMPTY_GROUP
+
+
+def test_a_deleted_group_takes_its_offsets_with_it_pending_ones_too() -> None:
+    log = OffsetLog()
+    log.commit({"t": {0: 1, 1: 1}})
+    log.commit({"t": {0: 3}}, "other")
+    log.commit_in_transaction(7, {"t": {1: 2, 2: 2}})
+    counts: list[int] = []
+    log.do(lambda step, pending: counts.append(log.manager.append_tombstones(step, "g")))
+    assert counts == [3]
+    assert not log.last.is_atomic
+    log.end(7, commit=True)
+    assert log.fetch() == {}
+    assert log.fetch("other") == {("t", 0): 3}
+
+
+def test_a_deleted_topic_takes_its_offsets_with_it() -> None:
+    before = cluster(1, new_topic("t", 2), new_topic("tt"))
+    log = OffsetLog(before)
+    log.commit({"t": {0: 1, 1: 1}, "tt": {0: 1}})
+    log.commit({"t": {0: 1}}, "other")
+    log.commit_in_transaction(7, {"t": {0: 2}})
+    after = without(before, "t")
+    log.do(lambda step, pending: log.manager.follow(step, before, after))
+    log.end(7, commit=True)
+    assert log.fetch() == {("tt", 0): 1}
+    assert log.fetch("other") == {}
+    log.do(lambda step, pending: log.manager.follow(step, after, after))
+    assert log.last.records == []
+
+
+def test_offsets_of_a_later_topic_of_the_same_name_stay() -> None:
+    before = cluster(1, new_topic("t"))
+    log = OffsetLog(before)
+    gone = without(before, "t")
+    log.image = with_topics(gone, new_topic("first"), new_topic("t"))
+    assert log.image.topics["t"].topic_id != before.topics["t"].topic_id
+    log.commit({"t": {0: 5}})
+    log.do(lambda step, pending: log.manager.follow(step, before, gone))
+    assert log.fetch() == {("t", 0): 5}
+
+
+def without(image: Image, topic: str) -> Image:
+    return replayed(image, decide_delete(image, [TopicToDelete(topic)]))
+
+
+# Expiry
+
+
+def look(log: OffsetLog) -> None:
+    """Let the time of expiry come, as often as it takes for one round."""
+    log.do(lambda step, pending: log.manager.expire(step, NEXT_ROUND))
+    while log.last.timers[-1].delay_ms == 0:
+        log.do(lambda step, pending: log.manager.expire(step, log.last.timers[-1].key))
+
+
+def test_offsets_are_looked_over_from_time_to_time() -> None:
+    log = OffsetLog(offsets_retention_check_interval_ms="60000")
+    log.do(lambda step, pending: log.manager.loaded(step))
+    assert log.last.timers == [(NEXT_ROUND, 60_000)]
+    look(log)
+    assert log.last.timers == [(NEXT_ROUND, 60_000)]
+
+
+def test_offsets_of_a_simple_group_expire_each_in_its_time_and_the_group_with_the_last() -> None:
+    log = OffsetLog()
+    log.commit({"t": {0: 1}})
+    log.now_ms += DAY_MS
+    log.commit({"t": {1: 1}})
+    log.now_ms += RETENTION_MS - DAY_MS - 1
+    look(log)
+    assert log.fetch() == {("t", 0): 1, ("t", 1): 1}
+    log.now_ms += 1
+    look(log)
+    assert log.fetch() == {("t", 1): 1}
+    assert log.groups["g"].tombstones_count == 0
+    log.now_ms += DAY_MS
+    look(log)
+    assert log.fetch() == {}
+    assert log.groups["g"].tombstones_count == 1
+
+
+def test_offsets_of_an_empty_group_count_from_when_it_became_empty() -> None:
+    log = OffsetLog()
+    log.commit({"t": {0: 1}})
+    log.groups["g"].unused_since_ms = log.now_ms + DAY_MS
+    log.now_ms += RETENTION_MS
+    look(log)
+    assert log.fetch() == {("t", 0): 1}
+    log.now_ms += DAY_MS
+    look(log)
+    assert log.fetch() == {}
+
+
+def test_what_is_subscribed_or_about_to_change_does_not_expire() -> None:
+    log = OffsetLog()
+    log.commit({"t": {0: 1}, "u": {0: 1, 1: 1}})
+    log.groups["g"].subscribed = frozenset({"t"})
+    log.commit_in_transaction(7, {"u": {0: 2}})
+    log.now_ms += RETENTION_MS
+    look(log)
+    assert log.fetch() == {("t", 0): 1, ("u", 0): 1}
+
+
+def test_nothing_expires_while_a_group_says_so() -> None:
+    log = OffsetLog()
+    log.commit({"t": {0: 1}})
+    log.groups["g"].offsets_may_expire = False
+    log.now_ms += RETENTION_MS
+    look(log)
+    assert log.fetch() == {("t", 0): 1}
+    assert log.groups["g"].tombstones_count == 0
+
+
+def test_a_retention_of_the_clients_own_comes_first() -> None:
+    log = OffsetLog()
+    log.commit({"t": {0: 1}}, version=2, retention_time_ms=500)
+    log.now_ms += 499
+    look(log)
+    assert log.fetch() == {("t", 0): 1}
+    log.now_ms += 1
+    look(log)
+    assert log.fetch() == {}
+
+
+def test_a_group_with_members_or_with_an_open_transaction_stays_without_offsets() -> None:
+    log = OffsetLog()
+    log.groups["busy"] = ToldGroup("busy", is_empty=False)
+    log.groups["empty"] = ToldGroup("empty")
+    log.commit_in_transaction(7, {"t": {0: 2}})
+    look(log)
+    assert {group.group_id: group.tombstones_count for group in log.groups.values()} == {
+        "busy": 0,
+        "empty": 1,
+        "g": 0,
+    }
+
+
+def test_many_groups_are_looked_at_a_few_at_a_time() -> None:
+    log = OffsetLog()
+    for number in range(3):
+        log.commit({"t": dict.fromkeys(range(LOOKED_AT_OFFSETS_MAX), 1)}, f"g{number}")
+    log.now_ms += RETENTION_MS
+    log.do(lambda step, pending: log.manager.expire(step, NEXT_ROUND))
+    assert len(log.last.records) == LOOKED_AT_OFFSETS_MAX
+    assert not log.last.is_atomic
+    look(log)
+    assert log.manager.statistics()["offsets_count"] == 0
+
+
+def test_statistics_count_offsets() -> None:
+    log = OffsetLog()
+    log.commit({"t": {0: 1, 1: 1}})
+    log.commit_in_transaction(7, {"t": {0: 2}})
+    assert log.manager.statistics() == {"offsets_count": 2, "pending_offsets_count": 1}
+    assert log.manager.table.is_open("g", encode_partition("t", 0))
