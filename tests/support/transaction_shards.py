@@ -143,5 +143,11 @@ class TransactionWorld:
         self.appended = appended
         return appended
 
+    def overwrite(self, transaction: Transaction) -> None:
+        """Have a transactional id as it could have become in a long time."""
+        record = Record(transaction.key, transaction.value(), min(self.level, 1))
+        self.log.append(encode(*record))
+        self.shard.replay(record, RecordPlace(len(self.log) - 1, self.now_ms))
+
     def __getitem__(self, name: str) -> Transaction:
         return self.shard.transactions[name]

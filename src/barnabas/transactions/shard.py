@@ -74,7 +74,8 @@ class TransactionShard:
     def __init__(self, surroundings: Surroundings) -> None:
         self.surroundings = surroundings
         self.transactions: dict[str, Transaction] = {}
-        self._decided: dict[str, Transaction] = {}  #: by the event whose records are replayed next
+        #: by the last event on each id: what is replayed if it is stored, and the value that tells that it is
+        self._decided: dict[str, tuple[TransactionLogValue, Transaction]] = {}
 
     # Events
 
@@ -139,19 +140,22 @@ class TransactionShard:
 
     def _write(self, step: Step, decided: Transaction) -> None:
         value_version = 1 if self.surroundings.level >= TAGGED_FIELDS_LEVEL else 0
-        step.append(decided.key, decided.value(), value_version)
-        self._decided[decided.transactional_id] = decided
+        value = decided.value()
+        step.append(decided.key, value, value_version)
+        self._decided[decided.transactional_id] = value, decided
 
     def replay(self, record: AnyRecord, place: RecordPlace) -> None:
         """Take over a record that stands in the log."""
         key, value = record.key, record.value
         assert isinstance(key, TransactionLogKey)
-        decided = self._decided.pop(key.transactional_id, None)
+        written, decided = self._decided.pop(key.transactional_id, (None, None))
         if value is None:
             self.transactions.pop(key.transactional_id, None)
             return
         assert isinstance(value, TransactionLogValue)
-        self.transactions[key.transactional_id] = decided or Transaction.of(key, value)
+        if decided is None or written is not value:
+            decided = Transaction.of(key, value)
+        self.transactions[key.transactional_id] = decided
 
     def replay_end_marker(self, marker: EndMarker) -> None:
         """There are no transactions in this topic itself."""

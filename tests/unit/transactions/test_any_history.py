@@ -1,0 +1,138 @@
+"""Whatever producers ask for, in whatever order, and whenever the coordinator goes away: what always holds."""
+
+import random
+
+import pytest
+
+from barnabas.base.ids import TopicPartition
+from barnabas.transactions.states import PREPARED, TRANSITIONS, TransactionState
+from barnabas.transactions.transaction import LAST_EPOCH, NO_EPOCH, Transaction
+from barnabas.wire.errors import ErrorCode, KafkaError
+from support.transaction_shards import TransactionWorld
+
+NAMES = ("a", "b")
+PARTITIONS = tuple(TopicPartition("t", index) for index in range(3))
+EVENTS_COUNT = 400
+
+#: What a request may be told, whatever it is.
+TOLD = {
+    ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+    ErrorCode.INVALID_TXN_STATE, ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+}  # fmt: skip
+
+
+class History:
+    """Random events, and after each the invariants."""
+
+    def __init__(self, seed: int) -> None:
+        self.dice = random.Random(seed)
+        self.world = TransactionWorld(level=self.dice.choice([0, 1, 2]))
+        self.given: list[tuple[int, int]] = [(-1, -1)]  #: every producer id and epoch that anybody ever got
+        self.taken: set[tuple[int, int]] = set()  #: by a producer that started anew
+        self.seen: dict[str, Transaction] = {}
+
+    def producer(self) -> tuple[int, int]:
+        """Somebody who was given an id, mostly lately."""
+        return self.dice.choice(self.given[-4:] if self.dice.random() < 0.9 else self.given)
+
+    def event(self) -> None:
+        kind = self.dice.choices(
+            ["init", "come back", "add", "end", "markers", "wait", "restart", "refuse", "far epoch", "ids"],
+            [4, 4, 30, 30, 30, 4, 4, 3, 2, 2],
+        )[0]
+        getattr(self, f"_{kind.replace(' ', '_')}")()
+
+    def _init(self) -> None:
+        given = self.world.init(self.dice.choice(NAMES))
+        who = (given.producer_id, given.producer_epoch)
+        assert who not in self.taken, "two producers that start anew never get the same"
+        self.taken.add(who)
+        self.given.append(who)
+
+    def _come_back(self) -> None:
+        given = self.world.init(self.dice.choice(NAMES), expected=self.producer())
+        self.given.append((given.producer_id, given.producer_epoch))
+
+    def _add(self) -> None:
+        name, who = self.dice.choice(NAMES), self.producer()
+        self.world.add(name, *who, self.dice.choice(PARTITIONS), version=self.dice.choice([0, 2]))
+        self._was_current(name, who)
+
+    def _end(self) -> None:
+        name, who = self.dice.choice(NAMES), self.producer()
+        version, commit = self.dice.choice([0, 2]), self.dice.random() < 0.5
+        ended = self.world.end(name, *who, commit=commit, version=version)
+        self.given.append((ended.producer_id, ended.producer_epoch))
+        outcome = TransactionState.COMPLETE_COMMIT if commit else TransactionState.COMPLETE_ABORT
+        assert ended.state is outcome or self.world[name].state is outcome
+
+    def _was_current(self, name: str, who: tuple[int, int]) -> None:
+        known = self.world[name]
+        assert (known.producer_id, known.producer_epoch) == who, "a fenced producer never writes"
+
+    def _markers(self) -> None:
+        self.world.write_markers()
+
+    def _wait(self) -> None:
+        self.world.wait(self.dice.choice([1, 1000, 40_000]))
+
+    def _restart(self) -> None:
+        before = {name: self._stored(each) for name, each in self._transactions().items()}
+        self.world.start()
+        assert self._transactions() == before, "nothing is lost but who asked last"
+        told = {each.transactional_id for each in self.world.markers}
+        assert told == {name for name, each in before.items() if each.state in PREPARED}
+
+    def _stored(self, transaction: Transaction) -> Transaction:
+        """As far as it is written."""
+        if self.world.level >= 1:
+            return transaction._replace(last_epoch=NO_EPOCH)
+        return transaction._replace(
+            last_epoch=NO_EPOCH, previous_producer_id=-1, next_producer_id=-1, client_version=0
+        )
+
+    def _refuse(self) -> None:
+        refused = self.world.refusal is None
+        self.world.refusal = KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE) if refused else None
+
+    def _ids(self) -> None:
+        self.world.out_of_ids = not self.world.out_of_ids
+
+    def _far_epoch(self) -> None:
+        """Somebody has come near to the end of the epochs."""
+        for name, known in self._transactions().items():
+            if known.state in PREPARED or known.producer_epoch > LAST_EPOCH - 2:
+                continue
+            far = known._replace(producer_epoch=LAST_EPOCH - 1, last_epoch=NO_EPOCH)
+            self.world.overwrite(far)
+            self.given.append((far.producer_id, far.producer_epoch))
+            self.seen[name] = far
+            return
+
+    def _transactions(self) -> dict[str, Transaction]:
+        return dict(self.world.shard.transactions)
+
+    def check(self) -> None:
+        """What holds from one event to the next."""
+        for name, known in self._transactions().items():
+            before = self.seen.get(name)
+            if before is not None and before is not known and before.producer_id == known.producer_id:
+                assert known.producer_epoch >= before.producer_epoch, "an epoch never goes back"
+            if before is not None and before.state in PREPARED and known.state is not before.state:
+                assert known.state in TRANSITIONS[before.state]
+            self.seen[name] = known
+        ids = [each.producer_id for each in self._transactions().values()]
+        assert len(ids) == len(set(ids)), "a producer id belongs to one transactional id"
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_always_holds_holds(seed: int) -> None:
+    history = History(seed)
+    for _ in range(EVENTS_COUNT):
+        try:
+            history.event()
+        except KafkaError as error:
+            if error.code not in TOLD:
+                raise
+        history.check()
