@@ -26,6 +26,7 @@ SETTINGS = {
     "node.id": "1",
     "log.retention.ms": "-1",  # the records of the tests are from 1970
     "max.incremental.fetch.session.cache.slots": "100000",
+    "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
     "share.coordinator.state.topic.num.partitions": "1",

@@ -23,7 +23,8 @@ TIMESTAMPS = {
     *["last_fetch_timestamp", "last_caught_up_timestamp"],
 }
 SIZES = {"total_bytes", "usable_bytes", "partition_size"}
-TOPIC_NAMES = {"name", "topic", "topic_name", "resource_name"}
+TOPIC_NAMES = {"name", "topic", "topic_name", "resource_name", "group_id"}
+MEMBER_IDS = {"member_id", "leader"}
 
 #: What each broker counts, or calls, as it likes.
 OWN = {
@@ -53,10 +54,15 @@ KEYED: dict[str, tuple[str, ...]] = {
     "DescribeClientQuotasResponse.entries.values": ("key",),
     "DescribeConfigsResponse.results.configs": ("name",),
     "DescribeConfigsResponse.results": ("resource_type", "resource_name"),
+    "DeleteGroupsResponse.results": ("group_id",),
+    "DescribeGroupsResponse.groups": ("group_id",),
+    "DescribeGroupsResponse.groups.members": ("member_id",),
     "DescribeUserScramCredentialsResponse.results": ("user",),
     "DescribeUserScramCredentialsResponse.results.credential_infos": ("mechanism",),
     "ElectLeadersResponse.replica_election_results.partition_result": ("partition_id",),
     "IncrementalAlterConfigsResponse.responses": ("resource_type", "resource_name"),
+    "JoinGroupResponse.members": ("member_id",),
+    "ListGroupsResponse.groups": ("group_id",),
     "ListConfigResourcesResponse.config_resources": ("resource_type", "resource_name"),
     "MetadataResponse.topics": ("name",),
     "AlterReplicaLogDirsResponse.results.partitions": ("partition_index",),
@@ -240,6 +246,8 @@ def plain(name: str, value: Any, names: Identities) -> Any:
         return names.plain_topic_id(value)
     if name == "producer_id":
         return names.plain_producer_id(value)
+    if name in MEMBER_IDS and isinstance(value, str):
+        return names.plain_member_id(value)
     if name == "session_id":
         return names.plain_session_id(value)
     if name == "log_dir":

@@ -9,6 +9,7 @@ from barnabas.base.ids import ZERO_UUID
 from barnabas.wire.messages.create_topics import CreateTopicsResponse
 from barnabas.wire.messages.fetch import FetchRequest, FetchResponse
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.wire.messages.join_group import JoinGroupResponse
 from barnabas.wire.messages.metadata import MetadataResponse
 from barnabas.wire.messages.produce import ProduceRequest, ProduceResponse
 from barnabas.wire.schema import Message
@@ -17,6 +18,7 @@ from barnabas.wire.schema import Message
 UNKNOWN_TOPIC_ID = bytes.fromhex("00112233445546778899aabbccddeeff")
 UNKNOWN_PRODUCER_ID = 999_999_999
 UNKNOWN_SESSION_ID = 123_456
+UNKNOWN_MEMBER_ID = "nobody"
 
 Place = tuple[str, int]  #: topic name without the world's prefix, partition index
 
@@ -29,6 +31,7 @@ class Identities:
     home: Path = Path("/")  #: where the broker's log directories are
     topic_ids: dict[str, list[bytes]] = field(default_factory=lambda: defaultdict(list))
     producer_ids: list[int] = field(default_factory=list)
+    member_ids: list[str] = field(default_factory=list)  #: of members of groups
     #: session id -> the epoch that its next fetch should carry, in the order of their making
     sessions: dict[int, int] = field(default_factory=dict)
     #: where a record batch that is being resolved will go
@@ -44,6 +47,9 @@ class Identities:
 
     def producer_id(self, number: int) -> int:
         return self.producer_ids[number] if number < len(self.producer_ids) else UNKNOWN_PRODUCER_ID
+
+    def member_id(self, number: int) -> str:
+        return self.member_ids[number] if number < len(self.member_ids) else UNKNOWN_MEMBER_ID
 
     def session(self, number: int) -> tuple[int, int]:
         """Id and next epoch of the session that is `number` back from the newest."""
@@ -63,6 +69,11 @@ class Identities:
         if producer_id in self.producer_ids:
             return f"producer {self.producer_ids.index(producer_id)}"
         return producer_id
+
+    def plain_member_id(self, member_id: str | None) -> str | None:
+        if member_id in self.member_ids:
+            return f"member {self.member_ids.index(member_id)}"
+        return member_id
 
     def plain_session_id(self, session_id: int) -> int | str:
         if session_id in self.sessions:
@@ -85,6 +96,9 @@ class Identities:
         elif isinstance(response, InitProducerIdResponse) and isinstance(request, InitProducerIdRequest):
             if request.transactional_id is None and response.producer_id >= 0:
                 self.producer_ids.append(response.producer_id)
+        elif isinstance(response, JoinGroupResponse):
+            if response.member_id not in ("", UNKNOWN_MEMBER_ID, *self.member_ids):
+                self.member_ids.append(response.member_id)
         elif isinstance(response, FetchResponse) and isinstance(request, FetchRequest):
             self._learn_session(request, response)
         elif isinstance(response, ProduceResponse) and isinstance(request, ProduceRequest):

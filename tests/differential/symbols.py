@@ -51,6 +51,16 @@ class Producer:
 
 
 @dataclass(frozen=True)
+class Member:
+    """The id that JoinGroup gave as the `number`th in this world."""
+
+    number: int
+
+    def resolve(self, identities: Identities) -> str:
+        return identities.member_id(self.number)
+
+
+@dataclass(frozen=True)
 class Session:
     """A fetch session, counted back from the newest."""
 

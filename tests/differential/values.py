@@ -22,6 +22,7 @@ from barnabas.wire.messages.describe_quorum import PartitionData, TopicData
 from barnabas.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from barnabas.wire.messages.fetch import FetchRequest
 from barnabas.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from barnabas.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from barnabas.wire.messages.metadata import MetadataRequest
 from barnabas.wire.messages.produce import ProduceRequest
 from barnabas.wire.messages.write_txn_markers import WritableTxnMarker, WriteTxnMarkersRequest
@@ -51,6 +52,9 @@ ACL_RESOURCES = [2, 2, 2, 3, 4, 5, 6, 7, 1, 0, 127, -1]
 ACL_NAMES = [*TOPIC_NAMES, "*", "kafka-cluster", None]
 ACL_PATTERNS = [3, 3, 4, 2, 1, 0, -1]
 SCRAM_MECHANISMS = [1, 1, 2, 2, 0, 3, -1]
+
+#: Groups of all worlds: nobody ever becomes a member of one.
+GROUP_IDS = ["group", "group", "other", ""]
 
 #: Field name -> its values, in every message that does not say otherwise below.
 POOLS: dict[str, Sequence[Any]] = {
@@ -98,6 +102,21 @@ POOLS: dict[str, Sequence[Any]] = {
     "resource_name": [*TOPIC_NAMES, "1", "1", "2", "-1", "", "one"],
     "configuration_keys": ["retention.ms", "cleanup.policy", "num.partitions", "no.such.key", ""],
     "key": ["group", ""],
+    "group_id": GROUP_IDS,
+    "groups": GROUP_IDS,
+    "groups_names": GROUP_IDS,
+    "member_id": ["", "nobody"],
+    "group_instance_id": [None, None, "one", ""],
+    "generation_id": [-1, 0, 1, INT32_MAX],
+    "session_timeout_ms": [10_000, 10_000, 6_000, 5_999, 1_800_000, 1_800_001, 0, -1],
+    "rebalance_timeout_ms": [60_000, 0, -1],
+    "protocol_type": ["consumer", "consumer", "connect", "", None],
+    "protocol_name": ["range", "", None],
+    "metadata": [b"", b"told"],
+    "assignment": [b"", b"work"],
+    "reason": [None, "", "because"],
+    "states_filter": ["Stable", "empty", " Dead ", "nope", ""],
+    "types_filter": ["classic", "Consumer", "nope", ""],
     "coordinator_keys": ["group", ""],
     "key_type": [0, 1, 2, 3, -1, 127],
     "endpoint_type": [1, 1, 2, 0, 3, -1],
@@ -137,6 +156,7 @@ POOLS: dict[str, Sequence[Any]] = {
 #: Fields that mean something else in one struct than in the others.
 OWN_POOLS: dict[type[Struct], dict[str, Sequence[Any]]] = {
     WritableTxnMarker: {"producer_id": [Producer(0), Producer(1), 5], "producer_epoch": [0, 0, 1, 32_767]},
+    JoinGroupRequestProtocol: {"name": ["range", "sticky", ""]},
     ScramCredentialDeletion: {"mechanism": SCRAM_MECHANISMS},
     ScramCredentialUpsertion: {
         "mechanism": SCRAM_MECHANISMS,
@@ -222,6 +242,8 @@ def messages(spec: ApiSpec, version: int) -> SearchStrategy[Message]:
         return built.map(_without_twins)
     if spec.request is WriteTxnMarkersRequest:
         return built.map(_without_twin_ends)
+    if spec.request is JoinGroupRequest:
+        return built.map(lambda request: _without_waiting(request, version))
     if spec.request is DescribeTopicPartitionsRequest:
         return built.filter(_names_topics)
     if spec.request is DescribeLogDirsRequest:
@@ -252,6 +274,14 @@ def _without_collision(request: Message) -> Message:
     names = {repr(topic.name) for topic in topics}
     if repr(Name("c.d")) in names:
         topics[:] = [topic for topic in topics if topic.name != Name("c_d")]
+    return request
+
+
+def _without_waiting(request: Message, version: int) -> Message:
+    """The request without protocols where it would make a member, for whom later ones would have to wait."""
+    assert isinstance(request, JoinGroupRequest)
+    if version < 4 or request.group_instance_id is not None:
+        request.protocols = []
     return request
 
 

@@ -29,7 +29,7 @@ def listed(groups: Iterable[Group], states: Collection[str], types: Collection[s
 
 
 def described(group: Group | None, group_id: str) -> DescribedGroup:
-    """A classic group and its members: what they work on is shown while it is settled.
+    """A classic group and its members: what they have told is shown while it is settled.
 
     :raises KafkaError: GROUP_ID_NOT_FOUND.
     """
@@ -55,5 +55,5 @@ def _described_member(member: Member, protocol: str | None) -> DescribedGroupMem
         client_id=member.client_id,
         client_host=member.client_host,
         member_metadata=b"" if protocol is None else member.protocols[protocol],
-        member_assignment=b"" if protocol is None else member.assignment,
+        member_assignment=member.assignment,
     )

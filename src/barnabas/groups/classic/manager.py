@@ -106,7 +106,10 @@ class ClassicGroups:
             message = f"The group '{group_id}' speaks the {other.group_type} protocol."
             raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, message)
         group = ClassicGroup(group_id, step.now_ms)
-        self._joining.join(step, group, join)
+        try:
+            self._joining.join(step, group, join)
+        except KafkaError as error:  # the group is made nevertheless, as in Kafka
+            step.refuse(join.pending, error)
         if other is not None:
             other.append_tombstones(step)
         step.append(GroupMetadataKey(group=group_id), new_group_record(group))
