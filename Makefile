@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: run check format test interop differential bench clean help
+.PHONY: run check format test interop differential soak-eos bench clean help
 
 help:  ## List the targets
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -46,6 +46,9 @@ interop: $(VENV)/.installed-test  ## Real clients and Apache Kafka itself; insta
 
 differential: $(VENV)/.installed-test  ## Thousands of requests to Apache Kafka and to Barnabas, compared
 	DIFFERENTIAL_EXAMPLES=$(or $(EXAMPLES),600) interop/run tests/differential
+
+soak-eos: $(VENV)/.installed-test  ## Applications in transactions, three minutes each, while the broker is killed
+	EOS_SECONDS=$(or $(SECONDS),180) interop/run tests/interop/test_exactly_once.py
 
 bench: $(VENV)/.installed-test  ## Apache Kafka and Barnabas in turns; writes docs/benchmarks.md
 	$(BIN)/python -m bench.run $(ARGS)

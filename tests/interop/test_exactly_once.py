@@ -1,0 +1,108 @@
+"""Exactly once under fire: applications transform in transactions while the broker is killed at random moments.
+
+EOS_SECONDS is how long: `make soak-eos` takes three minutes each.
+"""
+
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+from interop.brokers import Broker, free_ports
+from interop.clients import BINARIES, HERE
+
+from interop import candidate, reference
+
+SECONDS = int(os.environ.get("EOS_SECONDS", "20"))
+INPUTS_PER_SECOND = 200
+PARTITIONS_COUNT = 3
+#: After the last kill: the session of the member that was killed times out, and its transaction is taken over.
+WAIT_S = 60
+COMMAND = Path(sys.executable).with_name("barnabas")
+PROPERTIES = {"group.initial.rebalance.delay.ms": "0", "auto.create.topics.enable": "false"}
+
+#: How each application is started; HOST:PORT INPUT OUTPUT GROUP follow.
+APPLICATIONS: dict[str, Sequence[str | Path]] = {
+    "java": reference.java(
+        *reference.TOOL_JVM_OPTIONS,
+        "barnabas.interop.Transform",
+        classes=HERE / "java" / "target" / "classes",
+    ),
+    "confluent-kafka": (sys.executable, "-m", "interop.python.confluent_transform"),
+    "franz-go": (BINARIES / "transform",),
+}
+
+
+@contextmanager
+def running(command: Sequence[str | Path], log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A program, until the block ends."""
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            [str(part) for part in command], cwd=HERE.parent, stdout=output, stderr=output
+        )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+class Fire:
+    """A broker that is killed and started again, on the same port and the same data."""
+
+    def __init__(self, home: Path, seed: int) -> None:
+        self.home, self.dice = home, random.Random(seed)
+        (self.port,) = free_ports(1)
+        self.kills_count = 0
+        self.broker = self.start()
+
+    def start(self) -> Broker:
+        return candidate.start(self.home, PROPERTIES, self.port)
+
+    def burn(self, seconds: float) -> None:
+        """Kill it at random moments until the time is over."""
+        end_s = time.monotonic() + seconds
+        while time.monotonic() < end_s:
+            time.sleep(self.dice.uniform(0.5, 5))
+            self.broker.kill()
+            self.kills_count += 1
+            time.sleep(self.dice.uniform(0, 0.5))
+            self.broker = self.start()
+
+
+@pytest.fixture
+def fire(tmp_path: Path) -> Iterator[Fire]:
+    burning = Fire(tmp_path, seed=SECONDS)
+    yield burning
+    burning.broker.stop()
+
+
+@pytest.mark.parametrize("application", APPLICATIONS)
+def test_each_input_has_exactly_one_output_whenever_the_broker_is_killed(
+    fire: Fire, application: str, tmp_path: Path
+) -> None:
+    bootstrap = fire.broker.bootstrap
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for made in admin.create_topics([NewTopic(name, PARTITIONS_COUNT) for name in ("in", "out")]).values():
+        made.result()
+    eos = [COMMAND, "verify-eos"]
+    count = SECONDS * INPUTS_PER_SECOND
+    sending = [*eos, "produce", "in", "--count", str(count), "--rate", str(INPUTS_PER_SECOND)]
+    app = [*APPLICATIONS[application], bootstrap, "in", "out", "eos"]
+    with (
+        running([*sending, "--bootstrap", bootstrap], tmp_path / "inputs.log") as producing,
+        running(app, tmp_path / "application.log"),
+    ):
+        fire.burn(SECONDS)
+        assert producing.wait(WAIT_S) == 0, (tmp_path / "inputs.log").read_text()[-2000:]
+        checking = [*eos, "check", "in", "out", "--wait", str(WAIT_S), "--bootstrap", bootstrap]
+        checked = subprocess.run([str(part) for part in checking], capture_output=True, text=True)
+    assert fire.kills_count > 0
+    told = (tmp_path / "application.log").read_text(errors="replace")[-3000:]
+    assert checked.returncode == 0, checked.stdout + checked.stderr + told
