@@ -93,7 +93,8 @@ def test_what_was_replaced_goes_from_the_disk(tmp_path: Path) -> None:
         kafka.create_topic("t", configs={**CONFIGS, "internal.segment.bytes": "1000"})
         for number in range(60):
             kafka.produce("t", b"%d" % number + b"x" * 100, key=b"k")
-        until(lambda: kafka.server.cleaner.filthiest() is None)
+        cleaner = kafka.server.cleaner
+        until(lambda: cleaner.filthiest() is None and cleaner.statistics()["under_way"] == [])
         until(lambda: not list((tmp_path / "t-0").glob("*.deleted")))
         assert not list((tmp_path / "t-0").glob("*.cleaned"))
         assert sum(path.stat().st_size for path in (tmp_path / "t-0").glob("*.log")) < 3_000

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -200,3 +201,4 @@ class CompactionMachine(RuleBasedStateMachine):
 
 
 TestCompaction = CompactionMachine.TestCase
+TestCompaction.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

@@ -5,22 +5,25 @@ a reader of whole topics) can share it. With numpy, which is not needed, most of
 """
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.util import find_spec
 from typing import NamedTuple
 
-from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import BATCH_HEADER_BYTES, BatchHeader, iterate_headers
+from barnabas.wire.records.bodies import ZIGZAG, Body, corrupt
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.record import batch_body
 from barnabas.wire.records.varint import read_varint
 
-#: What the one-byte varints mean, by their byte.
-_ZIGZAG = tuple((byte >> 1) ^ -(byte & 1) for byte in range(0x80))
 _COLUMNS_COUNT = 8
+
+#: From so many on numpy is worth its calls, and its import.
+MANY_RECORDS_COUNT = 500
 
 
 class RecordColumns(NamedTuple):
-    """The records of a buffer's batches, a row each; positions point into `data`, sizes are in bytes, -1 is null.
+    """The records of a buffer's batches, a row each; positions point into `data`, sizes are negative for null.
 
     The columns are `array("q")`, which numpy and Arrow take over without copying.
     """
@@ -48,14 +51,6 @@ class RecordColumns(NamedTuple):
         return None if size < 0 else self.data[position : position + size]
 
 
-class Body(NamedTuple):
-    """Where the unpacked records of a batch lie."""
-
-    header: BatchHeader
-    position: int
-    end: int
-
-
 def read_columns(buffer: bytes) -> RecordColumns:
     """The records of all whole batches in `buffer`, those of control batches included; CRCs are the caller's to check.
 
@@ -67,8 +62,18 @@ def read_columns(buffer: bytes) -> RecordColumns:
     first_rows = [0]
     for body in bodies:
         first_rows.append(first_rows[-1] + body.header.records_count)
-    columns = read_bodies(data, bodies)
+    read = _quickest() if first_rows[-1] >= MANY_RECORDS_COUNT else read_bodies
+    columns = read(data, bodies)
     return RecordColumns(data, [body.header for body in bodies], first_rows, *columns)
+
+
+@cache
+def _quickest() -> Callable[[bytes, Sequence[Body]], list[Sequence[int]]]:
+    if find_spec("numpy") is None:
+        return read_bodies
+    from barnabas.wire.records import columns_numpy
+
+    return columns_numpy.read_bodies
 
 
 def _unpack(buffer: bytes) -> tuple[bytes, list[Body]]:
@@ -86,11 +91,6 @@ def _unpack(buffer: bytes) -> tuple[bytes, list[Body]]:
         bodies.append(Body(header, end, end + len(part)))
         end += len(part)
     return b"".join(parts), bodies
-
-
-def corrupt(header: BatchHeader, what: str) -> KafkaError:
-    """The error for a batch that does not hold what its header says."""
-    return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"batch at offset {header.base_offset}: {what}")
 
 
 def read_bodies(data: bytes, bodies: Sequence[Body]) -> list[Sequence[int]]:
@@ -118,7 +118,7 @@ def _read_rows(data: bytes, body: Body, rows: list[int]) -> None:
     for _ in range(header.records_count):
         start = position
         if (byte := data[position]) < 0x80:
-            size, position = _ZIGZAG[byte], position + 1
+            size, position = ZIGZAG[byte], position + 1
         else:
             size, position = read_varint(data, position)
         record_end = position + size
@@ -126,32 +126,31 @@ def _read_rows(data: bytes, body: Body, rows: list[int]) -> None:
             raise corrupt(header, f"a record of {size} bytes where {end - position} are left")
         position += 1  # attributes, unused
         if (byte := data[position]) < 0x80:
-            timestamp_delta, position = _ZIGZAG[byte], position + 1
+            timestamp_delta, position = ZIGZAG[byte], position + 1
         else:
             timestamp_delta, position = read_varint(data, position)
         if (byte := data[position]) < 0x80:
-            offset_delta, position = _ZIGZAG[byte], position + 1
+            offset_delta, position = ZIGZAG[byte], position + 1
         else:
             offset_delta, position = read_varint(data, position)
         if not 0 <= offset_delta <= last_delta:
             raise corrupt(header, f"offset delta {offset_delta} is outside [0, {last_delta}]")
         if (byte := data[position]) < 0x80:
-            key_size, position = _ZIGZAG[byte], position + 1
+            key_size, position = ZIGZAG[byte], position + 1
         else:
             key_size, position = read_varint(data, position)
         key = position
-        position += max(key_size, 0)
+        if key_size > 0:
+            position += key_size
         if (byte := data[position]) < 0x80:
-            value_size, position = _ZIGZAG[byte], position + 1
+            value_size, position = ZIGZAG[byte], position + 1
         else:
             value_size, position = read_varint(data, position)
-        if position + max(value_size, 0) >= record_end:
+        if position + value_size >= record_end or position >= record_end:
             raise corrupt(header, "the fields of a record are longer than the record")
         timestamp_ms = base_ms + timestamp_delta if append_ms is None else append_ms
-        rows += (
-            *(start, record_end, base_offset + offset_delta, timestamp_ms),
-            *(key, max(key_size, -1), position, max(value_size, -1)),
-        )
+        offset = base_offset + offset_delta
+        rows += (start, record_end, offset, timestamp_ms, key, key_size, position, value_size)
         position = record_end
     if position != end:
         raise corrupt(header, f"{end - position} bytes follow the last of {header.records_count} records")

@@ -2,14 +2,16 @@ from array import array
 from contextlib import suppress
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.records.batch import BATCH_HEADER_BYTES, read_header, seal
-from barnabas.wire.records.columns import RecordColumns, read_columns
+from barnabas.wire.records import columns, columns_numpy
+from barnabas.wire.records.batch import BATCH_HEADER_BYTES, iterate_headers, read_header, seal
+from barnabas.wire.records.bodies import Body
+from barnabas.wire.records.columns import MANY_RECORDS_COUNT, RecordColumns, read_bodies, read_columns
 from barnabas.wire.records.compression import Compression
-from barnabas.wire.records.record import Record, decode_all, encode_batch
+from barnabas.wire.records.record import Record, decode_all, encode_batch, recompress
 
 optional_bytes = st.none() | st.binary(max_size=200)
 headers = st.lists(st.tuples(st.text(max_size=5), optional_bytes), max_size=3).map(tuple)
@@ -41,36 +43,38 @@ def buffers(draw: st.DrawFn) -> bytes:
     return buffer
 
 
-def rows_of(columns: RecordColumns) -> list[tuple[int, int, bytes | None, bytes | None]]:
+def rows_of(found: RecordColumns) -> list[tuple[int, int, bytes | None, bytes | None]]:
     return [
-        (offset, timestamp_ms, columns.key(row), columns.value(row))
-        for row, (offset, timestamp_ms) in enumerate(zip(columns.offsets, columns.timestamps_ms, strict=True))
+        (offset, timestamp_ms, found.key(row), found.value(row))
+        for row, (offset, timestamp_ms) in enumerate(zip(found.offsets, found.timestamps_ms, strict=True))
     ]
 
 
+@settings(deadline=None)
 @given(buffer=buffers())
 def test_the_columns_hold_what_the_records_do(buffer: bytes) -> None:
-    columns = read_columns(buffer)
-    assert rows_of(columns) == [tuple(record[:4]) for record in decode_all(buffer)]
-    assert len(columns.first_rows) == len(columns.headers) + 1
-    assert columns.first_rows[-1] == len(columns.offsets)
+    found = read_columns(buffer)
+    assert rows_of(found) == [tuple(record[:4]) for record in decode_all(buffer)]
+    assert len(found.first_rows) == len(found.headers) + 1
+    assert found.first_rows[-1] == len(found.offsets)
 
 
+@settings(deadline=None)
 @given(buffer=buffers())
 def test_the_records_of_a_batch_lie_between_its_rows_starts_and_ends(buffer: bytes) -> None:
-    columns = read_columns(buffer)
-    for batch, header in enumerate(columns.headers):
-        first, behind = columns.first_rows[batch], columns.first_rows[batch + 1]
+    found = read_columns(buffer)
+    for batch, header in enumerate(found.headers):
+        first, behind = found.first_rows[batch], found.first_rows[batch + 1]
         assert behind - first == header.records_count
-        assert list(columns.starts[first + 1 : behind]) == list(columns.ends[first : behind - 1])
+        assert list(found.starts[first + 1 : behind]) == list(found.ends[first : behind - 1])
 
 
 def test_columns_are_arrays_that_others_read_without_copying() -> None:
-    columns = read_columns(bytes(encode_batch([Record(0, 1_000, b"key", None)])))
-    for column in columns[3:]:
+    found = read_columns(bytes(encode_batch([Record(0, 1_000, b"key", None)])))
+    for column in found[3:]:
         assert isinstance(column, array)
         assert memoryview(column).format == "q"
-    assert (columns.key(0), columns.value(0)) == (b"key", None)
+    assert (found.key(0), found.value(0)) == (b"key", None)
 
 
 def test_a_batch_cut_off_at_the_end_is_left_out() -> None:
@@ -85,8 +89,8 @@ def test_a_batch_without_records_has_no_rows() -> None:
     batch[8:12] = (BATCH_HEADER_BYTES - 12).to_bytes(4, "big")
     batch[57:61] = bytes(4)
     seal(batch, 0)
-    columns = read_columns(bytes(batch))
-    assert (columns.first_rows, list(columns.offsets)) == ([0, 0], [])
+    found = read_columns(bytes(batch))
+    assert (found.first_rows, list(found.offsets)) == ([0, 0], [])
 
 
 def damaged(position: int, *values: int) -> bytes:
@@ -130,6 +134,67 @@ def test_a_timestamp_of_more_than_64_bits_is_corrupt() -> None:
         read_columns(bytes(batch))
 
 
+def by_both(buffer: bytes) -> list[list[list[int]] | None]:
+    """What plain Python and numpy make of the same records; None for corrupt ones."""
+    bodies = [
+        Body(header, position + BATCH_HEADER_BYTES, position + header.size_bytes)
+        for position, header in iterate_headers(buffer)
+    ]
+    found: list[list[list[int]] | None] = []
+    for read in (read_bodies, columns_numpy.read_bodies):
+        try:
+            found.append([list(column) for column in read(buffer, bodies)])
+        except KafkaError as error:
+            assert error.code is ErrorCode.CORRUPT_MESSAGE  # noqa: PT017 - each may refuse
+            found.append(None)
+    return found
+
+
+@settings(deadline=None)
+@given(buffer=buffers())
+def test_numpy_reads_the_same_as_plain_python(buffer: bytes) -> None:
+    plain = b"".join(
+        recompress(buffer, position, header, Compression.NONE) for position, header in iterate_headers(buffer)
+    )
+    by_python, by_numpy = by_both(plain)
+    assert by_python is not None
+    assert by_numpy == by_python
+
+
+@settings(deadline=None)
+@given(
+    damage=st.lists(
+        st.tuples(st.integers(0, 10_000), st.sampled_from([0, 1, 2, 0x7F, 0x80, 0xFF])), max_size=12
+    )
+)
+def test_numpy_refuses_the_same_as_plain_python(damage: list[tuple[int, int]]) -> None:
+    records = [Record(0, 1_000 + 100 * number, b"key", b"v" * 80) for number in range(4)]
+    buffer = bytearray(encode_batch(records) + encode_batch(records, log_append_time=True))
+    for position, value in damage:
+        body = position % (len(buffer) // 2 - BATCH_HEADER_BYTES) + BATCH_HEADER_BYTES
+        buffer[body + position % 2 * len(buffer) // 2] = value
+    by_python, by_numpy = by_both(bytes(buffer))
+    assert by_numpy == by_python
+
+
+def test_many_records_are_read_by_numpy_and_few_without() -> None:
+    few = bytes(encode_batch([Record(0, 1_000, b"k", b"v")]))
+    many = bytes(encode_batch([Record(0, 1_000, b"k", b"v")] * MANY_RECORDS_COUNT))
+    with pytest.MonkeyPatch.context() as patch:
+        used: list[int] = []
+
+        def read(data: bytes, bodies: list[Body]) -> list[object]:
+            used.append(len(data))
+            return [array("q")] * 8
+
+        patch.setattr(columns, "_quickest", lambda: read)
+        read_columns(few)
+        read_columns(many)
+    assert used == [len(many)]
+    assert rows_of(read_columns(many))[-1] == (MANY_RECORDS_COUNT - 1, 1_000, b"k", b"v")
+
+
+@settings(deadline=None)
 @given(position=st.integers(0, 200), value=st.integers(0, 255))
 def test_any_damage_gives_columns_or_a_kafka_error(position: int, value: int) -> None:
     records = [Record(0, 1_000 + number, b"key", b"v" * 20) for number in range(5)]
