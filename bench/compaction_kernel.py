@@ -9,6 +9,8 @@ from barnabas.wire.records.columns import read_bodies
 from barnabas.wire.records.columns_numpy import read_bodies as read_bodies_by_numpy
 from barnabas.wire.records.record import Record, decode_all, encode_batch
 
+#: Records in a batch, bytes of a value.
+SHAPES = ((1, 100), (10, 100), (500, 100), (500, 1_000))
 RECORDS_COUNT = 20_000
 ROUNDS_COUNT = 7
 
@@ -48,9 +50,19 @@ def measure(records_per_batch: int, value_bytes: int) -> list[float]:
     return [records_per_s(way) for way in ways]
 
 
+def table() -> str:
+    """The measurements as a table in Markdown."""
+    lines = [
+        "| records | objects | columns | by numpy | columns / objects | numpy / columns |",
+        "|---|---|---|---|---|---|",
+    ]
+    for records_per_batch, value_bytes in SHAPES:
+        objects, plain, by_numpy = measure(records_per_batch, value_bytes)
+        shown = " | ".join(f"{each / 1e6:.2f}" for each in (objects, plain, by_numpy))
+        ratios = f"{plain / objects:.1f} | {by_numpy / plain:.1f}"
+        lines.append(f"| {records_per_batch} to a batch, values of {value_bytes} B | {shown} | {ratios} |")
+    return "\n".join(lines)
+
+
 if __name__ == "__main__":
-    for records_per_batch, value_bytes in ((1, 100), (10, 100), (500, 100), (500, 1_000)):
-        found = measure(records_per_batch, value_bytes)
-        shown = " | ".join(f"{each / 1e6:.2f}" for each in found)
-        ratios = f"{found[1] / found[0]:.1f} | {found[2] / found[1]:.1f}"
-        print(f"| {records_per_batch} to a batch, values of {value_bytes} B | {shown} | {ratios} |")
+    print(table())
