@@ -1,0 +1,103 @@
+"""`barnabas groups` and `barnabas transactions` against a broker, as a person types them."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from typer.testing import CliRunner
+
+from barnabas.cli.main import app
+from barnabas.testing import EmbeddedBroker
+from support.waiting import until
+
+Run = Callable[..., Any]
+WAIT_S = 30
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[EmbeddedBroker]:
+    settings = {"log.dirs": str(tmp_path), "group.initial.rebalance.delay.ms": "0"}
+    with EmbeddedBroker(settings) as running:
+        running.create_topic("t", partitions=2)
+        for partition in (0, 1):
+            for number in range(5):
+                running.produce("t", str(number), partition=partition)
+        yield running
+
+
+@pytest.fixture
+def run(broker: EmbeddedBroker) -> Run:
+    """Runs a command with --json; gives what it prints, or its error's name."""
+
+    def invoke(*arguments: str) -> Any:
+        result = CliRunner().invoke(app, [*arguments, "--json"], env={"BARNABAS_BOOTSTRAP": broker.bootstrap})
+        return json.loads(result.stdout) if result.exit_code == 0 else json.loads(result.stderr)["error"]
+
+    return invoke
+
+
+def member(broker: EmbeddedBroker, protocol: str) -> Consumer:
+    """A member of "readers" that has its partitions."""
+    settings = {
+        "bootstrap.servers": broker.bootstrap,
+        "group.id": "readers",
+        "group.protocol": protocol,
+        "enable.auto.commit": False,
+    }
+    consumer = Consumer(settings)
+    consumer.subscribe(["t"])
+
+    def assigned() -> bool:
+        consumer.poll(0.05)
+        return len(consumer.assignment()) == 2
+
+    until(assigned)
+    return consumer
+
+
+def committed(run: Run) -> dict[int, tuple[int, int]]:
+    """Partition -> (committed offset, lag)."""
+    return {
+        each["partition"]: (each["committed"], each["lag"]) for each in run("groups", "offsets", "readers")
+    }
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_group_is_seen_set_back_and_deleted(broker: EmbeddedBroker, run: Run, protocol: str) -> None:
+    consumer = member(broker, protocol)
+    consumer.commit(offsets=[TopicPartition("t", 0, 2), TopicPartition("t", 1, 5)], asynchronous=False)
+    listed = {"group_id": "readers", "type": protocol, "protocol_type": "consumer", "state": "Stable"}
+    assert run("groups", "list", "--type", protocol) == [listed]
+    [described] = run("groups", "describe", "readers")
+    [found] = described["members"]
+    assert [place["partition"] for place in found["assignment"]] == [0, 1]
+    assert committed(run) == {0: (2, 3), 1: (5, 0)}
+    assert run("groups", "reset-offsets", "readers", "--to-earliest") == "UNKNOWN_MEMBER_ID"
+    assert run("groups", "delete", "readers") == "NON_EMPTY_GROUP"
+    consumer.close()
+
+    run("groups", "reset-offsets", "readers", "t:0", "--to-latest")
+    assert committed(run) == {0: (5, 0), 1: (5, 0)}
+    run("groups", "delete-offsets", "readers", "t:0")
+    assert committed(run) == {1: (5, 0)}
+    assert run("groups", "delete", "readers") == [{"group": "readers", "error": None}]
+    assert run("groups", "describe", "readers") == "GROUP_ID_NOT_FOUND"
+
+
+def test_a_transaction_is_seen_and_aborted(broker: EmbeddedBroker, run: Run) -> None:
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "tx"})
+    producer.init_transactions(WAIT_S)
+    producer.begin_transaction()
+    producer.produce("t", "v", partition=1)
+    producer.flush()
+    [listed] = run("transactions", "list", "--state", "Ongoing")
+    assert listed["transactional_id"] == "tx"
+    assert run("transactions", "describe", "tx")["partitions"] == [{"topic": "t", "partition": 1}]
+    [active] = [each for each in run("transactions", "producers", "t:1") if each["transaction_start_offset"]]
+    assert (active["producer_id"], active["transaction_start_offset"]) == (listed["producer_id"], 5)
+    assert run("transactions", "abort", "t:1", "--start-offset", "5") == active
+    producers = run("transactions", "producers", "t:1")
+    assert all(each["transaction_start_offset"] is None for each in producers)
