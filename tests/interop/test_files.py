@@ -13,7 +13,7 @@ from interop.topics import make_topic
 
 RECORD_COUNT = 6_000
 KNOWN_FILES = re.compile(
-    r"\d{20}\.(log|index|timeindex|snapshot)|leader-epoch-checkpoint|partition\.metadata"
+    r"\d{20}\.(log|index|timeindex|txnindex|snapshot)|leader-epoch-checkpoint|partition\.metadata"
 )
 
 

@@ -1,7 +1,9 @@
 """`.txnindex`: the aborted transactions whose markers lie in a segment (KIP-98), in the order of their markers."""
 
 import os
+from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
@@ -74,8 +76,12 @@ class TransactionIndex:
 
         It is when a transaction in here was decided with everything below the bound; else look into later segments.
         """
-        for each in self._entries():
-            if each.last_offset >= start_offset and each.first_offset < upper_bound_offset:
+        entries = self._entries()
+        first = bisect_left(entries, start_offset, key=_last_offset)
+        if first and entries[first - 1].last_stable_offset >= upper_bound_offset:
+            return True
+        for each in islice(entries, first, None):
+            if each.first_offset < upper_bound_offset:
                 found.append(each)
             if each.last_stable_offset >= upper_bound_offset:
                 return True
@@ -116,6 +122,10 @@ def read_entries(path: Path) -> list[AbortedTransaction]:
             raise _damaged(path, f"version {version} of an entry: {_VERSION} is known")
         entries.append(AbortedTransaction(*fields))
     return entries
+
+
+def _last_offset(aborted: AbortedTransaction) -> int:
+    return aborted.last_offset
 
 
 def _damaged(path: Path, what: str) -> KafkaError:

@@ -1,9 +1,11 @@
 """Random histories of transactions, read as a consumer of committed records reads, against a list."""
 
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -14,6 +16,7 @@ from barnabas.log.log_config import LogConfig
 from barnabas.log.open_files import OpenFiles
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.transaction_index import AbortedTransaction
+from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import iterate_headers
 from barnabas.wire.records.control import EndMarker, read_end_marker
 from barnabas.wire.records.record import Record, encode_batch
@@ -29,6 +32,7 @@ class Batch:
     producer_id: int  #: 0 for none
     is_transactional: bool
     commit: bool | None = None  #: of a marker
+    epoch: int = 0
 
 
 class TransactionMachine(RuleBasedStateMachine):
@@ -54,37 +58,60 @@ class TransactionMachine(RuleBasedStateMachine):
         self.log.abandon()
         self.home.cleanup()
 
+    def epoch_of(self, producer_id: int) -> int:
+        return max((each.epoch for each in self.history if each.producer_id == producer_id), default=0)
+
     def append(self, batch: Batch) -> None:
         sequence = sum(
-            1 for each in self.history if each.producer_id == batch.producer_id and each.commit is None
+            (each.producer_id, each.epoch, each.commit) == (batch.producer_id, batch.epoch, None)
+            for each in self.history
         )
         records = encode_batch(
             [Record(0, self.clock.now_ms, None, b"x" * 40)],
             producer_id=batch.producer_id or -1,
-            producer_epoch=0 if batch.producer_id else -1,
+            producer_epoch=batch.epoch if batch.producer_id else -1,
             base_sequence=sequence if batch.producer_id else -1,
             transactional=batch.is_transactional,
         )
         verification = None
         if batch.is_transactional:
-            verification = self.log.start_verification(batch.producer_id, 0, sequence, bumps_epochs=False)
+            verification = self.log.start_verification(
+                batch.producer_id, batch.epoch, sequence, bumps_epochs=False
+            )
         self.log.append_as_leader(memoryview(records), 0, verification=verification)
         self.history.append(batch)
         self.log.update_high_watermark(len(self.history))
 
     @rule(producer_id=PRODUCERS)
     def write(self, producer_id: int) -> None:
-        self.append(Batch(producer_id, True))
+        self.append(Batch(producer_id, True, epoch=self.epoch_of(producer_id)))
 
     @rule()
     def write_without_transaction(self) -> None:
         self.append(Batch(0, False))
 
-    @rule(producer_id=PRODUCERS, commit=st.booleans())
-    def end(self, producer_id: int, commit: bool) -> None:
-        self.log.append_end_marker(EndMarker(producer_id, 0, 0, commit, self.clock.now_ms), 0)
-        self.history.append(Batch(producer_id, True, commit))
+    @rule(producer_id=PRODUCERS, commit=st.booleans(), bumps_epoch=st.booleans())
+    def end(self, producer_id: int, commit: bool, bumps_epoch: bool) -> None:
+        epoch = self.epoch_of(producer_id) + bumps_epoch
+        self.log.append_end_marker(EndMarker(producer_id, epoch, 0, commit, self.clock.now_ms), 0)
+        self.history.append(Batch(producer_id, True, commit, epoch))
         self.log.update_high_watermark(len(self.history))
+
+    @rule(producer_id=PRODUCERS, commit=st.booleans())
+    def fenced(self, producer_id: int, commit: bool) -> None:
+        """A producer of an earlier epoch neither writes nor ends anything."""
+        epoch = self.epoch_of(producer_id) - 1
+        if epoch < 0:
+            return
+        late: list[Callable[[], object]] = [
+            lambda: self.append(Batch(producer_id, True, epoch=epoch)),
+            lambda: self.log.append_end_marker(EndMarker(producer_id, epoch, 0, commit, 1), 0),
+        ]
+        for act in late:
+            with pytest.raises(KafkaError) as refused:
+                act()
+            assert refused.value.code is ErrorCode.INVALID_PRODUCER_EPOCH
+        assert self.log.log_end_offset == len(self.history)
 
     @rule(back=st.integers(0, 8))
     def truncate(self, back: int) -> None:
