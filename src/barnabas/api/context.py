@@ -4,6 +4,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from barnabas.api.cluster.topic_descriptions import TopicDescriptions
 from barnabas.api.registry import ApiSpec
 from barnabas.base.clock import Clock
 from barnabas.config.broker_config import BrokerConfig
@@ -59,6 +60,7 @@ class Node:
     authorizer: Authorizer | None = None  #: None lets everybody do everything
     #: (version, listener, what is asked for) -> (revision, encoded answer on all topics)
     metadata_answers: dict[tuple[object, ...], tuple[int, bytes]] = field(default_factory=dict)
+    topic_descriptions: TopicDescriptions = field(default_factory=TopicDescriptions)
 
     @property
     def config(self) -> BrokerConfig:

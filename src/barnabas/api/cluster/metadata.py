@@ -17,7 +17,6 @@ from barnabas.api.authorization import (
     refusals,
 )
 from barnabas.api.cluster.brokers import reachable_brokers
-from barnabas.api.cluster.topic_descriptions import describe_topic
 from barnabas.api.context import EncodedResponse, RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
@@ -179,7 +178,7 @@ def _missing_code(name: str, errors: dict[str, KafkaError]) -> ErrorCode:
 
 
 def _describe(context: RequestContext, request: MetadataRequest, topic: Topic) -> MetadataResponseTopic:
-    described = describe_topic(context.node.image, topic)
+    described = context.node.topic_descriptions.describe(context.node.image, topic)
     described.topic_authorized_operations = _operations(context, request, topic.name)
     return described
 

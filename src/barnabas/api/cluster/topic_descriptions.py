@@ -2,18 +2,37 @@
 
 from barnabas.metadata.image import Image
 from barnabas.metadata.topics import INTERNAL_TOPICS, NO_LEADER, Topic
+from barnabas.wire.codec import Repeated
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.metadata import MetadataResponsePartition, MetadataResponseTopic
 
+#: Topics whose partitions are remembered.
+DESCRIBED_COUNT_MAX = 1000
 
-def describe_topic(image: Image, topic: Topic) -> MetadataResponseTopic:
-    """A topic with all its partitions, by index."""
-    return MetadataResponseTopic(
-        name=topic.name,
-        topic_id=topic.topic_id,
-        is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=[_describe_partition(image, topic, index) for index in range(topic.partition_count)],
-    )
+
+class TopicDescriptions:
+    """Describes topics; partitions are looked at, and encoded, once for a revision of the cluster's state."""
+
+    def __init__(self) -> None:
+        self._revision = -1
+        self._partitions: dict[bytes, Repeated[MetadataResponsePartition]] = {}  #: by topic id
+
+    def describe(self, image: Image, topic: Topic) -> MetadataResponseTopic:
+        """A topic with all its partitions, by index, which must not be changed."""
+        if image.revision != self._revision or len(self._partitions) >= DESCRIBED_COUNT_MAX:
+            self._partitions.clear()
+            self._revision = image.revision
+        partitions = self._partitions.get(topic.topic_id)
+        if partitions is None:
+            indexes = range(topic.partition_count)
+            partitions = Repeated(_describe_partition(image, topic, index) for index in indexes)
+            self._partitions[topic.topic_id] = partitions
+        return MetadataResponseTopic(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            is_internal=topic.name in INTERNAL_TOPICS,
+            partitions=partitions,
+        )
 
 
 def _describe_partition(image: Image, topic: Topic, index: int) -> MetadataResponsePartition:

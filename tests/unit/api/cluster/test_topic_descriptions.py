@@ -1,0 +1,32 @@
+import pytest
+
+from barnabas.api.cluster import topic_descriptions
+from barnabas.api.cluster.topic_descriptions import TopicDescriptions
+from barnabas.metadata.topics import PartitionState
+from support.images import by_hand, cluster, new_topic, with_state
+
+
+def test_a_topic_is_described_once_while_the_cluster_stays_as_it_is() -> None:
+    descriptions, image = TopicDescriptions(), cluster(2, by_hand("t", [1, 2], [2, 1]))
+    topic = image.topics["t"]
+    first, second = (descriptions.describe(image, topic) for _ in range(2))
+    assert first.partitions is second.partitions
+    assert first is not second  # each answer says for itself what its asker may do
+    assert [(each.leader_id, each.replica_nodes) for each in first.partitions] == [(1, [1, 2]), (2, [2, 1])]
+
+
+def test_a_changed_cluster_is_described_anew() -> None:
+    descriptions, image = TopicDescriptions(), cluster(2, by_hand("t", [1, 2]))
+    topic = image.topics["t"]
+    assert descriptions.describe(image, topic).partitions[0].isr_nodes == [1, 2]
+    changed = with_state(image, topic, 0, PartitionState(2, 1, (2,), 1, (1, 2)))
+    assert descriptions.describe(changed, topic).partitions[0].isr_nodes == [2]
+    assert descriptions.describe(changed, topic).partitions[0].leader_id == 2
+
+
+def test_so_many_topics_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topic_descriptions, "DESCRIBED_COUNT_MAX", 2)
+    descriptions, image = TopicDescriptions(), cluster(1, *map(new_topic, "abc"))
+    before = [descriptions.describe(image, image.topics[name]).partitions for name in "abc"]
+    after = [descriptions.describe(image, image.topics[name]).partitions for name in "cba"]
+    assert [old is new for old, new in zip(reversed(before), after, strict=True)] == [True, False, False]
