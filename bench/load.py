@@ -36,10 +36,10 @@ def raw(command: str, bootstrap: str, **options: str | float) -> dict[str, float
 
 
 def group(command: str, bootstrap: str, **options: str | float) -> dict[str, float]:
-    """Run groups of consumers and give what was measured of them.
+    """Run consumers in groups, or a transactional producer, and give what was measured of them.
 
     Raises:
-        LoadFailed: a group did not settle, or could not read.
+        LoadFailed: a group did not settle, or could not read; a transaction was not committed.
     """
     return _generate("groupload", command, bootstrap, options)
 

@@ -188,6 +188,12 @@ def group_throughput(broker: Broker, size: Size) -> Measured:
     return {"share": done["grouped_per_s"] / done["assigned_per_s"]}
 
 
+def transaction_rate(broker: Broker, size: Size) -> Measured:
+    """Transactions of ten records that one producer commits in a second, one after the other."""
+    done = load.group("transact", broker.bootstrap, topic="transactions-0", seconds=size.seconds)
+    return {"rate": done["transactions_per_s"]}
+
+
 def prepare_guarded(broker: Broker, size: Size) -> None:
     """Where there is an authorizer, ACLs and quotas under which all that is measured may still be done."""
     operations = [part for operation in GUARDED_OPERATIONS for part in ("--operation", operation)]
@@ -307,6 +313,12 @@ MEASURES = (
             )
         },
         prepare_fetch,
+    ),
+    Measure(
+        "transactions",
+        transaction_rate,
+        {"rate": Metric("transactions of one producer, 10 records each", "/s", 1.5, more_is_better=True)},
+        functools.partial(prepare_topic, topic="transactions"),
     ),
     Measure(
         "guarded",

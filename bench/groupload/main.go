@@ -1,4 +1,4 @@
-// Groups of consumers as applications run them (franz-go): how long a group takes to settle, and what it reads a second.
+// Applications with franz-go: how long a group takes to settle and what it reads a second, how fast transactions are.
 package main
 
 import (
@@ -22,7 +22,7 @@ const heartbeat = 50 * time.Millisecond
 
 func main() {
 	if len(os.Args) < 2 {
-		fail(fmt.Errorf("say settle or consume"))
+		fail(fmt.Errorf("say settle, consume or transact"))
 	}
 	flags := flag.NewFlagSet(os.Args[1], flag.ExitOnError)
 	broker := flags.String("broker", "", "HOST:PORT")
@@ -31,6 +31,7 @@ func main() {
 	members := flags.Int("members", 100, "members before one more joins")
 	rounds := flags.Int("rounds", 11, "how often one more joins, and leaves again; the median counts")
 	records := flags.Int("records", 0, "records in the topic")
+	seconds := flags.Float64("seconds", 10, "how long transactions are committed")
 	fail(flags.Parse(os.Args[2:]))
 	var measured map[string]float64
 	var err error
@@ -39,8 +40,10 @@ func main() {
 		measured, err = settle(*broker, *topic, *partitions, *members, *rounds)
 	case "consume":
 		measured, err = consume(*broker, *topic, *partitions, *records)
+	case "transact":
+		measured, err = transact(*broker, *topic, *seconds)
 	default:
-		err = fmt.Errorf("%q is unknown: say settle or consume", os.Args[1])
+		err = fmt.Errorf("%q is unknown: say settle, consume or transact", os.Args[1])
 	}
 	fail(err)
 	fail(json.NewEncoder(os.Stdout).Encode(measured))
