@@ -30,6 +30,7 @@ SETTINGS = {
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
     "share.coordinator.state.topic.num.partitions": "1",
+    "group.consumer.assignment.interval.ms": "0",
 }
 #: What the reference sets for itself and Barnabas would otherwise not have.
 SHARED = {

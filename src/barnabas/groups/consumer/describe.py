@@ -32,7 +32,7 @@ def _member(group: ConsumerGroup, member: Member, image: Image) -> messages.Memb
         client_id=member.client_id,
         client_host=member.client_host,
         subscribed_topic_names=sorted(member.subscribed_topics),
-        subscribed_topic_regex=member.subscribed_regex or None,
+        subscribed_topic_regex=member.subscribed_regex,
         assignment=_assignment(without_epochs(member.assigned), image),
         target_assignment=_assignment(group.target_of(member), image),
         member_type=CLASSIC_MEMBER if member.speaks_classic else CONSUMER_MEMBER,

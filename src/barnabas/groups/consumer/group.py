@@ -35,7 +35,7 @@ class ConsumerGroup:
     static_members: dict[str, str] = field(default_factory=dict)  #: instance id -> member id
     target: dict[str, Partitions] = field(default_factory=dict)
     regexes: dict[str, ResolvedRegex] = field(default_factory=dict)
-    epoch: int = 0
+    epoch: int = 1  #: even a group of members that subscribe to nothing so has something to reach
     metadata_hash: int = 0
     assignment_epoch: int = 0
     assignment_timestamp_ms: int = 0

@@ -37,7 +37,7 @@ def test_a_member_joins_is_described_and_leaves(tmp_path: Path, version: int) ->
         async with running_node(tmp_path) as node:
             await coordinated(node, "a")
             joined = await beat(node, join_request("g", "m1", "a"), version)
-            assert (joined.error_code, joined.member_id, joined.member_epoch) == (0, "m1", 1)
+            assert (joined.error_code, joined.member_id, joined.member_epoch) == (0, "m1", 2)
             [topic] = joined.assignment.topic_partitions
             assert (topic.topic_id, topic.partitions) == (node.topic_id("a"), [0, 1])
             request = ConsumerGroupDescribeRequest(group_ids=["g"], include_authorized_operations=True)
@@ -45,12 +45,12 @@ def test_a_member_joins_is_described_and_leaves(tmp_path: Path, version: int) ->
             assert (group.error_code, group.group_state, group.group_epoch, group.assignment_epoch) == (
                 0,
                 "Stable",
-                1,
-                1,
+                2,
+                2,
             )
             assert (group.assignor_name, group.authorized_operations) == ("uniform", 3400)
             [member] = group.members
-            assert (member.member_id, member.member_epoch, member.subscribed_topic_names) == ("m1", 1, ["a"])
+            assert (member.member_id, member.member_epoch, member.subscribed_topic_names) == ("m1", 2, ["a"])
             assert member.assignment == member.target_assignment
             assert member.assignment.topic_partitions[0].topic_name == "a"
             assert member.member_type == (1 if version >= 1 else -1)

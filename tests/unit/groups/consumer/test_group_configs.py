@@ -11,10 +11,10 @@ def test_the_interval_between_targets_is_followed_while_the_broker_runs() -> Non
     m1, m2 = ConsumerMember(world, "m1"), ConsumerMember(world, "m2")
     m1.join("a")
     m2.join("a")
-    assert group_of(world).assignment_epoch == 1
+    assert group_of(world).assignment_epoch == 2
     world.set_config(group_consumer_assignment_interval_ms="0")
     m2.beat()
-    assert group_of(world).assignment_epoch == 2
+    assert group_of(world).assignment_epoch == 3
 
 
 def test_what_a_group_sets_goes_before_what_the_broker_has() -> None:
@@ -23,7 +23,7 @@ def test_what_a_group_sets_goes_before_what_the_broker_has() -> None:
     world.set_group_config("g", consumer_assignment_interval_ms="0")
     for member_id in ("m1", "m2"):
         ConsumerMember(world, member_id).join("a")
-    assert group_of(world).assignment_epoch == 2
+    assert group_of(world).assignment_epoch == 3
 
 
 def test_an_assignor_that_is_not_configured_is_not_supported() -> None:

@@ -32,7 +32,7 @@ def member(world: GroupWorld, member_id: str, **fields: object) -> ConsumerMembe
 def test_the_first_member_gets_everything_with_its_first_heartbeat(world: GroupWorld) -> None:
     m1 = member(world, "m1")
     answer = m1.join("a")
-    assert (answer.member_id, answer.member_epoch, answer.heartbeat_interval_ms) == ("m1", 1, 5_000)
+    assert (answer.member_id, answer.member_epoch, answer.heartbeat_interval_ms) == ("m1", 2, 5_000)
     assert m1.owned == {"a": {0, 1, 2, 3}}
     assert group_of(world).state_name == "Stable"
 
@@ -41,7 +41,7 @@ def test_a_heartbeat_without_news_writes_nothing_and_tells_nothing(world: GroupW
     m1 = member(world, "m1")
     m1.join("a")
     answer = m1.beat()
-    assert (answer.member_epoch, answer.assignment) == (1, None)
+    assert (answer.member_epoch, answer.assignment) == (2, None)
     assert world.last.records == []
 
 
@@ -49,13 +49,13 @@ def test_a_member_that_joins_gets_what_others_give_up_for_it(world: GroupWorld) 
     m1, m2 = member(world, "m1"), member(world, "m2")
     m1.join("a")
     m2.join("a")
-    assert (m2.epoch, m2.owned) == (2, {})
+    assert (m2.epoch, m2.owned) == (3, {})
     assert group_of(world).state_name == "Reconciling"
     m1.beat()
-    assert (m1.epoch, m1.owned) == (1, {"a": {0, 1}})
+    assert (m1.epoch, m1.owned) == (2, {"a": {0, 1}})
     assert m2.beat().assignment is None
     m1.beat(tells_owned=True)
-    assert m1.epoch == 2
+    assert m1.epoch == 3
     m2.beat()
     assert m2.owned == {"a": {2, 3}}
     assert group_of(world).state_name == "Stable"
@@ -111,7 +111,7 @@ def test_a_member_that_gives_up_in_time_is_left_alone(world: GroupWorld) -> None
     m1.beat()
     m1.beat(tells_owned=True)
     world.pass_time(11_000)
-    assert m1.beat().member_epoch == 2
+    assert m1.beat().member_epoch == 3
 
 
 @pytest.mark.parametrize("epoch", [1, 7])
@@ -132,7 +132,7 @@ def test_a_heartbeat_to_a_group_that_is_not_there_finds_none(world: GroupWorld) 
 def test_an_epoch_that_the_member_has_not_reached_is_fenced(world: GroupWorld) -> None:
     m1 = member(world, "m1")
     m1.join("a")
-    m1.epoch = 2
+    m1.epoch = 3
     assert m1.beat().code is ErrorCode.FENCED_MEMBER_EPOCH
 
 
@@ -140,12 +140,12 @@ def test_the_epoch_before_will_do_while_the_answer_may_have_been_lost(world: Gro
     m1 = member(world, "m1")
     m1.join("a")
     m1.beat(subscribed_topic_names=["a", "b"])
-    assert m1.epoch == 2
-    m1.epoch = 1
+    assert m1.epoch == 3
+    m1.epoch = 2
     assert m1.beat().code is ErrorCode.FENCED_MEMBER_EPOCH  # it does not say what it has
     m1.owned = {"a": {0, 1, 2, 3}}
-    assert m1.beat(tells_owned=True).member_epoch == 2
-    m1.epoch, m1.owned = 1, {"a": {0, 1, 2, 3, 4}}
+    assert m1.beat(tells_owned=True).member_epoch == 3
+    m1.epoch, m1.owned = 2, {"a": {0, 1, 2, 3, 4}}
     assert m1.beat(tells_owned=True).code is ErrorCode.FENCED_MEMBER_EPOCH
 
 
@@ -172,7 +172,7 @@ def test_a_topic_that_is_no_longer_subscribed_to_is_given_up(world: GroupWorld) 
     m1.beat(subscribed_topic_names=["b"])
     assert m1.owned == {"b": {0, 1}}
     m1.beat(tells_owned=True)
-    assert (m1.epoch, group_of(world).state_name) == (2, "Stable")
+    assert (m1.epoch, group_of(world).state_name) == (3, "Stable")
 
 
 def test_an_unsubscribed_topic_goes_before_there_is_a_newer_target() -> None:
@@ -182,12 +182,12 @@ def test_an_unsubscribed_topic_goes_before_there_is_a_newer_target() -> None:
     m1 = member(world, "m1")
     m1.join("a", "b")
     m1.beat(subscribed_topic_names=["b"])
-    assert (m1.epoch, m1.owned) == (1, {"b": {0}})
+    assert (m1.epoch, m1.owned) == (2, {"b": {0}})
     assert group_of(world).state_name == "Assigning"
     m1.beat(tells_owned=True)
     world.pass_time(1_000)
     m1.beat(tells_owned=True)
-    assert (m1.epoch, group_of(world).state_name) == (2, "Stable")
+    assert (m1.epoch, group_of(world).state_name) == (3, "Stable")
 
 
 def test_targets_keep_their_distance_in_time() -> None:
@@ -196,10 +196,10 @@ def test_targets_keep_their_distance_in_time() -> None:
     m1, m2 = member(world, "m1"), member(world, "m2")
     m1.join("a")
     m2.join("a")
-    assert (m2.epoch, group_of(world).epoch, group_of(world).assignment_epoch) == (1, 2, 1)
+    assert (m2.epoch, group_of(world).epoch, group_of(world).assignment_epoch) == (2, 3, 2)
     world.pass_time(1_000)
     m2.beat()
-    assert (m2.epoch, group_of(world).assignment_epoch) == (2, 2)
+    assert (m2.epoch, group_of(world).assignment_epoch) == (3, 3)
 
 
 def test_new_partitions_are_given_out_with_the_next_heartbeat(world: GroupWorld) -> None:
@@ -207,7 +207,7 @@ def test_new_partitions_are_given_out_with_the_next_heartbeat(world: GroupWorld)
     m1.join("a")
     world.grow_topic("a", 6)
     m1.beat()
-    assert (m1.epoch, m1.owned) == (2, {"a": {0, 1, 2, 3, 4, 5}})
+    assert (m1.epoch, m1.owned) == (3, {"a": {0, 1, 2, 3, 4, 5}})
 
 
 def test_a_topic_that_comes_after_its_subscribers_is_given_out(world: GroupWorld) -> None:
@@ -232,7 +232,7 @@ def test_a_topic_that_nobody_subscribes_to_changes_nothing(world: GroupWorld) ->
     m1.join("a")
     world.create_topic("other", 1)
     m1.beat()
-    assert (m1.epoch, world.last.records) == (1, [])
+    assert (m1.epoch, world.last.records) == (2, [])
 
 
 def test_no_more_members_than_allowed() -> None:
@@ -241,7 +241,7 @@ def test_no_more_members_than_allowed() -> None:
     m1, m2 = member(world, "m1"), member(world, "m2")
     m1.join("a")
     assert m2.join("a").code is ErrorCode.GROUP_MAX_SIZE_REACHED
-    assert m1.join("a").member_epoch == 1
+    assert m1.join("a").member_epoch == 2
 
 
 def test_configs_of_the_group_hold_from_the_next_heartbeat_on(world: GroupWorld) -> None:
@@ -271,7 +271,7 @@ def test_everything_is_there_again_after_a_restart(world: GroupWorld) -> None:
     after = group_of(world)
     assert after is not before
     assert (after.members, after.target, after.owners) == (before.members, before.target, before.owners)
-    assert (after.epoch, after.assignment_epoch, after.static_members) == (2, 2, {"i2": "m2"})
+    assert (after.epoch, after.assignment_epoch, after.static_members) == (3, 3, {"i2": "m2"})
     assert set(world.timers) == {
         ("consumer-session", "g", "m1"),
         ("consumer-session", "g", "m2"),

@@ -122,4 +122,4 @@ def test_matches_survive_a_restart(world: GroupWorld) -> None:
     world.restart()
     assert group_of(world).regexes == before
     m1.beat()
-    assert m1.epoch == 1
+    assert m1.epoch == 2

@@ -27,8 +27,8 @@ def test_who_comes_back_takes_over_without_a_rebalance(world: GroupWorld) -> Non
     assert m1.leave(-2).member_epoch == -2
     m3 = static(world, "m3")
     m3.join("a")
-    assert (m3.epoch, m3.owned) == (2, before)
-    assert group_of(world).epoch == 2
+    assert (m3.epoch, m3.owned) == (3, before)
+    assert group_of(world).epoch == 3
     assert group_of(world).members.keys() == {"m2", "m3"}
     assert group_of(world).static_members == {"i": "m3", "j": "m2"}
 
@@ -58,10 +58,10 @@ def test_who_has_been_replaced_is_fenced(world: GroupWorld) -> None:
     m1.leave(-2)
     m2 = static(world, "m2")
     m2.join("a")
-    m1.epoch = 1
+    m1.epoch = 2
     assert m1.beat().code is ErrorCode.FENCED_INSTANCE_ID
     assert m1.leave().code is ErrorCode.FENCED_INSTANCE_ID
-    assert m2.beat().member_epoch == 1
+    assert m2.beat().member_epoch == 2
 
 
 def test_an_instance_id_that_nobody_has_is_unknown(world: GroupWorld) -> None:
@@ -90,7 +90,7 @@ def test_who_comes_back_with_another_subscription_makes_a_new_epoch(world: Group
     m1.leave(-2)
     m2 = static(world, "m2")
     m2.join("b")
-    assert (m2.epoch, m2.owned, group_of(world).epoch) == (2, {"b": {0}}, 2)
+    assert (m2.epoch, m2.owned, group_of(world).epoch) == (3, {"b": {0}}, 3)
 
 
 def test_who_comes_back_may_commit_in_any_epoch_what_was_read_before(world: GroupWorld) -> None:
@@ -106,4 +106,4 @@ def test_a_static_member_may_come_back_under_its_own_id_after_a_restart(world: G
     m1.leave(-2)
     world.restart()
     m1.join("a")
-    assert (m1.epoch, m1.owned) == (1, {"a": {0, 1, 2, 3}})
+    assert (m1.epoch, m1.owned) == (2, {"a": {0, 1, 2, 3}})

@@ -1,0 +1,336 @@
+"""Members of consumer groups go through the same epochs and get the same partitions on both brokers."""
+
+import itertools
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
+from barnabas.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+from barnabas.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+from barnabas.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from barnabas.wire.schema import Message
+from differential.brokers import wait_for
+from differential.budget import EXAMPLES, IS_FIXED
+from differential.sides import Side
+from differential.world import Pair
+
+TOPICS = {"group-a": 4, "group-b": 3, "group-c": 1}
+A, B, C = TOPICS
+
+_numbers = itertools.count(1)
+
+
+class Join(NamedTuple):
+    who: str
+    topics: tuple[str, ...] = (A,)
+    fields: dict[str, Any] = {}  # noqa: RUF012
+
+
+class Beat(NamedTuple):
+    who: str
+    tells_owned: bool = False
+    epoch_by: int = 0  #: how far its epoch is off
+    fields: dict[str, Any] = {}  # noqa: RUF012
+
+
+class Leave(NamedTuple):
+    who: str
+    epoch: int = -1
+
+
+Step = Join | Beat | Leave
+
+
+class Coordinated:
+    """One group on one of the brokers, and its members as clients know themselves. Static ones begin with `s`."""
+
+    def __init__(self, side: Side, group_id: str, names: dict[bytes, str], assignor: str) -> None:
+        self.side, self.group_id, self.names, self.assignor = side, group_id, names, assignor
+        self.ids = {name: topic_id for topic_id, name in names.items()}
+        self.epochs: dict[str, int] = {}
+        self.owned: dict[str, list[tuple[str, tuple[int, ...]]]] = {}
+
+    def ask(self, request: Message, response: type[Message], version: int) -> Any:
+        body = self.side.exchange(request, response, version).body
+        assert body is not None, request
+        return body
+
+    def do(self, step: Step) -> object:
+        told = getattr(self, f"_{type(step).__name__.lower()}")(step)
+        return told, self.described()
+
+    def _join(self, step: Join) -> object:
+        told = {
+            "rebalance_timeout_ms": 60_000,
+            "subscribed_topic_names": list(step.topics),
+            "server_assignor": self.assignor,
+            "topic_partitions": [],
+            **step.fields,
+        }
+        self.owned[step.who] = []
+        return self._send(step.who, 0, told)
+
+    def _beat(self, step: Beat) -> object:
+        told: dict[str, Any] = dict(step.fields)
+        if step.tells_owned:
+            told["topic_partitions"] = [
+                TopicPartitions(topic_id=self.ids[name], partitions=list(indexes))
+                for name, indexes in self.owned.get(step.who, [])
+            ]
+        return self._send(step.who, self.epochs.get(step.who, 1) + step.epoch_by, told)
+
+    def _leave(self, step: Leave) -> object:
+        self.owned[step.who] = []
+        return self._send(step.who, step.epoch, {})
+
+    def _send(self, who: str, epoch: int, told: dict[str, Any]) -> object:
+        instance_id = who.rstrip("'") if who.startswith("s") else None
+        request = ConsumerGroupHeartbeatRequest(
+            **{
+                "group_id": self.group_id,
+                "member_id": who,
+                "member_epoch": epoch,
+                "instance_id": instance_id,
+                **told,
+            }
+        )
+        answer = self.ask(request, ConsumerGroupHeartbeatResponse, 1)
+        if answer.error_code:
+            return ErrorCode(answer.error_code).name
+        self.epochs[who] = max(answer.member_epoch, 1)
+        assigned = None if answer.assignment is None else self.named(answer.assignment)
+        if assigned is not None:
+            self.owned[who] = assigned
+        return answer.member_id, answer.member_epoch, answer.heartbeat_interval_ms, assigned
+
+    def named(self, assignment: Any) -> list[tuple[str, tuple[int, ...]]]:
+        return sorted(
+            (self.names[topic.topic_id], tuple(sorted(topic.partitions)))
+            for topic in assignment.topic_partitions
+        )
+
+    def described(self) -> object:
+        request = ConsumerGroupDescribeRequest(group_ids=[self.group_id])
+        [group] = self.ask(request, ConsumerGroupDescribeResponse, 1).groups
+        members = [
+            (
+                each.member_id,
+                each.instance_id,
+                each.rack_id,
+                each.member_epoch,
+                sorted(each.subscribed_topic_names),
+                each.subscribed_topic_regex,
+                self.named(each.assignment),
+                self.named(each.target_assignment),
+                each.member_type,
+            )
+            for each in sorted(group.members, key=lambda each: str(each.member_id))
+        ]
+        code = ErrorCode(group.error_code).name
+        return (
+            code,
+            group.group_state,
+            group.group_epoch,
+            group.assignment_epoch,
+            group.assignor_name,
+            members,
+        )
+
+
+def topic_names(side: Side) -> dict[bytes, str]:
+    asked = [MetadataRequestTopic(name=name) for name in TOPICS]
+    answer = side.exchange(MetadataRequest(topics=asked), MetadataResponse, 12).body
+    assert isinstance(answer, MetadataResponse)
+    return {topic.topic_id: topic.name or "" for topic in answer.topics}
+
+
+class Both(NamedTuple):
+    pair: Pair
+    names: tuple[dict[bytes, str], dict[bytes, str]]
+
+    def groups(self, assignor: str = "range") -> tuple[Coordinated, Coordinated]:
+        group_id = f"cg-{next(_numbers)}"
+        return (
+            Coordinated(self.pair.kafka, group_id, self.names[0], assignor),
+            Coordinated(self.pair.barnabas, group_id, self.names[1], assignor),
+        )
+
+
+@pytest.fixture(scope="module")
+def both(pair: Pair) -> Both:
+    for side in (pair.kafka, pair.barnabas):
+        topics = [CreatableTopic(name, count, 1) for name, count in TOPICS.items()]
+        side.exchange(CreateTopicsRequest(topics, 10_000), CreateTopicsResponse, 5)
+        ready = ConsumerGroupHeartbeatRequest("ready", "m", 0, None, None, 60_000, [A], None, None, [])
+        wait_for(side, ready, ConsumerGroupHeartbeatResponse, 1)
+    return Both(pair, (topic_names(pair.kafka), topic_names(pair.barnabas)))
+
+
+def check(both: Both, steps: list[Step]) -> None:
+    kafka, barnabas = both.groups()
+    for at, step in enumerate(steps):
+        assert barnabas.do(step) == kafka.do(step), steps[: at + 1]
+
+
+HISTORIES: dict[str, list[Step]] = {
+    "one member": [Join("m1"), Beat("m1"), Beat("m1", True), Leave("m1"), Beat("m1"), Join("m1")],
+    "two members": [
+        Join("m1"),
+        Join("m2"),
+        Beat("m2"),
+        Beat("m1"),
+        Beat("m2"),
+        Beat("m1", True),
+        Beat("m2"),
+        Beat("m1"),
+        Leave("m1"),
+        Beat("m2"),
+    ],
+    "a subscription that changes": [
+        Join("m1", (A, B)),
+        Beat("m1", fields={"subscribed_topic_names": [B, C]}),
+        Beat("m1", True),
+        Beat("m1", fields={"subscribed_topic_names": []}),
+        Beat("m1", True),
+        Beat("m1", fields={"subscribed_topic_names": ["nowhere"]}),
+    ],
+    "epochs that are off": [
+        Join("m1"),
+        Beat("m1", epoch_by=1),
+        Beat("m1", epoch_by=-1),
+        Join("m2"),
+        Beat("m1"),
+        Beat("m1", True),
+        Beat("m1", True, -1),
+        Beat("m1", False, -1),
+        Beat("m9"),
+        Leave("m9"),
+    ],
+    "a static member": [
+        Join("s1"),
+        Join("m2"),
+        Beat("s1"),
+        Beat("s1", True),
+        Beat("m2"),
+        Join("s1'"),
+        Leave("s1", -2),
+        Join("s1'"),
+        Beat("s1'"),
+        Beat("s1"),
+        Leave("s1"),
+        Leave("s1'", -2),
+        Join("s1'", (A, B)),
+        Leave("s1'"),
+        Beat("m2"),
+    ],
+    "nothing subscribed": [Join("m1", ()), Beat("m1"), Join("m2", ("nowhere",)), Leave("m1")],
+    "requests that cannot be": [
+        Join("m1", fields=fields)
+        for fields in (
+            {"rebalance_timeout_ms": -1},
+            {"topic_partitions": None},
+            {"subscribed_topic_names": None},
+            {"server_assignor": "sticky"},
+            {"server_assignor": ""},
+            {"rack_id": ""},
+            {"instance_id": ""},
+            {"instance_id": " "},
+            {"group_id": ""},
+            {"group_id": " "},
+            {"member_id": ""},
+            {"subscribed_topic_regex": "("},
+            {"subscribed_topic_regex": "(?=a)"},
+            {"member_epoch": -3},
+            {"member_epoch": -2},
+        )
+    ],
+    "full requests": [
+        Join("m1"),
+        Beat("m1", True, fields={"rebalance_timeout_ms": 60_000, "subscribed_topic_names": [A]}),
+        Beat("m1", True, fields={"rebalance_timeout_ms": 60_000}),
+        Beat("m1", False, fields={"rebalance_timeout_ms": 60_000, "subscribed_topic_names": [A]}),
+        Beat("m1", False, fields={"rack_id": "r", "server_assignor": "uniform"}),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+def test_a_history_goes_the_same_way(both: Both, name: str) -> None:
+    check(both, HISTORIES[name])
+
+
+members = st.sampled_from(["m1", "m2", "m3", "s1", "s1'"])
+topics = st.lists(st.sampled_from([A, B, C]), unique=True, max_size=3).map(tuple)
+resubscriptions = st.builds(lambda names: {"subscribed_topic_names": list(names)}, topics)
+steps = st.one_of(
+    st.builds(Join, members, topics, st.just({})),
+    st.builds(Beat, members, st.booleans(), st.sampled_from([0, 0, 0, 0, 0, 0, -1, 1]), st.just({})),
+    st.builds(Beat, members, st.booleans(), st.just(0), st.just({})),
+    st.builds(Beat, members, st.just(True), st.just(0), resubscriptions),
+    st.builds(Leave, members, st.sampled_from([-1, -1, -2])),
+)
+
+
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize=IS_FIXED,
+    database=None,
+    suppress_health_check=list(HealthCheck),
+    phases=[Phase.generate, Phase.shrink],
+)
+@given(st.lists(steps, min_size=4, max_size=16))
+def test_any_history_goes_the_same_way(both: Both, steps: list[Step]) -> None:
+    check(both, [Join("m1"), *steps])
+
+
+@pytest.mark.parametrize("joining", [[(A,), (A,), (A,)], [(A, B), (B, C), (A, B, C)], [(A,), (B,), (A, B)]])
+def test_uniform_assignments_are_as_balanced(both: Both, joining: list[tuple[str, ...]]) -> None:
+    """Which partitions go where is for each to say; how many go where is not."""
+    found = []
+    for group in both.groups("uniform"):
+        whos = [f"m{at}" for at in range(len(joining))]
+        for who, subscribed in zip(whos, joining, strict=True):
+            group.do(Join(who, subscribed))
+        for who in whos * 4:
+            group.do(Beat(who, True))
+        _, state, epoch, _, assignor, _ = group.described()  # type: ignore[misc]
+        counts = sorted(sum(len(indexes) for _, indexes in group.owned[who]) for who in whos)
+        found.append((state, epoch, assignor, counts))
+    assert found[0] == found[1]
+
+
+def test_a_subscription_by_expression_gets_the_same_topics_in_the_end(both: Both) -> None:
+    """Kafka looks for topics in the background, Barnabas at once: what is told first may differ."""
+    found = []
+    for group in both.groups():
+        regex = {"subscribed_topic_names": None, "subscribed_topic_regex": "group-[ab]"}
+        group.do(Join("m1", (), regex))
+        while not group.owned["m1"]:
+            group.do(Beat("m1", True))
+        state = group.described()
+        found.append((group.owned["m1"], state[1], state[5][0][5]))  # type: ignore[index]
+    assert found[0] == found[1]
+
+
+def test_groups_are_listed_alike(both: Both) -> None:
+    found = []
+    for group in both.groups():
+        group.do(Join("m1"))
+        request = ListGroupsRequest(states_filter=["Stable"], types_filter=["consumer"])
+        answer = group.ask(request, ListGroupsResponse, 5)
+        [listed] = [each for each in answer.groups if each.group_id == group.group_id]
+        found.append((listed.protocol_type, listed.group_state, listed.group_type))
+    assert found[0] == found[1]
