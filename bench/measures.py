@@ -28,10 +28,11 @@ class Size:
     described_topics: int
     configs_altered: int
     group_members: int
+    offsets_loaded: int
 
 
-FULL = Size(2_000_000, 10.0, 4.0, 200, 100, 30, 1000, 400, 100)
-QUICK = Size(50_000, 1.0, 0.1, 10, 5, 5, 20, 10, 5)
+FULL = Size(2_000_000, 10.0, 4.0, 200, 100, 30, 1000, 400, 100, 1_000_000)
+QUICK = Size(50_000, 1.0, 0.1, 10, 5, 5, 20, 10, 5, 10_000)
 
 
 @dataclass(frozen=True)
@@ -161,6 +162,36 @@ def alter_rate(broker: Broker, size: Size) -> Measured:
     """IncrementalAlterConfigs requests answered in a second, one after the other."""
     done = load.raw("alter", broker.bootstrap, topic="altered-0", count=size.configs_altered)
     return {"rate": done["alters_per_s"]}
+
+
+def commit_rate(broker: Broker, size: Size) -> Measured:
+    """OffsetCommit requests of one partition answered in a second, from ten groups at once."""
+    flags = {"connections": 10, "depth": 16, "partitions": 8, "seconds": size.seconds}
+    with warm_memory():
+        done = load.raw("commit", broker.bootstrap, topic="committed-0", **flags)
+    return {"rate": done["commits_per_s"]}
+
+
+#: Partitions for which each group commits an offset, of those that are to be loaded.
+LOADED_PARTITIONS_COUNT = 100
+
+
+def _loaded(size: Size) -> dict[str, int]:
+    return {"partitions": LOADED_PARTITIONS_COUNT, "count": size.offsets_loaded // LOADED_PARTITIONS_COUNT}
+
+
+def prepare_offsets(broker: Broker, size: Size) -> None:
+    """Committed offsets of many groups."""
+    load.raw("create", broker.bootstrap, topic="loaded", count=1, partitions=LOADED_PARTITIONS_COUNT)
+    time.sleep(SETTLE_S)
+    load.raw("offsets", broker.bootstrap, topic="loaded-0", depth=16, **_loaded(size))
+
+
+def load_time(broker: Broker, size: Size) -> Measured:
+    """From the spawn of the process to the first answer with the offsets of all groups, seconds."""
+    broker.restart()
+    waited_s = load.raw("loaded", broker.bootstrap, topic="loaded-0", **_loaded(size))["waited_s"]
+    return {"time": broker.start_s + waited_s}
 
 
 #: High enough never to throttle: what is measured is the keeping of accounts.
@@ -319,6 +350,25 @@ MEASURES = (
         transaction_rate,
         {"rate": Metric("transactions of one producer, 10 records each", "/s", 1.5, more_is_better=True)},
         functools.partial(prepare_topic, topic="transactions"),
+    ),
+    Measure(
+        "offset-commits",
+        commit_rate,
+        {
+            "rate": Metric(
+                "offset commits of one partition, 10 connections, 16 in flight on each",
+                "/s",
+                3.0,
+                more_is_better=True,
+            )
+        },
+        functools.partial(prepare_topic, topic="committed"),
+    ),
+    Measure(
+        "offsets-load",
+        load_time,
+        {"time": Metric("start with 1,000,000 committed offsets, until all are served", "s", 1.0)},
+        prepare_offsets,
     ),
     Measure(
         "guarded",

@@ -32,6 +32,7 @@ class Broker:
     log_path: Path
     start_s: float = 0.0  #: process spawn to first Metadata answer
     node_id: int = -1  #: as Metadata gave it
+    environment: Mapping[str, str] | None = None  #: of the process; None for ours
 
     @property
     def pid(self) -> int:
@@ -45,6 +46,18 @@ class Broker:
     def kill(self) -> int:
         """End the process as a power cut would (SIGKILL)."""
         return self._end(signal.SIGKILL)
+
+    def restart(self) -> None:
+        """Stop the broker and start it again on its data, as it was started; ``start_s`` is the second start's.
+
+        Raises:
+            BrokerDidNotStart: as `launch`.
+        """
+        self.stop()
+        again = launch(
+            self.kind, self.process.args, self.bootstrap, self.data_dir, self.log_path, self.environment
+        )
+        self.process, self.start_s = again.process, again.start_s
 
     def _end(self, signal_number: int) -> int:
         if self.process.poll() is None:
@@ -74,7 +87,7 @@ def launch(
         process = subprocess.Popen(
             list(command), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment
         )
-    broker = Broker(kind, process, bootstrap, data_dir, log_path)
+    broker = Broker(kind, process, bootstrap, data_dir, log_path, environment=environment)
     try:
         _wait_until_it_answers(broker, started_s)
     except BaseException:

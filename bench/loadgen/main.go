@@ -9,6 +9,9 @@
 //	loadgen metadata -broker HOST:PORT -count 50
 //	loadgen describe -broker HOST:PORT -topic PREFIX -topics 1000 -count 20
 //	loadgen alter    -broker HOST:PORT -topic T -count 200
+//	loadgen commit   -broker HOST:PORT -topic T -connections 10 -depth 16 -seconds 5
+//	loadgen offsets  -broker HOST:PORT -topic T -partitions 100 -count 10000
+//	loadgen loaded   -broker HOST:PORT -topic T -partitions 100 -count 10000
 package main
 
 import (
@@ -39,7 +42,7 @@ type options struct {
 
 var commands = map[string]func(options) map[string]float64{
 	"produce": produce, "latency": latency, "fetch": fetch, "create": create, "delete": remove, "metadata": metadata,
-	"describe": describe, "alter": alter,
+	"describe": describe, "alter": alter, "commit": commit, "offsets": offsets, "loaded": loaded,
 }
 
 func main() {
@@ -89,9 +92,13 @@ func produce(o options) map[string]float64 {
 	return map[string]float64{"requests_per_s": float64(done.Load()) / time.Since(start).Seconds()}
 }
 
-// pipeline sends until the deadline and gives the number of answers. It refills
-// half of the depth at a time, in one write, so that system calls are few.
 func pipeline(c *connection, frame []byte, depth int, deadline time.Time) int64 {
+	return pipelined(c, frame, depth, deadline, c.checkProduced)
+}
+
+// pipelined sends until the deadline and gives the number of answers. It refills
+// half of the depth at a time, in one write, so that system calls are few.
+func pipelined(c *connection, frame []byte, depth int, deadline time.Time, check func(response)) int64 {
 	half := max(depth/2, 1)
 	var several []byte
 	for range half {
@@ -104,12 +111,12 @@ func pipeline(c *connection, frame []byte, depth int, deadline time.Time) int64 
 			sent += int64(half)
 		}
 		for range half {
-			c.checkProduced()
+			check(c.receive())
 			received++
 		}
 	}
 	for ; received < sent; received++ {
-		c.checkProduced()
+		check(c.receive())
 	}
 	return received
 }
@@ -132,7 +139,7 @@ func latency(o options) map[string]float64 {
 		go func() {
 			defer all.Done()
 			for index := first; index < count; index += len(connections) {
-				c.checkProduced()
+				c.checkProduced(c.receive())
 				taken[index] = time.Since(due(index))
 			}
 		}()

@@ -134,8 +134,8 @@ func produceRequest(topic string, partition int32, acks int16, batch []byte) []b
 }
 
 // checkProduced fails unless the record was appended behind the last one of this connection.
-func (c *connection) checkProduced() {
-	offset := produced(c.receive())
+func (c *connection) checkProduced(r response) {
+	offset := produced(r)
 	if offset <= c.lastOffset {
 		fail(fmt.Errorf("Produce told offset %d after %d", offset, c.lastOffset))
 	}
