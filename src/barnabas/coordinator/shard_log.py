@@ -16,7 +16,8 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import NO_PRODUCER_ID, BatchHeader, iterate_headers
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.control import EndMarker, read_end_marker
-from barnabas.wire.records.record import Record, decode_batch, encode_batch
+from barnabas.wire.records.pairs import encode_pairs
+from barnabas.wire.records.record import Record, decode_batch
 
 _NOBODY = (NO_PRODUCER_ID, -1)
 
@@ -61,12 +62,13 @@ class ShardLog:
 
         :raises KafkaError: Why not; nothing is appended then.
         """
-        encoded = [Record(0, now_ms, *_encoded(record)) for record in records]
+        encoded = [_encoded(record) for record in records]
         if producer is None:
-            batch = encode_batch(encoded, compression=self._compression)
+            batch = encode_pairs(encoded, now_ms, compression=self._compression)
         else:
-            batch = encode_batch(
+            batch = encode_pairs(
                 encoded,
+                now_ms,
                 compression=self._compression,
                 producer_id=producer.producer_id,
                 producer_epoch=producer.producer_epoch,

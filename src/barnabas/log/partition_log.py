@@ -20,7 +20,15 @@ from barnabas.log.segment import BatchFacts, Segment
 from barnabas.log.segments import FilePart, LogSlice, Segments
 from barnabas.log.timestamps import TimestampOffset
 from barnabas.log.transactional_log import TransactionalLog
-from barnabas.log.validation import AppendOrigin, check_batch, is_plain, needs_rewrite, plain_header, rewrite
+from barnabas.log.validation import (
+    AppendOrigin,
+    check_batch,
+    is_plain,
+    needs_rewrite,
+    own_header,
+    plain_header,
+    rewrite,
+)
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import (
     BATCH_OVERHEAD_BYTES,
@@ -183,7 +191,10 @@ class PartitionLog(TransactionalLog):
             raise self._offline()
         config = self.config
         now_ms = self._clock.wall_ms()
-        header = plain_header(records, config, now_ms)
+        if origin is AppendOrigin.COORDINATOR:
+            header = own_header(records, config)
+        else:
+            header = plain_header(records, config, now_ms)
         if header is None:
             records, batch = check_batch(records, config, origin)
             if needs_rewrite(batch, config, now_ms):

@@ -107,6 +107,21 @@ def is_plain(header: HeaderFields, records: memoryview, config: LogConfig, now_m
     )
 
 
+def own_header(records: memoryview, config: LogConfig) -> HeaderFields | None:
+    """The header of a batch that a coordinator of this broker has made; None when the topic wants to change it.
+
+    Its records are right: nobody else has had them.
+    """
+    if (
+        config.stamps_append_time
+        or config.target_codec is not None
+        or len(records) > config.max_message_bytes
+    ):
+        return None
+    header: HeaderFields = _unpack_header(records)
+    return header
+
+
 def check_batch(
     records: memoryview, config: LogConfig, origin: AppendOrigin
 ) -> tuple[memoryview, BatchHeader]:

@@ -1,0 +1,43 @@
+"""The short form writes what the general one writes."""
+
+import random
+
+import pytest
+
+from barnabas.wire.records.compression import Compression
+from barnabas.wire.records.pairs import Pair, encode_pairs
+from barnabas.wire.records.record import Record, decode_records, encode_batch
+
+SIZES = [0, 1, 30, 63, 64, 511, 512, 8191, 8192, 20_000]
+
+
+def random_pairs(dice: random.Random, count: int) -> list[Pair]:
+    return [
+        (
+            dice.randbytes(dice.choice(SIZES[:-3])),
+            None if dice.random() < 0.2 else dice.randbytes(dice.choice(SIZES[:-3])),
+        )
+        for _ in range(count)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("compression", [Compression.NONE, Compression.ZSTD])
+def test_a_batch_of_pairs_is_one_of_records(seed: int, compression: Compression) -> None:
+    dice = random.Random(seed)
+    pairs = random_pairs(dice, dice.choice([1, 2, 60, 70, 600]))
+    records = [Record(0, 1_234, key, value) for key, value in pairs]
+    assert encode_pairs(pairs, 1_234, compression=compression) == encode_batch(
+        records, compression=compression
+    )
+    options = {"producer_id": 7, "producer_epoch": 3, "transactional": True}
+    assert encode_pairs(pairs, 1_234, **options) == encode_batch(records, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_keys_and_values_may_have_any_size(size: int) -> None:
+    pairs: list[Pair] = [(b"k" * size, b"v" * size), (b"k" * size, None)]
+    read = decode_records(encode_pairs(pairs, 5))
+    assert [(record.key, record.value, record.timestamp_ms) for record in read] == [
+        (*each, 5) for each in pairs
+    ]
