@@ -1,8 +1,8 @@
 """The partition that a shard lives in: batches of records in, batches out."""
 
 import asyncio
-from collections.abc import Awaitable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Awaitable, Iterable, Iterator, Sequence
+from typing import NamedTuple, TypeAlias
 
 from barnabas.coordinator.shard import RecordPlace
 from barnabas.coordinator.step import TransactionalProducer
@@ -16,13 +16,16 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import NO_PRODUCER_ID, BatchHeader, iterate_headers
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.control import EndMarker, read_end_marker
-from barnabas.wire.records.pairs import encode_pairs
-from barnabas.wire.records.record import Record, decode_batch
+from barnabas.wire.records.pairs import encode_pairs, split_pairs
+from barnabas.wire.records.record import batch_body, decode_batch
 
 _NOBODY = (NO_PRODUCER_ID, -1)
 
 #: What is read, and replayed, at a time while a shard is loaded: others are served in between.
 SLICE_BYTES = 256 << 10
+
+#: Offset, timestamp, key and value of a record.
+Content: TypeAlias = tuple[int, int, bytes, bytes | None]
 
 _log = get_logger("barnabas.coordinator")
 
@@ -119,35 +122,47 @@ class ShardLog:
     def _load(self, data: memoryview, position: int, header: BatchHeader) -> "LoadedBatch":
         if header.is_control:
             return LoadedBatch(header, [], read_end_marker(data, position, header))
-        return LoadedBatch(header, list(self._records(header, decode_batch(data, position, header))), None)
+        return LoadedBatch(header, list(self._records(header, _contents(data, position, header))), None)
 
     def _records(
-        self, header: BatchHeader, records: Sequence[Record]
+        self, header: BatchHeader, contents: Iterable[Content]
     ) -> Iterator[tuple[AnyRecord, RecordPlace]]:
         producer_id, epoch = (
             (header.producer_id, header.producer_epoch) if header.is_transactional else _NOBODY
         )
-        for record in records:
-            known = self._decode(record)
+        load = self._serde.load
+        for offset, timestamp_ms, key, value in contents:
+            try:
+                known = load(key, value)
+            except Malformed as error:
+                message = f"the record at offset {offset} of {self} is damaged: {error}"
+                raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message) from error
             if isinstance(known, UnknownRecord):
                 _log.warning(
                     "a record of an unknown kind is left alone",
                     partition=str(self),
-                    offset=record.offset,
+                    offset=offset,
                     record_type=known.record_type,
                 )
             else:
-                yield known, RecordPlace(record.offset, record.timestamp_ms, producer_id, epoch)
-
-    def _decode(self, record: Record) -> AnyRecord | UnknownRecord:
-        try:
-            return self._serde.load(record.key or b"", record.value)
-        except Malformed as error:
-            message = f"the record at offset {record.offset} of {self} is damaged: {error}"
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message) from error
+                yield known, RecordPlace(offset, timestamp_ms, producer_id, epoch)
 
     def __str__(self) -> str:
         return str(self.partition.log.topic_partition)
+
+
+def _contents(data: memoryview, position: int, header: BatchHeader) -> list[Content]:
+    """What the records of a batch say: a short way for those that we have written, and a long one for any.
+
+    :raises KafkaError: CORRUPT_MESSAGE.
+    """
+    pairs = split_pairs(batch_body(data, position, header), header)
+    if pairs is None:
+        records = decode_batch(data, position, header)
+        return [(each.offset, each.timestamp_ms, each.key or b"", each.value) for each in records]
+    timestamp_ms = header.max_timestamp if header.is_log_append_time else header.base_timestamp
+    base_offset = header.base_offset
+    return [(base_offset + delta, timestamp_ms, key, value) for delta, key, value in pairs]
 
 
 def _encoded(record: AnyRecord) -> tuple[bytes, bytes | None]:

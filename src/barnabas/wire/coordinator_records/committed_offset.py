@@ -62,15 +62,21 @@ def encode_partition(topic: str, index: int) -> bytes:
     return _SIZE.pack(len(encoded)) + encoded + _PARTITION.pack(index)
 
 
+def is_key(key: bytes) -> bool:
+    """Whether the parts of a key of one of these types are as long as it says."""
+    topic_at = 4 + int.from_bytes(key[2:4])
+    return len(key) == topic_at + 6 + int.from_bytes(key[topic_at : topic_at + 2])
+
+
 def split_key(key: bytes) -> tuple[str, bytes]:
     """The group of a key, and its end, which `decode_partition` reads."""
     end = 4 + int.from_bytes(key[2:4])
-    return key[4:end].decode(), key[end:]
+    return key[4:end].decode("utf-8", "replace"), key[end:]
 
 
 def decode_partition(key_end: bytes) -> tuple[str, int]:
     """Topic and index of the partition that a key ends with."""
-    return key_end[2:-4].decode(), int.from_bytes(key_end[-4:], signed=True)
+    return key_end[2:-4].decode("utf-8", "replace"), int.from_bytes(key_end[-4:], signed=True)
 
 
 def encode_value(committed: CommittedOffset) -> bytes:

@@ -120,22 +120,30 @@ class Serde:
     ) -> None:
         """`left_encoded` has the types of record that `load` leaves as they are."""
         self.kinds = kinds
-        self._left_encoded = left_encoded
         self._by_type = {key.API_KEY: (key, value) for key, value in kinds}
         assert len(self._by_type) == len(kinds), "two kinds of one type"
+        #: how the keys of those types begin -> how the values of their known versions begin
+        self._left_encoded = {
+            _INT16.pack(number): frozenset(
+                _INT16.pack(version) for version in _versions(self._by_type[number][1])
+            )
+            for number in left_encoded
+        }
 
     def load(self, key: bytes, value: bytes | None) -> AnyRecord | UnknownRecord:
         """A record as its coordinator takes it over: as `decode`, but for the types that are left encoded.
 
         :raises Malformed: When the bytes are cut short or hold something that the format forbids.
         """
-        record_type = _leading_int16(key, "key")
-        if record_type not in self._left_encoded:
+        versions = self._left_encoded.get(key[: _INT16.size])
+        if versions is None:
             return self.decode(key, value)
-        version = None if value is None else _leading_int16(value, "value")
-        if version is None or version in self._by_type[record_type][1].VERSIONS:
+        if not committed_offset.is_key(key):
+            message = f"The key {key!r} of an offset's record has a size of its own."
+            raise Malformed(message)
+        if value is None or value[: _INT16.size] in versions:
             return EncodedRecord(key, value)
-        return UnknownRecord(record_type, version)
+        return UnknownRecord(_leading_int16(key, "key"), _leading_int16(value, "value"))
 
     def decode(self, key: Buffer, value: Buffer | None) -> Record | UnknownRecord:
         """A record as it was written by this broker, an older or a newer one. Byte strings are slices of what is given.
@@ -154,6 +162,10 @@ class Serde:
         if version not in value_kind.VERSIONS:
             return UnknownRecord(record_type, version)
         return Record(decoded_key, codec.decode(value_kind, version, value, _INT16.size))
+
+
+def _versions(kind: type[Message]) -> range:
+    return range(kind.VERSIONS.first, kind.VERSIONS.last + 1)
 
 
 def _leading_int16(buffer: Buffer, what: str) -> int:

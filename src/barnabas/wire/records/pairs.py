@@ -15,6 +15,7 @@ from barnabas.wire.records.batch import (
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     TRANSACTIONAL_BIT,
+    BatchHeader,
 )
 from barnabas.wire.records.compression import Compression, compress
 from barnabas.wire.records.varint import write_varint
@@ -85,3 +86,74 @@ def _encode_pair(delta: int, key: bytes, value: bytes | None) -> bytes:
 
 def _size(number: int) -> bytes:
     return _SMALL[number] if number < _SMALL_COUNT else _varint(number)
+
+
+def split_pairs(body: bytes, header: BatchHeader) -> list[tuple[int, bytes, bytes | None]] | None:
+    """Offset delta, key and value of each record in an unpacked body of such a batch.
+
+    None when it is another one, be it good or bad: that is for `decode_batch`.
+    """
+    try:
+        return _split(body, header)
+    except (IndexError, _Unlike):
+        return None
+
+
+class _Unlike(Exception):
+    """A record that has more than a key and a value, or is damaged."""
+
+
+def _split(body: bytes, header: BatchHeader) -> list[tuple[int, bytes, bytes | None]]:
+    """All sizes are read where they stand: a call for each would take longer than all the rest."""
+    split: list[tuple[int, bytes, bytes | None]] = []
+    at = 0
+    delta_max = 2 * header.last_offset_delta  # as it is written
+    for _ in range(header.records_count):
+        size = body[at]
+        at += 1
+        if size >= 0x80:
+            size = size & 0x7F | _second(body, at)
+            at += 1
+        end = at + (size >> 1)
+        odd = size
+        delta = body[at + 2]
+        if body[at] or body[at + 1]:  # attributes, timestamp delta
+            raise _Unlike
+        at += 3
+        if delta >= 0x80:
+            delta = delta & 0x7F | _second(body, at)
+            at += 1
+        size = body[at]
+        at += 1
+        if size >= 0x80:
+            size = size & 0x7F | _second(body, at)
+            at += 1
+        key_end = at + (size >> 1)
+        key = body[at:key_end]
+        odd |= size | delta
+        size = body[key_end]
+        at = key_end + 1
+        value = None
+        if size != _NO_VALUE[0]:
+            if size >= 0x80:
+                size = size & 0x7F | _second(body, at)
+                at += 1
+            odd |= size
+            value_end = at + (size >> 1)
+            value = body[at:value_end]
+            at = value_end
+        # a negative number, an offset outside of the batch, headers, a record of another size
+        if odd & 1 or delta > delta_max or body[at] or at + 1 != end:
+            raise _Unlike
+        at = end
+        split.append((delta >> 1, key, value))
+    if at != len(body):
+        raise _Unlike
+    return split
+
+
+def _second(body: bytes, at: int) -> int:
+    """The upper bits of a number of two bytes."""
+    if body[at] >= 0x80:
+        raise _Unlike
+    return body[at] << 7

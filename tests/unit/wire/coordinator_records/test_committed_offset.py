@@ -108,3 +108,6 @@ def test_a_loaded_offset_stays_encoded_and_one_of_a_later_version_is_left_alone(
     assert GROUP_RECORDS.load(key, b"\0\5" + value[2:]) == UnknownRecord(1, 5)
     with pytest.raises(Malformed):
         GROUP_RECORDS.load(key, b"\0")
+    for damaged in (key[:-1], key + b"x", b"", key[:3], key[:7]):
+        with pytest.raises(Malformed):
+            GROUP_RECORDS.load(damaged, value)
