@@ -137,7 +137,7 @@ class LogCleaner:
         found: list[tuple[PartitionLog, Cleanable]] = []
         self.max_dirty_ratio = 0.0
         for name, log in self._directories.logs.items():
-            if not log.config.is_compacted or not self._may_clean(name, log):
+            if not log.config.is_compacted or len(log.segments) == 1 or not self._may_clean(name, log):
                 continue
             try:
                 cleanable = cleanable_of(log, now_ms)

@@ -242,6 +242,25 @@ async def test_a_log_on_its_way_to_another_directory_is_left_alone(
 
 
 @on_loop
+async def test_how_far_a_log_is_compacted_goes_along_to_another_directory(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    async with home(tmp_path, clock) as the:
+        log, name = the.log("x"), TopicPartition("x", 0)
+        await the.clean_once()
+        future = the.directories.create_future(name, the.directories.directories[1])
+        for segment in log.segments:
+            if segment.size_bytes:
+                future.append_as_follower(segment.view(0, segment.size_bytes))
+        future.take_over(log)
+        the.directories.promote_future(name)
+        the.directories.checkpoint()
+        assert the.checkpoint(0) == "0\n0\n"
+        assert the.checkpoint(1) == "0\n1\nx 0 3\n"
+        assert offsets_of(future) == [1, 2]
+
+
+@on_loop
 async def test_a_bound_on_bytes_per_second_holds_the_cleaner_back(tmp_path: Path, clock: ManualClock) -> None:
     async with home(tmp_path, clock) as the:
         log = the.log("x", "aaaabbbb")

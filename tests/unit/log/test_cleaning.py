@@ -53,6 +53,20 @@ def test_the_last_record_of_each_key_stays_where_it_was(log: PartitionLog, clock
     assert (log.log_start_offset, log.log_end_offset, log.cleaner_offset) == (0, 6, 5)
 
 
+def test_what_is_appended_after_a_truncation_counts_as_never_compacted(
+    log: PartitionLog, clock: ManualClock
+) -> None:
+    for number in range(3):
+        put(log, ("a", str(number)), ("b", str(number)))
+        log.roll()
+    compact(log, clock.now_ms)
+    assert log.cleaner_offset == 6
+    log.truncate_to(5)
+    assert log.cleaner_offset == 5
+    log.truncate_fully_and_start_at(2)
+    assert log.cleaner_offset == 2
+
+
 def test_the_active_segment_stays_as_it_is(log: PartitionLog, clock: ManualClock) -> None:
     put(log, ("a", "1"), ("a", "2"))
     compact(log, clock.now_ms)

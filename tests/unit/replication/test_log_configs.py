@@ -5,7 +5,7 @@ import pytest
 
 from barnabas.config.definition import ConfigError
 from barnabas.log.log_config import LogConfig
-from barnabas.replication.log_configs import cordons, log_config
+from barnabas.replication.log_configs import cleaner_settings, cordons, log_config
 from support.nodes import config_of
 
 BROKER = config_of(Path("/data"), log_retention_ms="1000", log_segment_bytes="2097152")
@@ -37,6 +37,10 @@ def test_overrides_come_before_the_broker() -> None:
         ("message.timestamp.type", "LogAppendTime", "message_timestamp_type", "LogAppendTime"),
         ("message.timestamp.before.max.ms", "20", "message_timestamp_before_max_ms", 20),
         ("message.timestamp.after.max.ms", "21", "message_timestamp_after_max_ms", 21),
+        ("delete.retention.ms", "22", "delete_retention_ms", 22),
+        ("min.cleanable.dirty.ratio", "0.25", "min_cleanable_dirty_ratio", 0.25),
+        ("min.compaction.lag.ms", "23", "min_compaction_lag_ms", 23),
+        ("max.compaction.lag.ms", "24", "max_compaction_lag_ms", 24),
         ("compression.type", "zstd", "compression_type", "zstd"),
         ("compression.gzip.level", "3", "compression_gzip_level", 3),
         ("compression.zstd.level", "4", "compression_zstd_level", 4),
@@ -67,3 +71,16 @@ def test_an_override_that_cannot_be_is_not_swallowed() -> None:
 def test_cordoned_directories_are_those_named_or_all(cordoned: str, expected: list[bool]) -> None:
     config = config_of(Path("/a"), log_dirs="/a,/b", cordoned_log_dirs=cordoned)
     assert [cordons(config, Path(path)) for path in ("/a", "/b")] == expected
+
+
+def test_a_segment_is_rolled_before_its_records_are_overdue_for_compaction() -> None:
+    overrides = {"segment.ms": "500", "max.compaction.lag.ms": "300"}
+    assert log_config(BROKER, overrides).segment_ms == 500
+    assert log_config(BROKER, {**overrides, "cleanup.policy": "compact"}).segment_ms == 300
+    assert log_config(BROKER, {"segment.ms": "200", "cleanup.policy": "compact"}).segment_ms == 200
+
+
+def test_the_cleaner_goes_by_the_broker() -> None:
+    config = config_of(Path("/data"), log_cleaner_threads="3", log_cleaner_io_max_bytes_per_second="5.5")
+    settings = cleaner_settings(config)
+    assert (settings.threads_count, settings.bytes_per_second, settings.backoff_ms) == (3, 5.5, 15_000)
