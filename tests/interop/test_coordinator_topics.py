@@ -11,7 +11,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from interop.brokers import Broker
 
+from barnabas.base import ids
 from barnabas.client.blocking import Client
+from barnabas.client.offsets import EARLIEST, Isolation
 from barnabas.wire.coordinator_records import serde
 from barnabas.wire.coordinator_records.serde import GROUP_RECORDS, TRANSACTION_RECORDS, Record, Serde
 from barnabas.wire.coordinator_records.transaction_log import TransactionLogValue
@@ -21,6 +23,7 @@ from barnabas.wire.records.record import decode_batch
 from interop import candidate, reference
 
 WAIT_S = 30
+PLACE = ids.TopicPartition("t", 0)
 
 
 @pytest.fixture(scope="module")
@@ -124,20 +127,45 @@ def test_every_record_on_transactions_is_understood(data_dir: Path) -> None:
     assert kinds(data_dir, "__transaction_state", TRANSACTION_RECORDS) == {"TransactionLog"}
 
 
-def test_barnabas_goes_on_with_the_groups_and_producers_of_kafka(data_dir: Path) -> None:
+@pytest.fixture(scope="module")
+def barnabas(data_dir: Path) -> Iterator[Broker]:
+    """Barnabas on what Kafka left behind."""
     for path in data_dir.glob("*cluster_metadata*"):
         shutil.rmtree(path)
+    broker = candidate.start(data_dir.parent, {"node.id": "1"})
+    yield broker
+    broker.stop()
+
+
+def test_barnabas_goes_on_with_the_groups_of_kafka(barnabas: Broker) -> None:
+    with Client(barnabas.bootstrap) as client:
+        types = {group.group_id: group.type for group in client.groups.list()}
+        assert types == {
+            "a-classic-group": "classic",
+            "a-group-of-consumers": "consumer",
+            "a-group-in-transactions": "classic",
+        }
+        for name in ("a-classic-group", "a-group-of-consumers"):
+            [found] = client.groups.offsets(name).values()
+            assert (found.offset, found.metadata.rstrip("\0")) == (
+                0,
+                "so far",
+            )  # the client sends the NUL, too
+        assert [found.offset for found in client.groups.offsets("a-group-in-transactions").values()] == [1]
+    read(barnabas, "classic", "a-classic-group", ["t"])
+    read(barnabas, "consumer", "a-group-of-consumers", ["^t.*"])
+
+
+def test_barnabas_goes_on_with_the_producers_of_kafka(data_dir: Path, barnabas: Broker) -> None:
     found = [TRANSACTION_RECORDS.decode(*each) for each in records(data_dir, "__transaction_state")]
     values = [each.value for each in found if isinstance(each, Record)]
     known = [value.producer_id for value in values if isinstance(value, TransactionLogValue)]
-    broker = candidate.start(data_dir.parent, {"node.id": "1"})
-    try:
-        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-        made = admin.list_topics(timeout=WAIT_S).topics
-        assert len(made["__consumer_offsets"].partitions) == 50
-        assert len(made["__transaction_state"].partitions) == 50
-        with Client(broker.bootstrap) as client:
-            given = client.admin.send(InitProducerIdRequest(None, 60_000))
-        assert given.producer_id > max(known)
-    finally:
-        broker.stop()
+    with Client(barnabas.bootstrap) as client:
+        assert client.admin.send(InitProducerIdRequest(None, 60_000)).producer_id > max(known)
+        left = client.transactions.describe("a transactional id")
+        assert (left.state, left.producer_id) == ("Ongoing", known[-1])
+        write_in_transactions(barnabas)
+        with client.consumer(
+            {PLACE: EARLIEST}, stop_at_end=True, isolation=Isolation.READ_COMMITTED
+        ) as reader:
+            assert [record.value for record in reader] == [b"v", b"v"]
