@@ -40,7 +40,7 @@ NETWORK_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("socket.receive.buffer.bytes", INT, 102_400, None, READ_ONLY, HONOURED,
               "The kernel's receive buffer of a connection in bytes; -1 leaves it to the system."),
     ConfigKey("socket.listen.backlog.size", INT, 50, AT_LEAST_1, READ_ONLY, HONOURED,
-              "Connections that may wait to be accepted."),
+              "Connections that may wait to be accepted; 1024 unless it is set."),
     ConfigKey("socket.request.max.bytes", INT, 104_857_600, AT_LEAST_1, READ_ONLY, HONOURED,
               "A connection that announces a longer request than this is closed."),
     ConfigKey("socket.connection.setup.timeout.ms", LONG, 10_000, None, READ_ONLY, NO_EFFECT,

@@ -11,6 +11,16 @@ from barnabas.net.connection import Connection
 from barnabas.net.connections import Connections
 from barnabas.security.sasl.server import SaslServer
 
+#: Connections that may wait to be accepted unless it is configured. Kafka's default is enough for a thread that does
+#: nothing but accept; here one thread does everything, and who finds no room tries again only after a second.
+BACKLOG_COUNT = 1024
+
+
+def backlog(config: BrokerConfig) -> int:
+    """How many connections may wait to be accepted."""
+    key = "socket.listen.backlog.size"
+    return config.integer(key) if config.is_set(key) else BACKLOG_COUNT
+
 
 class StartError(Exception):
     """The broker cannot start as it is configured; the message is for whoever configured it."""
@@ -52,7 +62,7 @@ class NetworkListener:
                 lambda: Connection(self._dispatcher, self.name, self._connections, self.sasl),
                 host or None,
                 port,
-                backlog=self._config.integer("socket.listen.backlog.size"),
+                backlog=backlog(self._config),
                 start_serving=False,
             )
         except OSError as error:

@@ -10,7 +10,7 @@ import uvloop
 from barnabas.base.clock import ManualClock
 from barnabas.config.listeners import Listener
 from barnabas.net.connections import ConnectionLimits, Connections
-from barnabas.net.listener import NetworkListener, StartError
+from barnabas.net.listener import BACKLOG_COUNT, NetworkListener, StartError, backlog
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
 from support.loop import on_loop
 from support.nodes import RunningNode, config_of, frame_of, response_of, running_node
@@ -49,6 +49,13 @@ async def exchange(opened: NetworkListener, data: bytes) -> bytes:
         return head + await reader.readexactly(int.from_bytes(head, "big"))
     finally:
         writer.close()
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"), [({}, BACKLOG_COUNT), ({"socket.listen.backlog.size": "50"}, 50)]
+)
+def test_many_may_wait_to_be_accepted_unless_it_is_set(settings: dict[str, str], expected: int) -> None:
+    assert backlog(config_of(Path("/data"), **settings)) == expected
 
 
 @pytest.mark.parametrize("loop_factory", [asyncio.new_event_loop, uvloop.new_event_loop])
