@@ -75,9 +75,9 @@ WITHOUT_TIME: tuple[tuple[str, str, Step], ...] = (
 )  # fmt: skip
 
 LISTED_CONTROL = (
-    Listed("ApiVersions", "supported_features", "groups, transactions, `kraft.version`, "
+    Listed("ApiVersions", "supported_features", "share and streams groups, `kraft.version`, "
            "`eligible.leader.replicas.version`", _FEATURES, _is_missing, _API_VERSIONS),
-    Listed("ApiVersions", "finalized_features", "groups, transactions, `kraft.version`, "
+    Listed("ApiVersions", "finalized_features", "share and streams groups, `kraft.version`, "
            "`eligible.leader.replicas.version`", _FEATURES, _is_missing, _API_VERSIONS),
     Listed(
         "ApiVersions", "api_keys", "UpdateRaftVoter", "Kafka serves it on the listeners of its controllers alone, "
