@@ -110,6 +110,19 @@ const produce = async ({ topic, partition, records, codec, idempotent }) => {
   }
 }
 
+const transact = async ({ topic, partition, records, transactional_id: transactionalId, commit }) => {
+  const producer = kafka.producer({ transactionalId, idempotent: true, maxInFlightRequests: 1 })
+  await producer.connect()
+  try {
+    const transaction = await producer.transaction()
+    await transaction.send({ topic, messages: records.map(({ key, value }) => ({ key, value, partition })) })
+    await (commit ? transaction.commit() : transaction.abort())
+    return null
+  } finally {
+    await producer.disconnect()
+  }
+}
+
 const operations = {
   metadata: withAdmin(metadata),
   create_topic: withAdmin(createTopic),
@@ -123,6 +136,7 @@ const operations = {
   offset_at: withAdmin(offsetAt),
   delete_records: withAdmin(deleteRecords),
   produce,
+  transact,
 }
 
 // what went wrong lies at the bottom: a retry or an aggregate wraps the broker's error

@@ -144,6 +144,16 @@ async def _send(producer: AIOKafkaProducer, topic: str, partition: int, record: 
 
 
 @blocking
+async def transact(
+    topic: str, partition: int, records: list[Record], transactional_id: str, commit: bool
+) -> None:
+    async with AIOKafkaProducer(bootstrap_servers=BOOTSTRAP, transactional_id=transactional_id) as producer:
+        await producer.begin_transaction()
+        await asyncio.gather(*[await _send(producer, topic, partition, record) for record in records])
+        await (producer.commit_transaction() if commit else producer.abort_transaction())
+
+
+@blocking
 async def consume(topic: str, partition: int, count: int, timestamp: int | None = None) -> list[Record]:
     assigned = TopicPartition(topic, partition)
     async with AIOKafkaConsumer(bootstrap_servers=BOOTSTRAP, auto_offset_reset="earliest") as consumer:

@@ -121,6 +121,20 @@ def produce(topic: str, partition: int, records: list[Record], codec: str, idemp
 
 
 @operation
+def transact(topic: str, partition: int, records: list[Record], transactional_id: str, commit: bool) -> None:
+    producer = Producer({**CONNECTION, "transactional.id": transactional_id, "linger.ms": 0})
+    producer.init_transactions(PATIENCE_S)
+    producer.begin_transaction()
+    for record in records:
+        producer.produce(topic, encode(record.value), encode(record.key), partition)
+    producer.flush(PATIENCE_S)
+    if commit:
+        producer.commit_transaction(PATIENCE_S)
+    else:
+        producer.abort_transaction(PATIENCE_S)
+
+
+@operation
 def consume(topic: str, partition: int, count: int, timestamp: int | None = None) -> list[Record]:
     consumer = Consumer({**CONNECTION, "group.id": "assigned", "enable.auto.commit": False})
     try:

@@ -96,6 +96,20 @@ def _send(producer: KafkaProducer, topic: str, partition: int, record: Record) -
 
 
 @operation
+def transact(topic: str, partition: int, records: list[Record], transactional_id: str, commit: bool) -> None:
+    producer = KafkaProducer(bootstrap_servers=BOOTSTRAP, transactional_id=transactional_id)
+    with closing(producer):
+        producer.init_transactions()
+        producer.begin_transaction()
+        for future in [_send(producer, topic, partition, record) for record in records]:
+            future.get(PATIENCE_S)
+        if commit:
+            producer.commit_transaction()
+        else:
+            producer.abort_transaction()
+
+
+@operation
 def consume(topic: str, partition: int, count: int, timestamp: int | None = None) -> list[Record]:
     assigned = TopicPartition(topic, partition)
     consumer = KafkaConsumer(bootstrap_servers=BOOTSTRAP, consumer_timeout_ms=PATIENCE_S * 1000)

@@ -1,6 +1,5 @@
 """Transactional producers, and what Kafka's tools tell of transactions and of the transaction log."""
 
-import asyncio
 import json
 import re
 import subprocess
@@ -9,10 +8,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
-from aiokafka import TopicPartition as AsyncPartition
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from interop.brokers import Broker
+from interop.clients import Client, kinds_that
 from interop.reference import TOOLS, java, tool
 
 WAIT_S = 30.0
@@ -110,28 +108,22 @@ def test_a_zombie_is_fenced_and_what_it_left_open_is_aborted(
     assert values(broker, topic, "read_committed", 1) == ["of its successor"]
 
 
-def test_aiokafka_commits_and_aborts(broker: Broker, topic: str, transactional_id: str) -> None:
-    async def scenario() -> list[bytes | None]:
-        producer = AIOKafkaProducer(bootstrap_servers=broker.bootstrap, transactional_id=transactional_id)
-        await producer.start()
-        for value, commit in [(b"1", True), (b"2", False), (b"3", True)]:
-            await producer.begin_transaction()
-            await producer.send_and_wait(topic, value, partition=0)
-            await (producer.commit_transaction() if commit else producer.abort_transaction())
-        await producer.stop()
-        consumer = AIOKafkaConsumer(
-            bootstrap_servers=broker.bootstrap,
-            isolation_level="read_committed",
-            auto_offset_reset="earliest",
-            enable_auto_commit=False,
+@pytest.mark.parametrize("client", kinds_that("transact"), indirect=True)
+def test_every_client_commits_and_aborts(
+    client: Client, broker: Broker, topic: str, transactional_id: str
+) -> None:
+    for value, commit in [("1", True), ("2", False), ("3", True)]:
+        records = [{"key": "k", "value": value + half} for half in "ab"]
+        client.do(
+            "transact",
+            topic=topic,
+            partition=0,
+            records=records,
+            transactional_id=transactional_id,
+            commit=commit,
         )
-        await consumer.start()
-        consumer.assign([AsyncPartition(topic, 0)])
-        found = [(await asyncio.wait_for(consumer.getone(), WAIT_S)).value for _ in range(2)]
-        await consumer.stop()
-        return found
-
-    assert asyncio.run(scenario()) == [b"1", b"3"]
+    assert values(broker, topic, "read_committed", 4) == ["1a", "1b", "3a", "3b"]
+    assert len(values(broker, topic, "read_uncommitted", 6)) == 6
 
 
 def test_the_java_producer_commits_many_transactions(

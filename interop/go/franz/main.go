@@ -63,6 +63,7 @@ func main() {
 		"offset_at":         with(admin, offsetAt),
 		"delete_records":    with(admin, deleteRecords),
 		"produce":           produce,
+		"transact":          transact,
 		"consume":           consume,
 	}
 	for command, operation := range clusterOperations {
@@ -206,6 +207,20 @@ func produce(ctx context.Context, c lines.Command) (any, error) {
 		delivered = append(delivered, result.Record.Offset)
 	}
 	return delivered, results.FirstErr()
+}
+
+func transact(ctx context.Context, c lines.Command) (any, error) {
+	client := connect(kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.TransactionalID(c.Transaction))
+	defer client.Close()
+	if err := client.BeginTransaction(); err != nil {
+		return nil, err
+	}
+	var records []*kgo.Record
+	for _, record := range c.Records {
+		records = append(records, toKgo(c, record))
+	}
+	produced := client.ProduceSync(ctx, records...).FirstErr()
+	return nil, errors.Join(produced, client.EndTransaction(ctx, kgo.TransactionEndTry(c.Commit)))
 }
 
 func toKgo(c lines.Command, record lines.Record) *kgo.Record {

@@ -16,25 +16,27 @@ const Patience = 20 * time.Second
 
 // Command is one input line; each operation reads the fields that it needs.
 type Command struct {
-	Do         string            `json:"do"`
-	Topic      string            `json:"topic"`
-	Partition  int32             `json:"partition"`
-	Partitions int32             `json:"partitions"`
-	Configs    map[string]string `json:"configs"`
-	Codec      string            `json:"codec"`
-	Idempotent bool              `json:"idempotent"`
-	Records    []Record          `json:"records"`
-	Count      int               `json:"count"`
-	Timestamp  *int64            `json:"timestamp"`
-	Before     int64             `json:"before"`
-	Broker     int32             `json:"broker"`
-	Key        string            `json:"key"`
-	Value      *string           `json:"value"`
-	Principal  string            `json:"principal"`
-	User       string            `json:"user"`
-	Limit      *float64          `json:"limit"`
-	Iterations int32             `json:"iterations"`
-	Replicas   []int32           `json:"replicas"`
+	Do          string            `json:"do"`
+	Topic       string            `json:"topic"`
+	Partition   int32             `json:"partition"`
+	Partitions  int32             `json:"partitions"`
+	Configs     map[string]string `json:"configs"`
+	Codec       string            `json:"codec"`
+	Idempotent  bool              `json:"idempotent"`
+	Records     []Record          `json:"records"`
+	Transaction string            `json:"transactional_id"`
+	Commit      bool              `json:"commit"`
+	Count       int               `json:"count"`
+	Timestamp   *int64            `json:"timestamp"`
+	Before      int64             `json:"before"`
+	Broker      int32             `json:"broker"`
+	Key         string            `json:"key"`
+	Value       *string           `json:"value"`
+	Principal   string            `json:"principal"`
+	User        string            `json:"user"`
+	Limit       *float64          `json:"limit"`
+	Iterations  int32             `json:"iterations"`
+	Replicas    []int32           `json:"replicas"`
 }
 
 // Record is a record as the commands carry it: text or null, timestamps in milliseconds.

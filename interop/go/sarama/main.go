@@ -44,6 +44,7 @@ func main() {
 		"offset_at":         at.offsetAt,
 		"delete_records":    at.deleteRecords,
 		"produce":           produce,
+		"transact":          transact,
 		"consume":           consume,
 	}
 	maps.Copy(operations, clusterOperations(at))
@@ -173,6 +174,31 @@ func produce(_ context.Context, c lines.Command) (any, error) {
 		delivered = append(delivered, message.Offset)
 	}
 	return delivered, nil
+}
+
+func transact(_ context.Context, c lines.Command) (any, error) {
+	c.Idempotent = true
+	config := producerConfig(c)
+	config.Producer.Transaction.ID = c.Transaction
+	producer, err := sarama.NewSyncProducer([]string{os.Args[1]}, config)
+	if err != nil {
+		return nil, err
+	}
+	defer producer.Close()
+	if err := producer.BeginTxn(); err != nil {
+		return nil, err
+	}
+	var messages []*sarama.ProducerMessage
+	for _, record := range c.Records {
+		messages = append(messages, toSarama(c, record))
+	}
+	if err := producer.SendMessages(messages); err != nil {
+		return nil, firstOf(err)
+	}
+	if c.Commit {
+		return nil, producer.CommitTxn()
+	}
+	return nil, producer.AbortTxn()
 }
 
 func producerConfig(c lines.Command) *sarama.Config {

@@ -1,5 +1,6 @@
 package barnabas.interop;
 
+import com.fasterxml.jackson.annotation.JsonProperty;
 import java.util.List;
 import java.util.Map;
 import org.apache.kafka.common.TopicPartition;
@@ -12,6 +13,8 @@ record Command(
         Map<String, String> configs,
         String codec,
         boolean idempotent,
+        @JsonProperty("transactional_id") String transactionalId,
+        boolean commit,
         List<Line> records,
         int count,
         Long timestamp,

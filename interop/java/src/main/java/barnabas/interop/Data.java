@@ -46,6 +46,24 @@ final class Data {
         return offsets;
     }
 
+    Object transact(Command command) throws Exception {
+        var configs = connection.configs(Map.of("transactional.id", command.transactionalId()));
+        try (var producer = new KafkaProducer<>(configs, new StringSerializer(), new StringSerializer())) {
+            producer.initTransactions();
+            producer.beginTransaction();
+            for (Line line : command.records()) {
+                producer.send(toKafka(command, line));
+            }
+            producer.flush();
+            if (command.commit()) {
+                producer.commitTransaction();
+            } else {
+                producer.abortTransaction();
+            }
+        }
+        return null;
+    }
+
     private static ProducerRecord<String, String> toKafka(Command command, Line line) {
         var headers = new ArrayList<Header>();
         for (var header : line.headers() == null ? List.<List<String>>of() : line.headers()) {

@@ -71,6 +71,7 @@ public final class Main {
                 Map.entry("max_timestamp", whole::maxTimestamp),
                 Map.entry("replica_log_dir", whole::replicaLogDir),
                 Map.entry("move_replica", whole::moveReplica),
+                Map.entry("transact", data::transact),
                 Map.entry("produce", data::produce),
                 Map.entry("consume", data::consume));
     }
