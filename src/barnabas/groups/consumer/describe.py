@@ -2,7 +2,7 @@
 
 from barnabas.groups.consumer.assignors.group_spec import Partitions
 from barnabas.groups.consumer.group import ConsumerGroup
-from barnabas.groups.consumer.member import Member, without_epochs
+from barnabas.groups.consumer.member import Member, held_by
 from barnabas.groups.consumer.progress import preferred_assignor
 from barnabas.groups.consumer.settings import Settings
 from barnabas.metadata.image import Image
@@ -33,7 +33,7 @@ def _member(group: ConsumerGroup, member: Member, image: Image) -> messages.Memb
         client_host=member.client_host,
         subscribed_topic_names=sorted(member.subscribed_topics),
         subscribed_topic_regex=member.subscribed_regex,
-        assignment=_assignment(without_epochs(member.assigned), image),
+        assignment=_assignment(held_by(member), image),
         target_assignment=_assignment(group.target_of(member), image),
         member_type=CLASSIC_MEMBER if member.speaks_classic else CONSUMER_MEMBER,
     )

@@ -76,3 +76,12 @@ class Member:
 def without_epochs(assigned: Assigned) -> Partitions:
     """Which partitions these are."""
     return {topic_id: frozenset(epochs) for topic_id, epochs in assigned.items()}
+
+
+def held_by(member: Member) -> Partitions:
+    """What a member has until it says otherwise: what it is giving up, too."""
+    assigned, revoking = without_epochs(member.assigned), without_epochs(member.revoking)
+    return {
+        topic_id: assigned.get(topic_id, frozenset()) | revoking.get(topic_id, frozenset())
+        for topic_id in assigned.keys() | revoking.keys()
+    }
