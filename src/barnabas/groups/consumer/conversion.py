@@ -176,8 +176,8 @@ def downgrade(
     rebalances: bool,
 ) -> None:
     """Write a consumer group as a classic one of these members, each with its target."""
-    ids = group.members.keys() | {member.member_id for member, _ in members}
-    append_group_tombstones(step, group.group_id, sorted(ids), group.regexes)
+    ids = sorted(group.members.keys() | {member.member_id for member, _ in members})
+    append_group_tombstones(step, group.group_id, ids, group.regexes)
     for member_id in ids:
         cancel_timers(step, group, member_id)
     classic = ClassicGroup(group.group_id, step.now_ms)

@@ -22,13 +22,13 @@ from barnabas.wire.messages.leave_group import MemberIdentity, MemberResponse
 
 def remove_members(step: Step, group: ConsumerGroup, members: Collection[Member], image: Image) -> None:
     """Forget members; a new epoch gives what they had to others."""
-    gone = {member.member_id for member in members}
+    gone = dict.fromkeys(member.member_id for member in members)
     for member_id in gone:
         append_member_tombstones(step, group.group_id, member_id)
         cancel_timers(step, group, member_id)
     left = [member for member in group.members.values() if member.member_id not in gone]
     patterns = {member.subscribed_regex for member in left}
-    for pattern in group.regexes.keys() - patterns:
+    for pattern in sorted(group.regexes.keys() - patterns):
         append_regex(step, group.group_id, pattern, None)
     regexes = {pattern: resolved for pattern, resolved in group.regexes.items() if pattern in patterns}
     append_group_epoch(step, group.group_id, group.epoch + 1, metadata_hash(left, regexes, image))

@@ -73,7 +73,7 @@ class Progress:
         """Forget expressions that nobody has any more and match those that are due; whether matches changed."""
         members = self.group.members_with(self.member).values()
         patterns = {member.subscribed_regex for member in members} - {""}
-        for pattern in self.regexes.keys() - patterns:
+        for pattern in sorted(self.regexes.keys() - patterns):
             del self.regexes[pattern]
             append_regex(self.step, self.group.group_id, pattern, None)
         due = patterns if self._is_refresh_due(topics_revision) else patterns - self.regexes.keys()

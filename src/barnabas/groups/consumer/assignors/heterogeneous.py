@@ -20,7 +20,7 @@ class _Balance:
         self._counts = dict.fromkeys(group.members, 0)
         self._subscribers: dict[bytes, list[str]] = {}
         for member_id in sorted(group.members):
-            for topic_id in group.members[member_id].topic_ids:
+            for topic_id in sorted(group.members[member_id].topic_ids):
                 self._subscribers.setdefault(topic_id, []).append(member_id)
         self._keep(group)
         self._give_free(group)

@@ -1,0 +1,159 @@
+"""Stories of consumer groups as text: members of the group `g`, and one shard that coordinates them.
+
+A command is what a member sends or what happens around it. What comes of it is written down in this order: records that
+were appended, the state of the group if it has changed, the answer.
+"""
+
+from typing import Any
+
+from barnabas.groups.consumer.records import read_assigned, read_state, read_target
+from barnabas.wire.coordinator_records import consumer_group_current_member_assignment as current
+from barnabas.wire.coordinator_records import consumer_group_member_metadata as metadata
+from barnabas.wire.coordinator_records import consumer_group_metadata as epoch
+from barnabas.wire.coordinator_records import consumer_group_regular_expression as regex
+from barnabas.wire.coordinator_records import consumer_group_target_assignment_member as target
+from barnabas.wire.coordinator_records import consumer_group_target_assignment_metadata as assignment
+from barnabas.wire.coordinator_records.serde import Record
+from barnabas.wire.errors import KafkaError
+from support.consumer_groups import ConsumerMember, group_of
+from support.group_worlds import GroupWorld
+from support.scenarios import words_of
+
+Options = dict[str, str]
+
+
+class ConsumerScenario:
+    """Commands on the group `g`; each method that is named like a verb says how the verb is used."""
+
+    def __init__(self) -> None:
+        self.world = GroupWorld(group_consumer_assignment_interval_ms="0")
+        self.members: dict[str, ConsumerMember] = {}
+        self._state = "Empty"
+
+    async def run(self, command: str) -> list[str]:
+        """What comes of one command."""
+        verb, words, options = words_of(command)
+        first = len(self.world.log)
+        told = getattr(self, verb)(words, options)
+        records = [self._line(self.world._read(key, value)) for key, value in self.world.log[first:]]
+        return [*(f"record {line}" for line in records if line), *self._new_state(), *told]
+
+    # What happens around members
+
+    def broker(self, words: list[str], options: Options) -> list[str]:
+        """broker group.consumer.max.size=2 ...: holds from now on."""
+        self.world.set_config(**{key.replace(".", "_"): value for key, value in options.items()})
+        return []
+
+    def topic(self, words: list[str], options: Options) -> list[str]:
+        """topic a 4: comes, or grows to so many partitions; topic a gone: is deleted."""
+        name, count = words
+        if count == "gone":
+            self.world.delete_topic(name)
+        elif name in self.world.image.topics:
+            self.world.grow_topic(name, int(count))
+        else:
+            self.world.create_topic(name, int(count))
+        return []
+
+    def wait(self, words: list[str], options: Options) -> list[str]:
+        """wait 45000: milliseconds."""
+        self.world.pass_time(int(words[0]))
+        return []
+
+    def restart(self, words: list[str], options: Options) -> list[str]:
+        """restart: another broker loads what the log has."""
+        self.world.restart()
+        return []
+
+    # What members send
+
+    def join(self, words: list[str], options: Options) -> list[str]:
+        """join A [topics=a,b] [regex=a.*] [instance=i] [assignor=range] [rebalance=60000]: a new client each time."""
+        fields: dict[str, Any] = {}
+        if "regex" in options:
+            fields["subscribed_topic_regex"] = options["regex"]
+        if "instance" in options:
+            fields["instance_id"] = options["instance"]
+        if "assignor" in options:
+            fields["server_assignor"] = options["assignor"]
+        if "rebalance" in options:
+            fields["rebalance_timeout_ms"] = int(options["rebalance"])
+        member = self.members[words[0]] = ConsumerMember(self.world, words[0], **fields)
+        return self._told(words[0], member.join(*_names(options)))
+
+    def beat(self, words: list[str], options: Options) -> list[str]:
+        """beat A [owned] [topics=b] [epoch=3]: with `owned` it says what it has."""
+        member = self.members[words[0]]
+        member.epoch = int(options.get("epoch", member.epoch))
+        fields = {"subscribed_topic_names": _names(options)} if "topics" in options else {}
+        return self._told(words[0], member.beat(tells_owned="owned" in words, **fields))
+
+    def leave(self, words: list[str], options: Options) -> list[str]:
+        """leave A [awhile]"""
+        return self._told(words[0], self.members[words[0]].leave(-2 if "awhile" in words else -1))
+
+    # How it is told
+
+    def _told(self, name: str, answer: Any) -> list[str]:
+        if isinstance(answer, KafkaError):
+            return [f"{name}: {answer.code.name}"]
+        if answer.assignment is None:
+            return [f"{name}: epoch {answer.member_epoch}"]
+        owned = " ".join(
+            f"{topic}-{at}" for topic, of in sorted(self.members[name].owned.items()) for at in of
+        )
+        return [f"{name}: epoch {answer.member_epoch}, has {owned or 'nothing'}"]
+
+    def _new_state(self) -> list[str]:
+        state = group_of(self.world).state_name if "g" in self.world.shard.groups else "Empty"
+        before, self._state = self._state, state
+        return [] if state == before else [f"state {state}"]
+
+    def _partitions(self, partitions: Any) -> str:
+        names = self.world.image.topic_names
+        told = [
+            f"{names.get(topic_id, 'gone')}-{index}"
+            for topic_id, indexes in partitions.items()
+            for index in sorted(indexes)
+        ]
+        return " ".join(sorted(told)) or "nothing"
+
+    def _line(self, record: Record) -> str:
+        """A record for people."""
+        key, value = record.key, record.value
+        if isinstance(key, metadata.ConsumerGroupMemberMetadataKey):
+            return f"member {key.member_id}: {_subscription(value)}"
+        if isinstance(key, current.ConsumerGroupCurrentMemberAssignmentKey):
+            return f"assignment {key.member_id}: {self._current(value)}"
+        if isinstance(key, target.ConsumerGroupTargetAssignmentMemberKey):
+            wanted = "none" if value is None else self._partitions(read_target(value))  # type: ignore[arg-type]
+            return f"target {key.member_id}: {wanted}"
+        if isinstance(key, epoch.ConsumerGroupMetadataKey):
+            return "group: none" if value is None else f"group: epoch {value.epoch}"  # type: ignore[attr-defined]
+        if isinstance(key, assignment.ConsumerGroupTargetAssignmentMetadataKey):
+            return "targets: none" if value is None else f"targets: epoch {value.assignment_epoch}"  # type: ignore[attr-defined]
+        assert isinstance(key, regex.ConsumerGroupRegularExpressionKey), key
+        matched = "none" if value is None else ",".join(value.topics) or "no topics"  # type: ignore[attr-defined]
+        return f"expression {key.regular_expression}: {matched}"
+
+    def _current(self, value: Any) -> str:
+        if value is None:
+            return "none"
+        has = self._partitions(read_assigned(value.assigned_partitions, value.member_epoch))
+        gives = read_assigned(value.partitions_pending_revocation, value.member_epoch)
+        state = read_state(value.state).name
+        giving = f", gives up {self._partitions(gives)}" if gives else ""
+        return f"epoch {value.member_epoch}, {state}, has {has}{giving}"
+
+
+def _names(options: Options) -> list[str]:
+    return [name for name in options.get("topics", "").split(",") if name]
+
+
+def _subscription(value: Any) -> str:
+    if value is None:
+        return "none"
+    names = ",".join(value.subscribed_topic_names) or "no topics"
+    pattern = f" and {value.subscribed_topic_regex}" if value.subscribed_topic_regex else ""
+    return f"subscribes to {names}{pattern}"
