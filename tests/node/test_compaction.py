@@ -17,7 +17,7 @@ from support.wire import Wire
 
 CONFIGS = {
     "cleanup.policy": "compact",
-    "internal.segment.bytes": "20000",
+    "internal.segment.bytes": "60000",  # more than what a producer may have in flight
     "min.cleanable.dirty.ratio": "0.01",
     "file.delete.delay.ms": "0",
 }
