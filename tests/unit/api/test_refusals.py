@@ -36,6 +36,7 @@ from barnabas.wire.messages.create_acls import AclCreation, CreateAclsRequest
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from barnabas.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from barnabas.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
+from barnabas.wire.messages.delete_groups import DeleteGroupsRequest
 from barnabas.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -46,6 +47,7 @@ from barnabas.wire.messages.describe_acls import DescribeAclsRequest
 from barnabas.wire.messages.describe_client_quotas import DescribeClientQuotasRequest
 from barnabas.wire.messages.describe_cluster import DescribeClusterRequest
 from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from barnabas.wire.messages.describe_groups import DescribeGroupsRequest
 from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from barnabas.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from barnabas.wire.messages.describe_quorum import DescribeQuorumRequest, PartitionData, TopicData
@@ -58,12 +60,16 @@ from barnabas.wire.messages.end_txn import EndTxnRequest
 from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.wire.messages.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
+from barnabas.wire.messages.heartbeat import HeartbeatRequest
 from barnabas.wire.messages.incremental_alter_configs import (
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest
+from barnabas.wire.messages.join_group import JoinGroupRequest
+from barnabas.wire.messages.leave_group import LeaveGroupRequest
 from barnabas.wire.messages.list_config_resources import ListConfigResourcesRequest
+from barnabas.wire.messages.list_groups import ListGroupsRequest
 from barnabas.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from barnabas.wire.messages.list_transactions import ListTransactionsRequest
@@ -81,6 +87,7 @@ from barnabas.wire.messages.push_telemetry import PushTelemetryRequest
 from barnabas.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest
+from barnabas.wire.messages.sync_group import SyncGroupRequest
 from barnabas.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -136,6 +143,13 @@ ASKED: list[tuple[Message, tuple[object, ...]]] = [
     ),
     (FindCoordinatorRequest(key="a", coordinator_keys=["b", "c"]), ("", "b", "c")),
     (ConsumerGroupHeartbeatRequest(group_id="a"), WHOLE),
+    (JoinGroupRequest(group_id="a"), WHOLE),
+    (SyncGroupRequest(group_id="a"), WHOLE),
+    (HeartbeatRequest(group_id="a"), WHOLE),
+    (LeaveGroupRequest(group_id="a"), WHOLE),
+    (ListGroupsRequest(), WHOLE),
+    (DescribeGroupsRequest(groups=["a", "b"]), ("a", "b")),
+    (DeleteGroupsRequest(groups_names=["a", "b"]), ("a", "b")),
     (ConsumerGroupDescribeRequest(group_ids=["a", "b"]), ("a", "b")),
     (SaslHandshakeRequest(), WHOLE),
     (ApiVersionsRequest(), WHOLE),
