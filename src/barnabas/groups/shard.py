@@ -77,7 +77,12 @@ class GroupShard:
 
     def statistics(self) -> dict[str, object]:
         """How many groups there are."""
-        return {"groups_count": len(self.groups), **self.classic.statistics(), **self.offsets.statistics()}
+        return {
+            "groups_count": len(self.groups),
+            **self.classic.statistics(),
+            **self.consumer.statistics(),
+            **self.offsets.statistics(),
+        }
 
     def _downgraded(self, step: Step, key: TimerKey) -> None:
         group = self.classic.find(str(key[1]))

@@ -2,6 +2,7 @@
 
 from barnabas.groups.consumer.assignors.group_spec import Partitions
 from barnabas.metadata.image import Image
+from barnabas.wire.codec import Malformed
 from barnabas.wire.consumer_protocol.assignment import ConsumerProtocolAssignment, TopicPartition
 from barnabas.wire.consumer_protocol.subscription import ConsumerProtocolSubscription
 from barnabas.wire.consumer_protocol.versioned import read_assignment, version_of, write
@@ -18,17 +19,18 @@ def owned_by(subscription: ConsumerProtocolSubscription, image: Image) -> Partit
 
 
 def encode_assignment(partitions: Partitions, subscription: bytes, image: Image) -> bytes:
-    """What a member is to work on, in the version in which it subscribes.
-
-    :raises Malformed: When the subscription cannot be read.
-    """
+    """What a member is to work on, in the version in which it subscribes; 0 where that cannot be read."""
     topics = [
         TopicPartition(topic=image.topic_names[topic_id], partitions=sorted(indexes))
         for topic_id, indexes in partitions.items()
         if topic_id in image.topic_names
     ]
     assignment = ConsumerProtocolAssignment(assigned_partitions=topics)
-    return write(assignment, min(version_of(subscription), assignment.VERSIONS.last))
+    try:
+        version = version_of(subscription)
+    except Malformed:
+        version = assignment.VERSIONS.first
+    return write(assignment, max(assignment.VERSIONS.first, min(version, assignment.VERSIONS.last)))
 
 
 def decode_assignment(assignment: bytes, image: Image) -> tuple[Partitions, bool]:

@@ -1,5 +1,6 @@
 """All consumer groups of a shard: what happens to them, by requests and in time."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import replace
 
@@ -248,6 +249,11 @@ class ConsumerGroups:
         for group in self._groups.values():
             if isinstance(group, ConsumerGroup):
                 group.metadata_fresh = (0, 0)
+
+    def statistics(self) -> dict[str, object]:
+        """How many groups are in which state."""
+        groups = (group for group in self._groups.values() if isinstance(group, ConsumerGroup))
+        return {"consumer_groups": dict(Counter(group.state_name for group in groups))}
 
 
 def _as_told(member: Member, request: ConsumerGroupHeartbeatRequest, caller: Caller) -> Member:
