@@ -30,6 +30,9 @@ ResultT = TypeVar("ResultT")
 #: The least that a step reads.
 STEP_BYTES_MIN = 4096
 
+#: The logs are looked over on the event loop, which has more to do even if `log.cleaner.backoff.ms` is 0.
+REST_MS_MIN = 10
+
 #: More threads than anybody has cores; how many work is `log.cleaner.threads`.
 _THREADS_COUNT_MAX = 64
 
@@ -121,7 +124,7 @@ class LogCleaner:
         stopping = asyncio.ensure_future(self._stopping.wait())
         await asyncio.wait(
             (stopping, *self._under_way.values()),
-            timeout=backoff_ms / 1000,
+            timeout=max(backoff_ms, REST_MS_MIN) / 1000,
             return_when=asyncio.FIRST_COMPLETED,
         )
         stopping.cancel()

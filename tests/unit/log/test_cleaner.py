@@ -3,6 +3,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -271,6 +272,25 @@ async def test_a_bound_on_bytes_per_second_holds_the_cleaner_back(tmp_path: Path
         the.settings = SETTINGS
         await reached(lambda: the.cleaner.cleaned_count == 1)
         assert log.cleaner_offset == 8
+
+
+@on_loop
+async def test_the_cleaner_rests_a_little_even_where_it_need_not(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timeouts: list[float] = []
+    wait = asyncio.wait
+
+    async def noted(*arguments: Any, timeout: float, **options: Any) -> object:
+        timeouts.append(timeout)
+        return await wait(*arguments, timeout=timeout, **options)
+
+    monkeypatch.setattr(asyncio, "wait", noted)
+    async with home(tmp_path, clock) as the:
+        the.settings = SETTINGS._replace(backoff_ms=0)
+        the.cleaner.start()
+        await reached(lambda: timeouts)
+    assert set(timeouts) == {module.REST_MS_MIN / 1000}
 
 
 @on_loop
