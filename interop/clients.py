@@ -52,6 +52,8 @@ class Kind:
     creates_topics_by_producing: bool = True
     creates_topics_by_describing: bool = False
     tells_empty_from_null: bool = True
+    #: how its members can be assigned; none where it cannot join a group
+    strategies: tuple[str, ...] = ()
     logs_in: bool = False  #: its program logs in as it is told
 
     def can(self, *operations: str) -> bool:
@@ -191,12 +193,14 @@ KINDS = {
             cannot=_QUOTAS | _REPLICAS | {"config_resources"},
             creates_topics_by_describing=True,
             logs_in=True,
+            strategies=("range", "roundrobin", "cooperative-sticky"),
         ),
         Kind(
             "kafka-python",
             _python("kafka_python"),
             _PYTHON_ERRORS,
             cannot=_QUOTAS | {"config_resources", "replace_topic_configs"},
+            strategies=("",),
         ),
         Kind(
             "aiokafka",
@@ -204,6 +208,7 @@ KINDS = {
             _PYTHON_ERRORS,
             cannot=_CLUSTER,
             creates_topics_by_describing=True,
+            strategies=("",),
         ),
         Kind(
             "java",
@@ -220,6 +225,7 @@ KINDS = {
             ),
             cannot=frozenset({"replace_topic_configs"}),
             logs_in=True,
+            strategies=("range", "roundrobin", "sticky", "cooperative-sticky"),
         ),
         Kind(
             "franz-go",
@@ -238,12 +244,14 @@ KINDS = {
             tells_the_brokers_message=False,
             creates_topics_by_producing=False,
             logs_in=True,
+            strategies=("range", "cooperative-sticky"),
         ),
         Kind(
             "sarama",
             _go("sarama"),
             _errors(*(f"KError({code})" for code in (36, 17, 37, 40, 10, 3, 1, 84))),
             cannot=frozenset({"config_resources"}),
+            strategies=("range", "sticky"),
         ),
         Kind(
             "kafka-go",
@@ -261,6 +269,7 @@ KINDS = {
             cannot=_CLUSTER | {"delete_records", "idempotence", "transact"},
             creates_topics_by_producing=False,
             tells_empty_from_null=False,
+            strategies=("",),
         ),
         Kind(
             "kafkajs",
@@ -278,6 +287,7 @@ KINDS = {
             cannot=_CLUSTER | {"consume"},
             tells_the_brokers_message=False,
             logs_in=True,
+            strategies=("",),
         ),
     )
 }

@@ -1,5 +1,5 @@
 // KafkaJS as a JSON-lines program: node main.js HOST:PORT. Its consumer always
-// joins a group, so this program has no consume command.
+// joins a group, so this program has no consume command but those of a member.
 'use strict'
 
 const readline = require('node:readline')
@@ -123,6 +123,24 @@ const transact = async ({ topic, partition, records, transactional_id: transacti
   }
 }
 
+// a member of a group beside the commands
+let member
+
+const joinGroup = async ({ topic, group }) => {
+  const consumer = kafka.consumer({ groupId: group, heartbeatInterval: 200 })
+  member = { consumer, partitions: [], values: [] }
+  const mine = member
+  consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => { mine.partitions = payload.memberAssignment[topic] ?? [] })
+  await consumer.connect()
+  await consumer.subscribe({ topics: [topic], fromBeginning: true })
+  await consumer.run({ eachMessage: async ({ message }) => { mine.values.push(message.value.toString()) } })
+  return null
+}
+
+const membership = async () => ({ partitions: [...member.partitions].sort((a, b) => a - b), values: member.values })
+
+const leaveGroup = () => member.consumer.disconnect().then(() => null)
+
 const operations = {
   metadata: withAdmin(metadata),
   create_topic: withAdmin(createTopic),
@@ -137,6 +155,9 @@ const operations = {
   delete_records: withAdmin(deleteRecords),
   produce,
   transact,
+  join_group: joinGroup,
+  membership,
+  leave_group: leaveGroup,
 }
 
 // what went wrong lies at the bottom: a retry or an aggregate wraps the broker's error

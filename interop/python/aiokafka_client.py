@@ -12,6 +12,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, Records
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import for_code
 
+from interop.python import membership
 from interop.python.lines import (
     PATIENCE_S,
     Record,
@@ -170,6 +171,43 @@ async def consume(topic: str, partition: int, count: int, timestamp: int | None 
 def _record(message: Any) -> Record:
     headers = [(name, decode(value)) for name, value in message.headers]
     return Record(decode(message.key), decode(message.value), headers, message.timestamp, message.offset)
+
+
+class Member:
+    """A consumer that joins a group, in an event loop of its thread's own."""
+
+    def __init__(self, topic: str, group: str) -> None:
+        self._runner = asyncio.Runner()
+        self._consumer = self._runner.run(self._join(topic, group))
+
+    @staticmethod
+    async def _join(topic: str, group: str) -> AIOKafkaConsumer:
+        consumer = AIOKafkaConsumer(
+            topic,
+            bootstrap_servers=BOOTSTRAP,
+            group_id=group,
+            auto_offset_reset="earliest",
+            heartbeat_interval_ms=200,
+        )
+        await consumer.start()
+        return consumer
+
+    def read(self) -> list[str]:
+        """Values that have come."""
+        polled = self._runner.run(self._consumer.getmany(timeout_ms=50))
+        return [decode(message.value) or "" for messages in polled.values() for message in messages]
+
+    def owned(self) -> list[int]:
+        """Partitions that are assigned."""
+        return [each.partition for each in self._consumer.assignment()]
+
+    def close(self) -> None:
+        """Commit and leave."""
+        self._runner.run(self._consumer.stop())
+        self._runner.close()
+
+
+membership.offer(Member)
 
 
 @blocking

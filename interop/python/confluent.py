@@ -22,6 +22,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from interop.python import membership
 from interop.python.confluent_cluster import offer, only
 from interop.python.lines import (
     LOGIN,
@@ -192,6 +193,39 @@ def _list_offset(topic: str, partition: int, spec: OffsetSpec) -> int:
 @operation
 def delete_records(topic: str, partition: int, before: int) -> object:
     return only(admin.delete_records([TopicPartition(topic, partition, before)])).low_watermark
+
+
+class Member:
+    """A consumer that joins a group, by either protocol."""
+
+    def __init__(self, topic: str, group: str, strategy: str = "range", protocol: str = "classic") -> None:
+        by_protocol = {
+            "classic": {"partition.assignment.strategy": strategy, "heartbeat.interval.ms": 200},
+            "consumer": {"group.protocol": "consumer"},
+        }
+        start = {"group.id": group, "auto.offset.reset": "earliest"}
+        self._consumer = Consumer({**CONNECTION, **start, **by_protocol[protocol]})
+        self._consumer.subscribe([topic])
+
+    def read(self) -> list[str]:
+        """Values that have come."""
+        message = self._consumer.poll(0.05)
+        if message is None:
+            return []
+        if message.error() is not None:
+            raise KafkaException(message.error())
+        return [decode(message.value()) or ""]
+
+    def owned(self) -> list[int]:
+        """Partitions that are assigned."""
+        return [each.partition for each in self._consumer.assignment()]
+
+    def close(self) -> None:
+        """Commit and leave."""
+        self._consumer.close()
+
+
+membership.offer(Member)
 
 
 def name_of(error: Exception) -> str:

@@ -9,6 +9,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import for_code
 
+from interop.python import membership
 from interop.python.kafka_python_cluster import offer
 from interop.python.lines import (
     PATIENCE_S,
@@ -128,6 +129,35 @@ def consume(topic: str, partition: int, count: int, timestamp: int | None = None
 def _record(message: Any) -> Record:
     headers = [(name, decode(value)) for name, value in message.headers]
     return Record(decode(message.key), decode(message.value), headers, message.timestamp, message.offset)
+
+
+class Member:
+    """A consumer that joins a group."""
+
+    def __init__(self, topic: str, group: str) -> None:
+        self._consumer = KafkaConsumer(
+            topic,
+            bootstrap_servers=BOOTSTRAP,
+            group_id=group,
+            auto_offset_reset="earliest",
+            heartbeat_interval_ms=200,
+        )
+
+    def read(self) -> list[str]:
+        """Values that have come."""
+        polled = self._consumer.poll(timeout_ms=50)
+        return [decode(message.value) or "" for messages in polled.values() for message in messages]
+
+    def owned(self) -> list[int]:
+        """Partitions that are assigned."""
+        return [each.partition for each in self._consumer.assignment()]
+
+    def close(self) -> None:
+        """Commit and leave."""
+        self._consumer.close()
+
+
+membership.offer(Member)
 
 
 @operation

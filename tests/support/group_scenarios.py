@@ -81,6 +81,11 @@ class GroupScenario:
             self.runner.close("the story ends")
         await asyncio.gather(*self._asking)
 
+    @property
+    def asking_count(self) -> int:
+        """How many requests have not been answered."""
+        return len(self._asking)
+
     # What happens to the broker
 
     async def broker(self, words: list[str], options: Options) -> None:

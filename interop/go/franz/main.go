@@ -4,6 +4,7 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
 	"net"
 	"os"
 	"strconv"
@@ -69,6 +70,7 @@ func main() {
 	for command, operation := range clusterOperations {
 		operations[command] = with(admin, operation)
 	}
+	maps.Copy(operations, lines.Member(join))
 	lines.Serve(operations, name)
 }
 

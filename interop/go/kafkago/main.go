@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"os"
 	"reflect"
@@ -26,7 +27,7 @@ func connect() *kafka.Client {
 }
 
 func main() {
-	lines.Serve(map[string]lines.Operation{
+	operations := map[string]lines.Operation{
 		"metadata":          metadata,
 		"create_topic":      createTopic,
 		"delete_topic":      deleteTopic,
@@ -39,7 +40,9 @@ func main() {
 		"consume":           consume,
 
 		"replace_topic_configs": replaceTopicConfigs,
-	}, name)
+	}
+	maps.Copy(operations, lines.Member(join))
+	lines.Serve(operations, name)
 }
 
 // name is the title of a broker's error.

@@ -37,6 +37,8 @@ type Command struct {
 	Limit       *float64          `json:"limit"`
 	Iterations  int32             `json:"iterations"`
 	Replicas    []int32           `json:"replicas"`
+	Group       string            `json:"group"`
+	Strategy    string            `json:"strategy"`
 }
 
 // Record is a record as the commands carry it: text or null, timestamps in milliseconds.

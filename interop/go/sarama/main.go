@@ -48,6 +48,7 @@ func main() {
 		"consume":           consume,
 	}
 	maps.Copy(operations, clusterOperations(at))
+	maps.Copy(operations, lines.Member(join))
 	lines.Serve(operations, name)
 }
 

@@ -26,7 +26,10 @@ record Command(
         String user,
         Double limit,
         int iterations,
-        List<Integer> replicas) {
+        List<Integer> replicas,
+        String group,
+        String strategy,
+        String protocol) {
 
     /** A record as the commands carry it: text or null, the timestamp in milliseconds. */
     record Line(String key, String value, List<List<String>> headers, Long timestamp, Long offset) {}

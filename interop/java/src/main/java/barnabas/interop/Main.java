@@ -25,7 +25,8 @@ public final class Main {
         var connection = new Connection(arguments[0]);
         try (var admin = Admin.create(connection.configs(Map.of()))) {
             var operations = operations(
-                    new Administration(admin), new Cluster(admin), new Whole(admin), new Data(connection));
+                    new Administration(admin), new Cluster(admin), new Whole(admin), new Data(connection),
+                    new Membership(connection));
             var input = new BufferedReader(new InputStreamReader(System.in));
             for (String line = input.readLine(); line != null; line = input.readLine()) {
                 System.out.println(JSON.writeValueAsString(answer(operations, line)));
@@ -34,7 +35,7 @@ public final class Main {
     }
 
     private static Map<String, Operation> operations(
-            Administration administration, Cluster cluster, Whole whole, Data data) {
+            Administration administration, Cluster cluster, Whole whole, Data data, Membership membership) {
         return Map.ofEntries(
                 Map.entry("metadata", administration::metadata),
                 Map.entry("create_topic", administration::createTopic),
@@ -73,7 +74,10 @@ public final class Main {
                 Map.entry("move_replica", whole::moveReplica),
                 Map.entry("transact", data::transact),
                 Map.entry("produce", data::produce),
-                Map.entry("consume", data::consume));
+                Map.entry("consume", data::consume),
+                Map.entry("join_group", membership::join),
+                Map.entry("membership", membership::tell),
+                Map.entry("leave_group", membership::leave));
     }
 
     private static Map<String, Object> answer(Map<String, Operation> operations, String line) throws Exception {

@@ -1,0 +1,72 @@
+"""Members of every client library share the partitions of a topic, and take over from each other."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from interop.brokers import Broker
+from interop.clients import KINDS, Client
+from interop.topics import eventually, make_topic
+
+PARTITIONS_COUNT = 4
+ALL = list(range(PARTITIONS_COUNT))
+
+CASES = [(kind.name, strategy) for kind in KINDS.values() for strategy in kind.strategies]
+
+
+@contextmanager
+def members(name: str, broker: Broker, log_dir: Path) -> Iterator[tuple[Client, Client]]:
+    """Two programs of the same client."""
+    first, second = (Client(KINDS[name], broker.bootstrap, log_dir / f"{number}.log") for number in (1, 2))
+    try:
+        yield first, second
+    finally:
+        first.close()
+        second.close()
+
+
+def owned(member: Client) -> list[int]:
+    partitions: list[int] = member.do("membership")["partitions"]
+    return partitions
+
+
+def values(*each: Client) -> set[str]:
+    return {value for member in each for value in member.do("membership")["values"]}
+
+
+def produce(helper: Client, topic: str, *numbers: int) -> set[str]:
+    """Write a value for each number, in turns to all partitions."""
+    for partition in ALL:
+        records = [{"key": None, "value": str(number)} for number in numbers if number % 4 == partition]
+        arguments: dict[str, Any] = {"records": records, "codec": "none", "idempotent": False}
+        helper.do("produce", topic=topic, partition=partition, **arguments)
+    return set(map(str, numbers))
+
+
+@pytest.mark.parametrize(("name", "strategy"), CASES, ids=[f"{name} {how}".strip() for name, how in CASES])
+def test_members_share_the_work_and_take_over(
+    name: str, strategy: str, broker: Broker, helper: Client, absent: str, tmp_path: Path
+) -> None:
+    topic = make_topic(helper, absent, PARTITIONS_COUNT)
+    joining = {"topic": topic, "group": absent} | ({"strategy": strategy} if strategy else {})
+    first_values = produce(helper, topic, *range(40))
+    with members(name, broker, tmp_path) as (one, two):
+        one.do("join_group", **joining)
+        eventually(lambda: owned(one) == ALL)
+        eventually(lambda: values(one) == first_values)
+        two.do("join_group", **joining)
+        eventually(lambda: len(owned(one)) == len(owned(two)) == PARTITIONS_COUNT // 2)
+        eventually(lambda: sorted(owned(one) + owned(two)) == ALL)
+        more_values = produce(helper, topic, *range(40, 80))
+        eventually(lambda: values(one, two) >= first_values | more_values)
+        one.do("leave_group")
+        eventually(lambda: owned(two) == ALL)
+        last_values = produce(helper, topic, *range(80, 120))
+        eventually(lambda: values(two) >= last_values)
+        two.do("leave_group")
+        one.do("join_group", **joining)
+        newest_values = produce(helper, topic, *range(120, 160))
+        eventually(lambda: values(one) == newest_values)
+        one.do("leave_group")
