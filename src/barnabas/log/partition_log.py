@@ -233,13 +233,14 @@ class PartitionLog(TransactionalLog):
             raise self._offline()
         self._producers.check_end_marker(marker, transaction_version)
         config, now_ms, offset = self.config, self._clock.wall_ms(), self.log_end_offset
-        records = memoryview(encode_end_marker(marker))
-        header = read_header(records)
         if config.stamps_append_time:
-            header = stamp_append_time(records, 0, header, now_ms)
-        assign(records, offset, header.batch_length, leader_epoch)
-        self._write(records, offset, offset, leader_epoch, header.max_timestamp, now_ms)
-        self._remember_producer(records, placed(header, offset, leader_epoch))
+            marker = marker._replace(timestamp_ms=now_ms)
+        records = memoryview(encode_end_marker(marker))
+        if config.stamps_append_time:
+            stamp_append_time(records, 0, read_header(records), now_ms)
+        assign(records, offset, len(records) - BATCH_OVERHEAD_BYTES, leader_epoch)
+        self._write(records, offset, offset, leader_epoch, marker.timestamp_ms, now_ms)
+        self._note_aborted(self._producers.end_transaction(marker, offset))
         append_time_ms = now_ms if config.stamps_append_time else NO_TIMESTAMP
         return AppendInfo(offset, offset, append_time_ms, self.log_start_offset, False, len(records))
 

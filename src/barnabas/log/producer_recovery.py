@@ -90,5 +90,4 @@ def end_transaction(
     One that compaction emptied says nothing any more.
     """
     marker = read_end_marker(records, 0, header)
-    completed = None if marker is None else states.end_transaction(marker, header.last_offset)
-    return None if completed is None else states.aborted(completed)
+    return None if marker is None else states.end_transaction(marker, header.last_offset)

@@ -49,16 +49,6 @@ class ActiveProducer(NamedTuple):
     current_txn_start_offset: int
 
 
-class CompletedTransaction(NamedTuple):
-    """A transaction whose marker has just been appended."""
-
-    producer_id: int
-    first_offset: int
-    #: That of the marker.
-    last_offset: int
-    is_aborted: bool
-
-
 class ProducerEntry:
     """The state of one producer id."""
 
@@ -342,8 +332,8 @@ class ProducerStates:
         if header.is_transactional:
             self._verifications.pop(header.producer_id, None)
 
-    def end_transaction(self, marker: EndMarker, offset: int) -> CompletedTransaction | None:
-        """Remember the marker appended at `offset`; gives back what it ended, if that had records here."""
+    def end_transaction(self, marker: EndMarker, offset: int) -> AbortedTransaction | None:
+        """Remember the marker appended at `offset`; gives back what it aborted, if that had records here."""
         entry = self._entry(marker.producer_id)
         entry.move_to_epoch(marker.producer_epoch)
         entry.coordinator_epoch = marker.coordinator_epoch
@@ -354,17 +344,11 @@ class ProducerStates:
         if first_offset is None:
             return None
         self._unreplicated[first_offset] = offset
-        return CompletedTransaction(marker.producer_id, first_offset, offset, not marker.commit)
-
-    def aborted(self, completed: CompletedTransaction) -> AbortedTransaction | None:
-        """What the transaction index keeps of one that has just ended; nothing of one that was committed."""
-        if not completed.is_aborted:
+        if marker.commit:
             return None
         undecided = self.first_undecided_offset
-        stable_offset = completed.last_offset + 1 if undecided is None else undecided
-        return AbortedTransaction(
-            completed.producer_id, completed.first_offset, completed.last_offset, stable_offset
-        )
+        stable_offset = offset + 1 if undecided is None else undecided
+        return AbortedTransaction(marker.producer_id, first_offset, offset, stable_offset)
 
     def _end_verification(self, marker: EndMarker) -> None:
         """A marker of version 2 has the epoch of the next transaction, whose verification may be under way."""

@@ -72,15 +72,22 @@ class TransactionalLog(LocalLog):
 
         :raises KafkaError: KAFKA_STORAGE_ERROR.
         """
-        if not header.is_control:
+        if header.is_control:
+            self._note_aborted(end_transaction(self._producers, records, header))
+        else:
             self._producers.record(header)
+
+    def _note_aborted(self, aborted: AbortedTransaction | None) -> None:
+        """Write down what the marker appended last has aborted, if anything.
+
+        :raises KafkaError: KAFKA_STORAGE_ERROR.
+        """
+        if aborted is None:
             return
-        aborted = end_transaction(self._producers, records, header)
-        if aborted is not None:
-            try:
-                self._segments.active.transaction_index.append(aborted)
-            except OSError as error:
-                raise self.take_offline(error) from error
+        try:
+            self._segments.active.transaction_index.append(aborted)
+        except OSError as error:
+            raise self.take_offline(error) from error
 
     @property
     def active_producers(self) -> list[ActiveProducer]:

@@ -178,27 +178,19 @@ def test_a_marker_of_the_last_epoch_cannot_have_the_next(states: ProducerStates)
     states.check_end_marker(marker(epoch=2**15 - 1), 2)
 
 
-def test_what_was_aborted_is_kept_with_the_last_stable_offset(states: ProducerStates) -> None:
-    for producer_id, offset in ((9, 0), (10, 1), (11, 2)):
+def test_only_what_had_records_and_was_aborted_is_kept_as_aborted(states: ProducerStates) -> None:
+    for producer_id, offset in ((9, 0), (10, 1)):
         append(states, header(0, offset=offset, producer_id=producer_id, transactional=True))
-    ended = [
-        states.end_transaction(marker(producer_id=producer_id, commit=commit), offset)
-        for producer_id, offset, commit in ((10, 3, False), (9, 4, False), (11, 5, True), (11, 6, False))
-    ]
-    assert [completed and completed.first_offset for completed in ended] == [1, 0, 2, None]
-    assert ended[2] is not None
-    assert states.aborted(ended[2]) is None
+    assert states.end_transaction(marker(producer_id=10, commit=True), 2) is None
+    assert states.end_transaction(marker(producer_id=10, commit=False), 3) is None
+    assert states.end_transaction(marker(commit=False), 4) == (9, 0, 4, 5)
 
 
 def test_the_last_stable_offset_of_an_abort_is_that_of_its_moment(states: ProducerStates) -> None:
     append(states, header(0, transactional=True))
     append(states, header(0, offset=1, producer_id=10, transactional=True))
-    first = states.end_transaction(marker(producer_id=10, commit=False), 2)
-    assert first is not None
-    assert states.aborted(first) == (10, 1, 2, 0)
-    second = states.end_transaction(marker(commit=False), 3)
-    assert second is not None
-    assert states.aborted(second) == (9, 0, 3, 4)
+    assert states.end_transaction(marker(producer_id=10, commit=False), 2) == (10, 1, 2, 0)
+    assert states.end_transaction(marker(commit=False), 3) == (9, 0, 3, 4)
 
 
 def test_an_ended_transaction_is_unstable_until_its_marker_is_replicated(states: ProducerStates) -> None:

@@ -4,15 +4,30 @@ from enum import IntEnum
 from struct import Struct
 from typing import NamedTuple
 
-from barnabas.wire.records.batch import BatchHeader
+from barnabas.wire.records.batch import (
+    BATCH_HEADER,
+    BATCH_HEADER_BYTES,
+    BATCH_OVERHEAD_BYTES,
+    CONTROL_BIT,
+    MAGIC,
+    NO_LEADER_EPOCH,
+    NO_SEQUENCE,
+    TRANSACTIONAL_BIT,
+    BatchHeader,
+    seal,
+)
 from barnabas.wire.records.compression import Buffer
-from barnabas.wire.records.record import Record, decode_batch, encode_batch
+from barnabas.wire.records.record import decode_batch
 
 #: A control record's key: version, type.
 _KEY = Struct(">hh")
 #: The value of an end-of-transaction marker: version, coordinator epoch.
 _MARKER = Struct(">hi")
 _VERSION = 0
+#: The one record of a marker's batch: its length, attributes and deltas, key and value with their lengths, no headers.
+_RECORD = Struct(">5B hh B hi B")
+_RECORD_START = (2 * (_RECORD.size - 1), 0, 0, 0, 2 * _KEY.size)  # lengths are varints: twice the number
+_VALUE_BYTES = 2 * _MARKER.size
 
 
 class ControlType(IntEnum):
@@ -56,15 +71,27 @@ _NUMBERS = frozenset(ControlType)
 
 def encode_end_marker(marker: EndMarker) -> bytearray:
     """The control batch that ends a transaction."""
-    key = _KEY.pack(_VERSION, marker.control_type)
-    value = _MARKER.pack(_VERSION, marker.coordinator_epoch)
-    return encode_batch(
-        [Record(0, marker.timestamp_ms, key, value)],
+    batch = bytearray(BATCH_HEADER_BYTES + _RECORD.size)
+    header = BatchHeader(
+        base_offset=0,
+        batch_length=len(batch) - BATCH_OVERHEAD_BYTES,
+        partition_leader_epoch=NO_LEADER_EPOCH,
+        magic=MAGIC,
+        crc=0,
+        attributes=TRANSACTIONAL_BIT | CONTROL_BIT,
+        last_offset_delta=0,
+        base_timestamp=marker.timestamp_ms,
+        max_timestamp=marker.timestamp_ms,
         producer_id=marker.producer_id,
         producer_epoch=marker.producer_epoch,
-        transactional=True,
-        control=True,
+        base_sequence=NO_SEQUENCE,
+        records_count=1,
     )
+    BATCH_HEADER.pack_into(batch, 0, *header)
+    key, value = (_VERSION, marker.control_type), (_VERSION, marker.coordinator_epoch)
+    _RECORD.pack_into(batch, BATCH_HEADER_BYTES, *_RECORD_START, *key, _VALUE_BYTES, *value, 0)
+    seal(batch, 0)
+    return batch
 
 
 def read_end_marker(buffer: Buffer, position: int, header: BatchHeader) -> EndMarker | None:
