@@ -71,6 +71,10 @@ KEYED: dict[str, tuple[str, ...]] = {
     "DescribeProducersResponse.topics.partitions.active_producers": ("producer_id",),
     "FetchResponse.responses.partitions": ("partition_index",),
     "ListOffsetsResponse.topics.partitions": ("partition_index",),
+    "OffsetFetchResponse.topics": ("name",),
+    "OffsetFetchResponse.topics.partitions": ("partition_index",),
+    "OffsetFetchResponse.groups.topics": ("name", "topic_id"),
+    "OffsetFetchResponse.groups.topics.partitions": ("partition_index",),
     "ProduceResponse.responses.partition_responses": ("index",),
     "WriteTxnMarkersResponse.markers": ("producer_id",),
     "WriteTxnMarkersResponse.markers.topics": ("name",),
@@ -78,6 +82,7 @@ KEYED: dict[str, tuple[str, ...]] = {
 }
 #: Arrays that only group: Kafka answers a topic once that is named twice, and leaves out one without partitions.
 GROUPS: dict[str, tuple[str, ...]] = {
+    "OffsetCommitResponse.topics": ("name", "topic_id"),
     "AlterReplicaLogDirsResponse.results": ("topic_name",),
     "DeleteRecordsResponse.topics": ("name",),
     "ElectLeadersResponse.replica_election_results": ("topic",),

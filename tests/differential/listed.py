@@ -162,9 +162,9 @@ LISTED = (
     ),
     Listed(
         "ApiVersions", "api_keys.min_version",
-        "version 0 of WriteTxnMarkers and of the APIs on ACLs, DescribeConfigs and log directories",
+        "early versions of OffsetCommit, OffsetFetch, WriteTxnMarkers and of APIs on ACLs, configs, log directories",
         "Kafka 4 gave it up; Barnabas serves clients of earlier times as well.",
-        is_at(*(f"api_keys[{key}]" for key in (27, 29, 30, 31, 32, 34, 35))), _API_VERSIONS,
+        is_at(*(f"api_keys[{key}]" for key in (8, 9, 27, 29, 30, 31, 32, 34, 35))), _API_VERSIONS,
     ),
     Listed(
         "ApiVersions", "api_keys.max_version", "InitProducerId: Kafka 5, Barnabas 6",
