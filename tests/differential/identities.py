@@ -94,7 +94,10 @@ class Identities:
             for topic in response.topics:
                 self._learn_topic(topic.name, topic.topic_id)
         elif isinstance(response, InitProducerIdResponse) and isinstance(request, InitProducerIdRequest):
-            if request.transactional_id is None and response.producer_id >= 0:
+            is_of_this_world = request.transactional_id is None or request.transactional_id.startswith(
+                self.prefix
+            )
+            if is_of_this_world and response.producer_id >= 0:
                 self.producer_ids.append(response.producer_id)
         elif isinstance(response, JoinGroupResponse):
             if response.member_id not in ("", UNKNOWN_MEMBER_ID, *self.member_ids):

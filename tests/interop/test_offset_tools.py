@@ -44,9 +44,7 @@ def group(broker: Broker, topic: str) -> str:
     assert producer.flush(WAIT_S) == 0
     name = f"of-{topic}"
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": name})
-    committed = consumer.commit(
-        offsets=[TopicPartition(topic, 0, 4, metadata="by hand")], asynchronous=False
-    )
+    committed = consumer.commit(offsets=[TopicPartition(topic, 0, 4, metadata="by hand")], asynchronous=False)
     assert [each.error for each in committed] == [None]
     consumer.close()
     return name

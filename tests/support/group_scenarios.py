@@ -28,11 +28,14 @@ from barnabas.wire.messages.join_group import JoinGroupRequest, JoinGroupRequest
 from barnabas.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from support.loop import turns
+from support.offset_commands import OffsetCommands, offset_line
 from support.scenarios import words_of
 from support.shards import MemoryShardLog
 
 GROUP = "g"
 NEWEST_VERSION = 9
+#: Wall time goes on in such steps at most.
+WAITED_AT_ONCE_MS = 600_000
 
 Runner = ShardRunner[GroupShard]
 Options = dict[str, str]
@@ -49,7 +52,7 @@ class Speaker:
         self.options: Options = {}
 
 
-class GroupScenario:
+class GroupScenario(OffsetCommands):
     """Commands on the group `g` of one shard; each method that is named like a verb says how the verb is used."""
 
     def __init__(self) -> None:
@@ -99,9 +102,13 @@ class GroupScenario:
 
     async def wait(self, words: list[str], options: Options) -> None:
         """wait 3000: milliseconds."""
-        end_ms = self.clock.now_ms + int(words[0])
-        await asyncio.sleep(int(words[0]) / 1000)
-        self.clock.now_ms = end_ms
+        left_ms = int(words[0])
+        while left_ms > 0:
+            part_ms = min(left_ms, WAITED_AT_ONCE_MS)
+            end_ms = self.clock.now_ms + part_ms
+            await asyncio.sleep(part_ms / 1000)
+            self.clock.now_ms = end_ms
+            left_ms -= part_ms
 
     async def disk(self, words: list[str], options: Options) -> None:
         """disk fails | works: for appending records."""
@@ -293,6 +300,8 @@ class GroupScenario:
 
     def record_line(self, key: Any, value: Any) -> str:
         """A record for people."""
+        if isinstance(key, bytes):
+            return offset_line(key, value)
         if not isinstance(key, GroupMetadataKey):
             return repr((key, value))
         if value is None:

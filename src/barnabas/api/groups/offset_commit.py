@@ -49,11 +49,15 @@ async def handle(context: RequestContext, request: OffsetCommitRequest) -> Offse
 
 
 async def _commit(context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
+    """What the coordinator says; what was refused before keeps errors of its own."""
     version = context.api_version
-    return await context.node.groups.ask(
-        request.group_id,
-        lambda shard, step, pending: shard.offsets.commit(step, pending, request, version),
-    )
+    try:
+        return await context.node.groups.ask(
+            request.group_id,
+            lambda shard, step, pending: shard.offsets.commit(step, pending, request, version),
+        )
+    except KafkaError as error:
+        return refuse(request, error)
 
 
 def _about(request: OffsetCommitRequest, topics: list[OffsetCommitRequestTopic]) -> OffsetCommitRequest:

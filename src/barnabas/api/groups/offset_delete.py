@@ -30,8 +30,6 @@ async def handle(context: RequestContext, request: OffsetDeleteRequest) -> Offse
     require(context, AclOperation.DELETE, ResourceType.GROUP, request.group_id)
     known, refused = sift(context, AclOperation.READ, request.topics)
     errors = [_refused(each) for each in refused]
-    if not known:
-        return OffsetDeleteResponse(topics=merge(errors, []))
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID, "A group id is needed: it is empty.")
     wanted = OffsetDeleteRequest(request.group_id, known)

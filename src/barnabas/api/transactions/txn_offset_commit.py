@@ -54,16 +54,21 @@ async def handle(context: RequestContext, request: TxnOffsetCommitRequest) -> Tx
     errors = [_refused(each) for each in refused]
     if not known:
         return TxnOffsetCommitResponse(topics=merge(errors, []))
-    if not request.group_id:
-        raise KafkaError(ErrorCode.INVALID_GROUP_ID, "A group id is needed: it is empty.")
-    try:
-        answer = await _commit(context, _about(request, known))
-    except KafkaError as error:
-        raise _as_known(error, context.api_version) from error
+    answer = await _commit(context, _about(request, known))
     return TxnOffsetCommitResponse(topics=merge(errors, answer.topics))
 
 
 async def _commit(context: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
+    """What the coordinator says; what was refused before keeps errors of its own."""
+    try:
+        if not request.group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID, "A group id is needed: it is empty.")
+        return await _ask(context, request)
+    except KafkaError as error:
+        return refuse(request, _as_known(error, context.api_version))
+
+
+async def _ask(context: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
     version = context.api_version
     verification = await _verify(context, request)
     producer = TransactionalProducer(
