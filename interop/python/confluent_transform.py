@@ -24,7 +24,7 @@ def consumer(bootstrap: str, group: str) -> Consumer:
             "isolation.level": "read_committed",
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
-            "session.timeout.ms": 6_000,
+            "session.timeout.ms": 3_000,
             "heartbeat.interval.ms": 500,
         }
     )

@@ -25,7 +25,14 @@ PARTITIONS_COUNT = 3
 #: After the last kill: the session of the member that was killed times out, and its transaction is taken over.
 WAIT_S = 60
 COMMAND = Path(sys.executable).with_name("barnabas")
-PROPERTIES = {"group.initial.rebalance.delay.ms": "0", "auto.create.topics.enable": "false"}
+#: Each start of a broker begins the sessions of its groups' members anew: they must be shorter than most of the pauses
+#: between two kills, or one who has gone is never missed.
+PROPERTIES = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+    "auto.create.topics.enable": "false",
+}
+PAUSE_S = (0.5, 8.0)
 
 #: How each application is started; HOST:PORT INPUT OUTPUT GROUP follow.
 APPLICATIONS: dict[str, Sequence[str | Path]] = {
@@ -69,7 +76,7 @@ class Fire:
         """Kill it at random moments until the time is over."""
         end_s = time.monotonic() + seconds
         while time.monotonic() < end_s:
-            time.sleep(self.dice.uniform(0.5, 5))
+            time.sleep(self.dice.uniform(*PAUSE_S))
             self.broker.kill()
             self.kills_count += 1
             time.sleep(self.dice.uniform(0, 0.5))

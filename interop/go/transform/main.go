@@ -30,7 +30,7 @@ func run(bootstrap, input, output, group string) error {
 		kgo.ConsumerGroup(group), kgo.ConsumeTopics(input),
 		kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.RequireStableFetchOffsets(),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
-		kgo.SessionTimeout(6*time.Second), kgo.HeartbeatInterval(500*time.Millisecond),
+		kgo.SessionTimeout(3*time.Second), kgo.HeartbeatInterval(500*time.Millisecond),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()),
 	)
 	if err != nil {

@@ -59,7 +59,7 @@ public final class Transform {
                 "isolation.level", "read_committed",
                 "auto.offset.reset", "earliest",
                 "enable.auto.commit", false,
-                "session.timeout.ms", 6_000,
+                "session.timeout.ms", 3_000,
                 "heartbeat.interval.ms", 500,
                 "max.poll.records", 50);
         return new KafkaConsumer<>(configs, new StringDeserializer(), new StringDeserializer());
