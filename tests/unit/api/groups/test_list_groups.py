@@ -1,8 +1,15 @@
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from barnabas.metadata.acls import decide_create_acls
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.image import Image
+from barnabas.wire.acls import CLUSTER_NAME, AclBinding, AclOperation, ResourceType
 from barnabas.wire.messages.list_groups import ListGroupsRequest
+from support.acls import ALICE, AUTHORIZED, ROOT, allow
 from support.loop import on_loop
 from support.members import AT_ONCE, find_coordinator, join, join_and_sync
 from support.nodes import RunningNode, running_node
@@ -48,3 +55,24 @@ def test_newer_versions_tell_states_and_types(tmp_path: Path, version: int) -> N
 async def test_where_there_is_no_topic_of_groups_there_are_no_groups(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         assert await listed(node, [], []) == []
+
+
+@on_loop
+async def test_who_may_not_describe_the_cluster_sees_the_groups_that_it_may_describe(tmp_path: Path) -> None:
+    async with running_node(tmp_path, **AUTHORIZED, **AT_ONCE) as node:
+        node.connection.principal = ROOT
+        await find_coordinator(node)
+        await join_and_sync(node, "mine")
+        await join_and_sync(node, "other")
+        node.connection.principal = ALICE
+        assert await listed(node, [], []) == []
+        for binding, seen in (
+            (allow(AclOperation.READ, ResourceType.GROUP, "mine"), ["mine"]),
+            (allow(AclOperation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME), ["mine", "other"]),
+        ):
+            await node.node.metadata.write(partial(_add, binding))
+            assert await listed(node, [], []) == seen
+
+
+def _add(binding: AclBinding, image: Image) -> Decision[Any]:
+    return decide_create_acls(image.acls, [binding])
