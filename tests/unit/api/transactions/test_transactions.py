@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from barnabas.metadata.acls import decide_create_acls
 from barnabas.metadata.internal_topics import GROUP_TOPIC, TRANSACTION_TOPIC
+from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from barnabas.wire.messages.add_partitions_to_txn import (
@@ -22,6 +24,7 @@ from barnabas.wire.messages.end_txn import EndTxnRequest
 from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest
 from barnabas.wire.messages.list_transactions import ListTransactionsRequest
+from support.acls import ALICE, AUTHORIZED, ROOT
 from support.images import new_topic
 from support.loop import in_virtual_time, on_loop
 from support.memory_store import MemoryStore
@@ -39,6 +42,7 @@ async def coordinating(
 ) -> AsyncIterator[RunningNode]:
     """A node that coordinates transactions, with topic t of two partitions."""
     async with running_node(path, store, **FEW_PARTITIONS, **overrides) as node:
+        node.connection.principal = ROOT
         if "t" not in node.node.image.topics:
             await node.create(new_topic("t", 2))
         await node.ask(FindCoordinatorRequest(key_type=1, coordinator_keys=[TX]))
@@ -324,3 +328,81 @@ async def test_partitions_of_a_topic_that_is_gone_do_not_hold_up_the_end(tmp_pat
         await node.ask(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5)
         assert (await end(node, commit=True)).error_code == 0
         assert await completed(node) == "CompleteCommit"
+
+
+@on_loop
+async def test_an_implicit_write_waits_a_little_for_the_transaction_before_it(tmp_path: Path) -> None:
+    async with coordinating(tmp_path) as node:
+        await init(node)
+        assert (await produce(node, version=13)).error_code == 0
+        coordinator = node.node.transactions
+        held: list[Any] = []
+        do = coordinator._do
+        for runner in coordinator._runners.values():
+            runner._do = held.append
+        await end(node, commit=True, version=5)
+        writing = asyncio.create_task(produce(node, epoch=1, version=13))
+        await asyncio.sleep(0.03)
+        assert not writing.done()
+        for effect in held:
+            do(effect)
+        assert (await writing).error_code == 0
+
+
+@on_loop
+async def test_a_write_that_waits_too_long_for_the_transaction_before_it_is_to_be_tried_again(
+    tmp_path: Path,
+) -> None:
+    backoff = {
+        "add_partitions_to_txn_retry_backoff_ms": "1",
+        "add_partitions_to_txn_retry_backoff_max_ms": "2",
+    }
+    async with coordinating(tmp_path, **backoff) as node:
+        await init(node)
+        await produce(node, version=13)
+        for runner in node.node.transactions._runners.values():
+            runner._do = lambda effect: None
+        await end(node, commit=True, version=5)
+        assert (await produce(node, epoch=1, version=13)).error_code == CONCURRENT
+
+
+@on_loop
+async def test_clients_need_the_transactional_id_and_the_topic(tmp_path: Path) -> None:
+    async with coordinating(tmp_path, **AUTHORIZED) as node:
+        await init(node)
+
+        async def allow(resource_type: ResourceType, name: str) -> None:
+            rule = AclBinding(
+                resource_type, name, PatternType.LITERAL, ALICE, "*", AclOperation.WRITE, AclPermission.ALLOW
+            )
+            await node.node.metadata.write(lambda image: decide_create_acls(image.acls, [rule]))
+
+        node.connection.principal = ALICE
+        assert set((await add(node, 0)).values()) == {ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED}
+        await allow(ResourceType.TRANSACTIONAL_ID, TX)
+        assert set((await add(node, 0)).values()) == {ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+        await allow(ResourceType.TOPIC, "t")
+        assert set((await add(node, 0)).values()) == {ErrorCode.NONE}
+        described = await state(node)
+        assert described.topics[0].topic == "t"
+        two_phase = await init(node, 6, enable2_pc=True)
+        assert two_phase.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+
+@on_loop
+async def test_what_a_principal_may_not_describe_is_left_out(tmp_path: Path) -> None:
+    async with coordinating(tmp_path, **AUTHORIZED) as node:
+        await init(node)
+        await add(node, 0)
+        node.connection.principal = ALICE
+        assert (await node.ask(ListTransactionsRequest())).transaction_states == []
+        rule = AclBinding(
+            ResourceType.TRANSACTIONAL_ID, TX, PatternType.LITERAL, ALICE, "*", AclOperation.DESCRIBE,
+            AclPermission.ALLOW,
+        )  # fmt: skip
+        await node.node.metadata.write(lambda image: decide_create_acls(image.acls, [rule]))
+        assert [
+            each.transactional_id for each in (await node.ask(ListTransactionsRequest())).transaction_states
+        ] == [TX]
+        described = await state(node)
+        assert (described.transaction_state, described.topics) == ("Ongoing", [])
