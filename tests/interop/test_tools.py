@@ -133,3 +133,34 @@ def test_the_console_consumer_reads_what_the_console_producer_wrote(
         *["--max-messages", "2", "--timeout-ms", "20000"],
     )
     assert read.splitlines() == ["first", "second"]
+
+
+def test_the_console_consumer_reads_on_where_its_group_has_stopped(
+    broker: Broker, run: Run, topic: str
+) -> None:
+    for value in ("first", "second"):
+        written = tool(
+            "kafka-console-producer",
+            *["--bootstrap-server", broker.bootstrap, "--topic", topic],
+            standard_input=f"{value}\n",
+        )
+        assert written.returncode == 0
+        read = run(
+            "kafka-console-consumer",
+            *["--topic", topic, "--group", f"console-of-{topic}", "--from-beginning"],
+            *["--max-messages", "1", "--timeout-ms", "20000"],
+        )
+        assert read.splitlines() == [value]
+
+
+def test_the_verifiable_consumer_reads_in_a_group(broker: Broker, run: Run, topic: str) -> None:
+    written = run("kafka-verifiable-producer", "--topic", topic, "--max-messages", "30")
+    assert '"acked":30' in written
+    read = run(
+        "kafka-verifiable-consumer",
+        *["--topic", topic, "--group-id", f"verifiable-of-{topic}", "--max-messages", "30"],
+        *["--reset-policy", "earliest", "--assignment-strategy"],
+        "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
+    )
+    consumed = [json.loads(line) for line in read.splitlines()]
+    assert sum(each.get("count", 0) for each in consumed if each["name"] == "records_consumed") == 30
