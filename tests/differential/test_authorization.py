@@ -15,6 +15,7 @@ from barnabas.wire.schema import Struct
 from differential import brokers, listed, symbols
 from differential.batches import Batch
 from differential.compare import Difference, brief, compare
+from differential.offset_permission_cases import OFFSET_CASES
 from differential.permission_cases import CASES, Case
 from differential.permissions import ANY_ACL, HOSTS, PRINCIPALS, SETTINGS, acls
 from differential.sequences import create, produce, topic
@@ -46,6 +47,9 @@ def world(pair: Pair) -> Iterator[World]:
             for step in produce(name, Batch()):
                 assert fresh.exchange(*step) == []
         yield fresh
+
+
+ALL_CASES = CASES | OFFSET_CASES
 
 
 def wait_for_acls(pair: Pair, request: CreateAclsRequest) -> None:
@@ -108,9 +112,9 @@ def compare_refusals(api: str, version: int, kafka: list[str], barnabas: list[st
     return [] if kafka == barnabas else [Difference(api, version, "refusals", "refusals", kafka, barnabas)]
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", ALL_CASES)
 def test_each_principal_gets_kafkas_answer(world: World, name: str) -> None:
-    case = CASES[name]
+    case = ALL_CASES[name]
     differences = []
     for principal in PRINCIPALS:
         if name.startswith("DeleteTopics"):

@@ -78,7 +78,8 @@ def test_offsets_are_reset(groups: Groups, group: str, topic: str, where: list[s
 def test_offsets_and_groups_are_deleted(groups: Groups, group: str, topic: str) -> None:
     told = groups("--delete-offsets", "--group", group, "--topic", topic)
     assert "Successful" in told, told
-    assert topic not in groups("--describe", "--group", group, "--offsets")
+    rows = [line.split()[:2] for line in groups("--describe", "--group", group, "--offsets").splitlines()]
+    assert [group, topic] not in rows
     told = groups("--delete", "--group", group)
     assert "was successful" in told, told
     assert group not in groups("--list").splitlines()
@@ -120,5 +121,6 @@ def test_kafkas_formatter_prints_committed_offsets(broker: Broker, group: str, t
     assert key == {"group": group, "topic": topic, "partition": 0}
     assert value["version"] == 4
     data = value["data"]
-    assert (data["offset"], data["leaderEpoch"], data["metadata"]) == (4, -1, "by hand")
+    text = data["metadata"].rstrip("\0")  # confluent-kafka sends C's end of a string along
+    assert (data["offset"], data["leaderEpoch"], text) == (4, -1, "by hand")
     assert abs(data["commitTimestamp"] / 1_000 - time.time()) < 600

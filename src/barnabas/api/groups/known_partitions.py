@@ -37,11 +37,12 @@ def sift(
     forbidden = refusals(context, operation, ResourceType.TOPIC, {topic.name for topic in topics})
     known: list[TopicT] = []
     refused: list[Refused] = []
+    existing = context.node.image.topics.rows
     for topic in topics:
         if topic.name in forbidden:
             refused.append(Refused(topic, _indexes(topic.partitions), forbidden[topic.name].code))
             continue
-        there = context.node.image.topics.get(topic.name)
+        there = existing.get(topic.name)
         count = 0 if there is None else there.partition_count
         missing = [each for each in topic.partitions if not 0 <= each.partition_index < count]
         if missing:

@@ -41,11 +41,13 @@ async def handle(context: RequestContext, request: OffsetCommitRequest) -> Offse
         topics, refused = _by_id(context, topics)
     known, unknown = sift(context, AclOperation.READ, topics)
     refused += unknown
+    if not refused and topics is request.topics:  # as nearly always
+        return await _commit(context, request)
     errors = [_refused(each) for each in refused]
     if not known:
         return OffsetCommitResponse(topics=merge(errors, []))
     answer = await _commit(context, _about(request, known))
-    return OffsetCommitResponse(topics=merge(errors, answer.topics)) if errors else answer
+    return OffsetCommitResponse(topics=merge(errors, answer.topics))
 
 
 async def _commit(context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:

@@ -164,7 +164,7 @@ class _Committer(NamedTuple):
 
     def topic_id(self, topic: str) -> bytes:
         """The id of a topic; ZERO_UUID for one that has gone meanwhile."""
-        known = self.image.topics.get(topic)
+        known = self.image.topics.rows.get(topic)
         return ZERO_UUID if known is None else known.topic_id
 
     def commit(self, topic: str, index: int, committed: CommittedOffset) -> ErrorCode:

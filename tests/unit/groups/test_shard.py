@@ -1,0 +1,53 @@
+"""What one shard makes of its log, in whatever order compaction has left it."""
+
+from random import Random
+
+import pytest
+
+from barnabas.coordinator.shard import RecordPlace
+from barnabas.groups.shard import GroupShard
+from barnabas.groups.surroundings import Surroundings
+from barnabas.metadata.image import Image
+from barnabas.wire.coordinator_records.committed_offset import (
+    CommittedOffset,
+    encode_group,
+    encode_partition,
+    encode_value,
+)
+from barnabas.wire.coordinator_records.consumer_group_metadata import (
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+)
+from barnabas.wire.coordinator_records.group_metadata import GroupMetadataKey, GroupMetadataValue
+from barnabas.wire.coordinator_records.serde import AnyRecord, EncodedRecord, Record
+from support.group_worlds import GroupWorld
+
+OFFSET = EncodedRecord(
+    encode_group("g") + encode_partition("t", 0), encode_value(CommittedOffset(5, -1, "", 1_000))
+)
+CONSUMER = Record(ConsumerGroupMetadataKey(group_id="g"), ConsumerGroupMetadataValue(epoch=3))
+CLASSIC = Record(
+    GroupMetadataKey(group="g"), GroupMetadataValue(protocol_type="consumer", generation=3, members=[])
+)
+
+
+def loaded(*records: AnyRecord) -> GroupShard:
+    config = GroupWorld().config
+    shard = GroupShard(Surroundings(lambda: config, Image, Random(1)))
+    for offset, record in enumerate(records):
+        shard.replay(record, RecordPlace(offset, 1_000))
+    return shard
+
+
+@pytest.mark.parametrize(("group", "kind"), [(CONSUMER, "consumer"), (CLASSIC, "classic")])
+def test_a_group_is_what_its_record_says_though_an_offset_stands_before_it(group: Record, kind: str) -> None:
+    for records in ((OFFSET, group), (group, OFFSET)):
+        shard = loaded(*records)
+        assert shard.groups["g"].group_type == kind
+        assert shard.statistics()["offsets_count"] == 1
+
+
+def test_offsets_alone_make_a_simple_group() -> None:
+    group = loaded(OFFSET).groups["g"]
+    assert (group.group_type, group.protocol_type, group.is_empty) == ("classic", "", True)
+    assert loaded(OFFSET, EncodedRecord(OFFSET.key, None)).groups.keys() == {"g"}
