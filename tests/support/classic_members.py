@@ -83,8 +83,8 @@ class ClassicConsumer:
         )
         answer = self.world.ask(lambda shard, step, pending: shard.sync_group(step, pending, request))
         if answer is not None and not isinstance(answer, KafkaError):
-            message = read_assignment(answer.assignment)
-            self.owned = {topic.topic: set(topic.partitions) for topic in message.assigned_partitions}
+            topics = read_assignment(answer.assignment).assigned_partitions if answer.assignment else []
+            self.owned = {topic.topic: set(topic.partitions) for topic in topics}
         return answer
 
     def beat(self) -> ErrorCode:
