@@ -1,6 +1,6 @@
 """A request for every API, of resources that are mine and of others."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from barnabas.client.acls import creation
 from barnabas.wire.acls import (
@@ -33,7 +33,6 @@ from barnabas.wire.messages.create_acls import CreateAclsRequest
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from barnabas.wire.messages.create_topics import CreateTopicsRequest
 from barnabas.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
-from barnabas.wire.messages.delete_groups import DeleteGroupsRequest
 from barnabas.wire.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -44,7 +43,6 @@ from barnabas.wire.messages.describe_acls import DescribeAclsRequest
 from barnabas.wire.messages.describe_client_quotas import DescribeClientQuotasRequest
 from barnabas.wire.messages.describe_cluster import DescribeClusterRequest
 from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
-from barnabas.wire.messages.describe_groups import DescribeGroupsRequest
 from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from barnabas.wire.messages.describe_producers import DescribeProducersRequest
 from barnabas.wire.messages.describe_producers import TopicRequest as ProducersTopic
@@ -59,15 +57,11 @@ from barnabas.wire.messages.elect_leaders import ElectLeadersRequest
 from barnabas.wire.messages.elect_leaders import TopicPartitions as ElectedTopic
 from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
-from barnabas.wire.messages.heartbeat import HeartbeatRequest
 from barnabas.wire.messages.incremental_alter_configs import AlterableConfig as IncrementalConfig
 from barnabas.wire.messages.incremental_alter_configs import AlterConfigsResource as IncrementalResource
 from barnabas.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest
-from barnabas.wire.messages.join_group import JoinGroupRequest
-from barnabas.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from barnabas.wire.messages.list_config_resources import ListConfigResourcesRequest
-from barnabas.wire.messages.list_groups import ListGroupsRequest
 from barnabas.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -78,11 +72,10 @@ from barnabas.wire.messages.offset_for_leader_epoch import (
 )
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
-from barnabas.wire.messages.sync_group import SyncGroupRequest
 from barnabas.wire.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
-from barnabas.wire.schema import Message
 from differential.batches import Batch
+from differential.permission_cases_of_groups import GROUP_CASES, Case
 from differential.permissions import ANY_ACL, Grant
 from differential.sequences import topic
 from differential.symbols import Name, TopicId
@@ -182,15 +175,6 @@ def _alterable() -> list[tuple[int, Any, str, str]]:
     return topics + others
 
 
-class Case(NamedTuple):
-    """A request, and the version at which it is sent."""
-
-    request: Message
-    version: int
-    #: what is asked for differs between the brokers, or changes things: only who is refused is compared
-    refusals_only: bool = False
-
-
 CASES: dict[str, Case] = {
     "Produce": Case(_produce(), 9),
     "Produce by id": Case(_produce(by_id=True), 13),
@@ -239,17 +223,7 @@ CASES: dict[str, Case] = {
     "FindCoordinator of share groups": Case(
         FindCoordinatorRequest(key_type=2, coordinator_keys=["mine-group:AAAAAAAAAAAAAAAAAAAAAQ:0"]), 6, True
     ),
-    "JoinGroup of mine": Case(JoinGroupRequest(group_id="mine-group", session_timeout_ms=10_000), 9),
-    "JoinGroup of another's": Case(JoinGroupRequest(group_id="other-group", member_id="m"), 6),
-    "SyncGroup of mine": Case(SyncGroupRequest(group_id="mine-group"), 4),
-    "SyncGroup of another's": Case(SyncGroupRequest(group_id="other-group"), 5),
-    "Heartbeat of mine": Case(HeartbeatRequest(group_id="mine-group", member_id="m"), 4),
-    "Heartbeat of another's": Case(HeartbeatRequest(group_id="other-group", member_id="m"), 4),
-    "LeaveGroup of mine": Case(LeaveGroupRequest(group_id="mine-group", members=[MemberIdentity("m")]), 5),
-    "LeaveGroup of another's": Case(LeaveGroupRequest(group_id="other-group", member_id="m"), 2),
-    "DescribeGroups": Case(DescribeGroupsRequest(["mine-group", "other-group"], True), 5),
-    "ListGroups": Case(ListGroupsRequest(), 5),
-    "DeleteGroups": Case(DeleteGroupsRequest(["other-group", "nobodys"]), 2),
+    **GROUP_CASES,
     "CreateTopics": Case(
         CreateTopicsRequest(
             topics=[topic("mine-new"), topic("other-new"), topic("mine"), topic("other")],
