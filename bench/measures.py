@@ -214,7 +214,7 @@ def settle_time(broker: Broker, size: Size) -> Measured:
 
 def group_throughput(broker: Broker, size: Size) -> Measured:
     """Records that a consumer in a group reads in a second, as a share of what it reads with assigned partitions."""
-    flags = {"partitions": 1, "records": size.records // 2}
+    flags = {"partitions": 1, "records": size.records // 2, "rounds": 5}
     done = load.group("consume", broker.bootstrap, topic="fetch-0", **flags)
     return {"share": done["grouped_per_s"] / done["assigned_per_s"]}
 

@@ -29,7 +29,7 @@ func main() {
 	topic := flags.String("topic", "", "the topic to read")
 	partitions := flags.Int("partitions", 200, "partitions of the topic")
 	members := flags.Int("members", 100, "members before one more joins")
-	rounds := flags.Int("rounds", 11, "how often one more joins, and leaves again; the median counts")
+	rounds := flags.Int("rounds", 11, "how often one more joins and leaves, or everything is read; the median counts")
 	records := flags.Int("records", 0, "records in the topic")
 	seconds := flags.Float64("seconds", 10, "how long transactions are committed")
 	fail(flags.Parse(os.Args[2:]))
@@ -39,7 +39,7 @@ func main() {
 	case "settle":
 		measured, err = settle(*broker, *topic, *partitions, *members, *rounds)
 	case "consume":
-		measured, err = consume(*broker, *topic, *partitions, *records)
+		measured, err = consume(*broker, *topic, *partitions, *records, *rounds)
 	case "transact":
 		measured, err = transact(*broker, *topic, *seconds)
 	default:
@@ -149,28 +149,36 @@ func settle(broker, topic string, partitions, members, rounds int) (map[string]f
 			return nil, err
 		}
 	}
-	sort.Float64s(times)
-	return map[string]float64{"settle_s": times[rounds/2]}, nil
+	return map[string]float64{"settle_s": median(times)}, nil
 }
 
-// consume reads a topic from its start, once with assigned partitions and once in a group of one member.
-func consume(broker, topic string, partitions, records int) (map[string]float64, error) {
+// consume reads a topic from its start with assigned partitions and in a group of one member, in turns.
+func consume(broker, topic string, partitions, records, rounds int) (map[string]float64, error) {
 	offsets := map[int32]kgo.Offset{}
 	for partition := range partitions {
 		offsets[int32(partition)] = kgo.NewOffset().AtStart()
 	}
-	assigned, err := read(records, kgo.SeedBrokers(broker),
-		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: offsets}))
-	if err != nil {
-		return nil, err
+	assigned, grouped := make([]float64, rounds), make([]float64, rounds)
+	for round := range rounds {
+		var err error
+		assigned[round], err = read(records, kgo.SeedBrokers(broker),
+			kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: offsets}))
+		if err != nil {
+			return nil, err
+		}
+		grouped[round], err = read(records, kgo.SeedBrokers(broker), kgo.ConsumeTopics(topic),
+			kgo.ConsumerGroup(fmt.Sprintf("consume-%d", time.Now().UnixNano())),
+			kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.AutoCommitInterval(time.Second))
+		if err != nil {
+			return nil, err
+		}
 	}
-	grouped, err := read(records, kgo.SeedBrokers(broker), kgo.ConsumeTopics(topic),
-		kgo.ConsumerGroup(fmt.Sprintf("consume-%d", time.Now().UnixNano())),
-		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.AutoCommitInterval(time.Second))
-	if err != nil {
-		return nil, err
-	}
-	return map[string]float64{"assigned_per_s": assigned, "grouped_per_s": grouped}, nil
+	return map[string]float64{"assigned_per_s": median(assigned), "grouped_per_s": median(grouped)}, nil
+}
+
+func median(values []float64) float64 {
+	sort.Float64s(values)
+	return values[len(values)/2]
 }
 
 // read gives the records read in a second, from the first that arrives on: joining a group is not reading.
