@@ -22,6 +22,7 @@ from barnabas.groups.consumer.settings import Settings
 from barnabas.groups.consumer.subscriptions import group_spec, metadata_hash
 from barnabas.groups.consumer.timers import cancel_rebalance_timer, set_rebalance_timer
 from barnabas.metadata.image import Image
+from barnabas.wire.errors import KafkaError
 
 #: How long subscribed topics are taken to be as they were unless something is heard of them.
 _METADATA_FRESH_MS = (1 << 31) - 1
@@ -56,27 +57,31 @@ class Progress:
         :raises KafkaError: INVALID_REGULAR_EXPRESSION.
         """
         has_new_regex = self.member.subscribed_regex != self.before.subscribed_regex
-        if has_new_regex and self.member.subscribed_regex not in ("", *self.regexes):
+        is_unknown = self.member.subscribed_regex not in ("", *self.regexes)
+        if is_unknown:
             check_regex(self.member.subscribed_regex)
         if self.member != self.before:
             append_member(self.step, self.group.group_id, self.member)
         self.has_subscription_changed = (
             has_new_regex or self.member.subscribed_topics != self.before.subscribed_topics
         )
-        has_new_matches = self._resolve(caller, topics_revision)
+        is_refresh_due = self._is_refresh_due(topics_revision)
+        has_new_matches = (has_new_regex or is_unknown or is_refresh_due) and self._resolve(
+            caller, refreshes=is_refresh_due
+        )
         if self.has_subscription_changed or has_new_matches:
             self._update_epoch(is_due=True)
         elif self.group.has_metadata_expired(self.step.now_ms):
             self._update_epoch(is_due=False)
 
-    def _resolve(self, caller: Caller, topics_revision: int) -> bool:
+    def _resolve(self, caller: Caller, *, refreshes: bool) -> bool:
         """Forget expressions that nobody has any more and match those that are due; whether matches changed."""
         members = self.group.members_with(self.member).values()
         patterns = {member.subscribed_regex for member in members} - {""}
         for pattern in sorted(self.regexes.keys() - patterns):
             del self.regexes[pattern]
             append_regex(self.step, self.group.group_id, pattern, None)
-        due = patterns if self._is_refresh_due(topics_revision) else patterns - self.regexes.keys()
+        due = patterns if refreshes else patterns - self.regexes.keys()
         changes = [self._match(pattern, caller) for pattern in sorted(due)]
         return any(changes)
 
@@ -90,8 +95,16 @@ class Progress:
         return has_new_topics or age_ms >= self.settings.regex_refresh_interval_ms()
 
     def _match(self, pattern: str, caller: Caller) -> bool:
-        """Match an expression with all topics that the caller may see; whether it matches others than before."""
-        topics = frozenset(caller.visible_topics(matching(pattern, self.image.topics)))
+        """Match an expression with all topics that the caller may see; whether it matches others than before.
+
+        The caller's own has been checked. Another member's that another broker has let in and this one cannot read
+        matches nothing.
+        """
+        try:
+            names = matching(pattern, self.image.topics)
+        except KafkaError:
+            names = frozenset()
+        topics = frozenset(caller.visible_topics(names))
         before = self.regexes.get(pattern)
         self.regexes[pattern] = ResolvedRegex(topics, self.image.revision, self.step.now_ms)
         append_regex(self.step, self.group.group_id, pattern, self.regexes[pattern])

@@ -1,5 +1,7 @@
 """Subscriptions by regular expression: which topics, when, and what is refused."""
 
+from dataclasses import replace
+
 import pytest
 
 from barnabas.groups.consumer.caller import Caller
@@ -123,3 +125,15 @@ def test_matches_survive_a_restart(world: GroupWorld) -> None:
     assert group_of(world).regexes == before
     m1.beat()
     assert m1.epoch == 2
+
+
+def test_an_expression_that_another_broker_has_let_in_fails_nobody_else(world: GroupWorld) -> None:
+    m1, m2 = subscriber(world, "m1", "orders.*"), subscriber(world, "m2", "bills")
+    m1.join()
+    m2.join()
+    group = group_of(world)
+    group.put_member(replace(group.members["m2"], subscribed_regex=r"(a)\1"))
+    world.create_topic("orders-us", 1)
+    world.pass_time(10_000)
+    m1.beat()
+    assert (m1.error, names(m1)) == (None, {"orders", "orders-eu", "orders-us"})
