@@ -21,6 +21,9 @@ from barnabas.wire.messages.join_group import JoinGroupRequest, JoinGroupRespons
 FIRST_VERSION_WITH_KNOWN_MEMBER_ID = 4  #: KIP-394
 FIRST_VERSION_WITH_SKIPPED_ASSIGNMENT = 9  #: KIP-814
 
+#: Of what a client calls itself, in its member id: strings of the protocol have 32,767 bytes at most.
+_PREFIX_LENGTH_MAX = 8_000
+
 _S = ClassicState
 
 
@@ -117,7 +120,7 @@ class Joining:
     def _join_anew(self, step: Step, group: ClassicGroup, join: Join) -> None:
         instance_id = join.request.group_instance_id
         prefix = join.client.client_id if instance_id is None else instance_id
-        member_id = f"{prefix}-{UUID(int=self._dice.getrandbits(128), version=4)}"
+        member_id = f"{prefix[:_PREFIX_LENGTH_MAX]}-{UUID(int=self._dice.getrandbits(128), version=4)}"
         if instance_id is None and join.client.version >= FIRST_VERSION_WITH_KNOWN_MEMBER_ID:
             group.pending_members.add(member_id)
             step.set_timer(session_timer(group.group_id, member_id), join.request.session_timeout_ms)

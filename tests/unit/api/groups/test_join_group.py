@@ -71,3 +71,12 @@ def test_a_refusal_names_the_member_and_no_protocol(
 async def test_before_the_topic_of_groups_is_there_the_coordinator_is_not(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         assert (await node.ask(joining())).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+@on_loop
+async def test_the_longest_names_still_make_a_member(tmp_path: Path) -> None:
+    async with running_node(tmp_path, **AT_ONCE) as node:
+        await find_coordinator(node)
+        joined = await node.ask(joining("g" * 32_767, group_instance_id="\N{SNOWMAN}" * 10_922))
+        assert joined.error_code == ErrorCode.NONE
+        assert len(joined.member_id.encode()) < 32_767
