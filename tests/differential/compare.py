@@ -37,6 +37,13 @@ OWN = {
 
 #: Arrays in whose order Kafka has no system -> the fields that tell their elements apart.
 KEYED: dict[str, tuple[str, ...]] = {
+    "AddPartitionsToTxnResponse.results_by_topic_v3_and_below": ("name",),
+    "AddPartitionsToTxnResponse.results_by_topic_v3_and_below.results_by_partition": ("partition_index",),
+    "AddPartitionsToTxnResponse.results_by_transaction": ("transactional_id",),
+    "AddPartitionsToTxnResponse.results_by_transaction.topic_results": ("name",),
+    "AddPartitionsToTxnResponse.results_by_transaction.topic_results.results_by_partition": (
+        "partition_index",
+    ),
     "AlterClientQuotasResponse.entries": ("entity",),
     "AlterClientQuotasResponse.entries.entity": ("entity_type",),
     "AlterConfigsResponse.responses": ("resource_type", "resource_name"),

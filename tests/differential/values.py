@@ -9,6 +9,10 @@ from hypothesis.strategies import SearchStrategy
 
 from barnabas.api.registry import ApiSpec
 from barnabas.base.ids import ZERO_UUID
+from barnabas.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTransaction,
+)
 from barnabas.wire.messages.add_raft_voter import Listener
 from barnabas.wire.messages.alter_client_quotas import OpData
 from barnabas.wire.messages.alter_configs import AlterConfigsRequest
@@ -23,6 +27,7 @@ from barnabas.wire.messages.describe_topic_partitions import DescribeTopicPartit
 from barnabas.wire.messages.fetch import FetchRequest
 from barnabas.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from barnabas.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from barnabas.wire.messages.list_transactions import ListTransactionsRequest
 from barnabas.wire.messages.metadata import MetadataRequest
 from barnabas.wire.messages.produce import ProduceRequest
 from barnabas.wire.messages.write_txn_markers import WritableTxnMarker, WriteTxnMarkersRequest
@@ -55,6 +60,9 @@ SCRAM_MECHANISMS = [1, 1, 2, 2, 0, 3, -1]
 
 #: Groups of all worlds: nobody ever becomes a member of one.
 GROUP_IDS = ["group", "group", "other", ""]
+
+#: Transactional ids that nobody ever gets: what becomes of one has a test of its own.
+TRANSACTIONAL_IDS = ["nobody", "nobody", "noone", ""]
 
 #: Field name -> its values, in every message that does not say otherwise below.
 POOLS: dict[str, Sequence[Any]] = {
@@ -92,6 +100,11 @@ POOLS: dict[str, Sequence[Any]] = {
     "acks": [-1, -1, -1, 1, 1, 0, 2, -2],
     "timeout_ms": [10_000],
     "transactional_id": [None, None, None, None, "", "tx"],
+    "transactional_ids": TRANSACTIONAL_IDS,
+    "v3_and_below_transactional_id": TRANSACTIONAL_IDS,
+    "v3_and_below_producer_id": [0, 5, -1],
+    "v3_and_below_producer_epoch": [0, 1, -1, 32_767],
+    "duration_filter": [-1, 0, 1000, INT64_MAX],
     "client_software_name": ["client", "", "bad name", "-a", "a-", "a.b-c"],
     "client_software_version": ["1.0", "", "1.0 beta", "x" * 300],
     "num_partitions": [-1, 1, 1, 2, 3, 0, -2, 10_001],
@@ -155,6 +168,12 @@ POOLS: dict[str, Sequence[Any]] = {
 
 #: Fields that mean something else in one struct than in the others.
 OWN_POOLS: dict[type[Struct], dict[str, Sequence[Any]]] = {
+    AddPartitionsToTxnTransaction: {"transactional_id": TRANSACTIONAL_IDS},
+    ListTransactionsRequest: {
+        "state_filters": [["Open"], ["ongoing", "Dead"], ["Dead", "PrepareEpochFence", "Open"]],
+        "producer_id_filters": [[], [5], [-1, INT64_MAX]],
+        "transactional_id_pattern": [None, "", "no.*", "(", "(?=a)"],
+    },
     WritableTxnMarker: {"producer_id": [Producer(0), Producer(1), 5], "producer_epoch": [0, 0, 1, 32_767]},
     JoinGroupRequestProtocol: {"name": ["range", "sticky", ""]},
     ScramCredentialDeletion: {"mechanism": SCRAM_MECHANISMS},
@@ -242,6 +261,8 @@ def messages(spec: ApiSpec, version: int) -> SearchStrategy[Message]:
         return built.map(_without_twins)
     if spec.request is WriteTxnMarkersRequest:
         return built.map(_without_twin_ends)
+    if spec.request is AddPartitionsToTxnRequest and version >= 4:
+        return built.filter(_has_transactions)
     if spec.request is JoinGroupRequest:
         return built.map(lambda request: _without_waiting(request, version))
     if spec.request is DescribeTopicPartitionsRequest:
@@ -289,6 +310,13 @@ def _names_topics(request: Message) -> bool:
     """All topics at once are not drawn, as Kafka's internal ones would count for the limit; "" is on the list."""
     assert isinstance(request, DescribeTopicPartitionsRequest)
     return bool(request.topics) and all(topic.name for topic in request.topics)
+
+
+def _has_transactions(request: Message) -> bool:
+    """Kafka never answers when there are none, and answers once for two with one id."""
+    assert isinstance(request, AddPartitionsToTxnRequest)
+    ids = [transaction.transactional_id for transaction in request.transactions]
+    return bool(ids) and len(ids) == len(set(ids))
 
 
 def _without_twin_ends(request: Message) -> Message:

@@ -38,22 +38,22 @@ Outcomes = Mapping[TopicPartition, ErrorCode]
 
 def refuse(request: AddPartitionsToTxnRequest, error: KafkaError) -> AddPartitionsToTxnResponse:
     """The error at the top, and for every partition for clients, which know of no top."""
-    outcomes = dict.fromkeys(_partitions(request.v3_and_below_topics), error.code)
-    return AddPartitionsToTxnResponse(error_code=error.code, results_by_topic_v3_and_below=_results(outcomes))
+    results = _same(request.v3_and_below_topics, error.code)
+    return AddPartitionsToTxnResponse(error_code=error.code, results_by_topic_v3_and_below=results)
 
 
 @serves(AddPartitionsToTxnRequest, AddPartitionsToTxnResponse, 0, 5, refuse=refuse)
 async def handle(context: RequestContext, request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnResponse:
     """Add to, or look into, each transaction for itself."""
     if context.api_version < FIRST_VERSION_OF_BROKERS:
-        outcomes = await _outcomes(context, _from_client(request))
-        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_results(outcomes))
+        results = await _answer(context, _from_client(request))
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results)
     require_cluster(context, AclOperation.CLUSTER_ACTION)
     return AddPartitionsToTxnResponse(
         results_by_transaction=[
             AddPartitionsToTxnResult(
                 transactional_id=transaction.transactional_id,
-                topic_results=_results(await _outcomes(context, transaction)),
+                topic_results=await _answer(context, transaction),
             )
             for transaction in request.transactions
         ]
@@ -69,17 +69,24 @@ def _from_client(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnTransa
     )
 
 
-async def _outcomes(context: RequestContext, transaction: AddPartitionsToTxnTransaction) -> Outcomes:
+async def _answer(
+    context: RequestContext, transaction: AddPartitionsToTxnTransaction
+) -> list[AddPartitionsToTxnTopicResult]:
     """What became of each partition: all of them join the transaction, or none does."""
     partitions = _partitions(transaction.topics)
     try:
         refused = _refused(context, transaction.transactional_id, partitions)
         if refused:
-            return {each: refused.get(each, ErrorCode.OPERATION_NOT_ATTEMPTED) for each in partitions}
+            return _results(
+                {each: refused.get(each, ErrorCode.OPERATION_NOT_ATTEMPTED) for each in partitions}
+            )
         with fencing_told(context.api_version, FIRST_VERSION_WITH_PRODUCER_FENCED):
-            return await _added(context, transaction, partitions)
+            outcomes = await _ask(context, transaction, partitions)
     except KafkaError as error:
-        return dict.fromkeys(partitions, error.code)
+        if transaction.verify_only:
+            return _results(dict.fromkeys(partitions, error.code))
+        return _same(transaction.topics, error.code)
+    return _same(transaction.topics, ErrorCode.NONE) if outcomes is None else _results(outcomes)
 
 
 def _refused(context: RequestContext, transactional_id: str, partitions: list[TopicPartition]) -> Outcomes:
@@ -103,10 +110,10 @@ def _refused(context: RequestContext, transactional_id: str, partitions: list[To
     return refused
 
 
-async def _added(
+async def _ask(
     context: RequestContext, transaction: AddPartitionsToTxnTransaction, partitions: list[TopicPartition]
-) -> Outcomes:
-    """The partitions in the transaction; or, if that was all that was asked, whether they are.
+) -> Outcomes | None:
+    """Have the partitions join the transaction; or find out whether they are in it, if that was all that was asked.
 
     :raises KafkaError: The coordinator's.
     """
@@ -128,11 +135,25 @@ async def _added(
     await coordinator.ask(
         asked.transactional_id, lambda shard, step, pending: shard.add_partitions(step, pending, asked)
     )
-    return dict.fromkeys(partitions, ErrorCode.NONE)
+    return None
 
 
 def _partitions(topics: Iterable[AddPartitionsToTxnTopic]) -> list[TopicPartition]:
     return [TopicPartition(topic.name, index) for topic in topics for index in topic.partitions]
+
+
+def _same(topics: Iterable[AddPartitionsToTxnTopic], code: ErrorCode) -> list[AddPartitionsToTxnTopicResult]:
+    """One outcome for all that was asked for, as it was asked for."""
+    return [
+        AddPartitionsToTxnTopicResult(
+            name=topic.name,
+            results_by_partition=[
+                AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
+                for index in topic.partitions
+            ],
+        )
+        for topic in topics
+    ]
 
 
 def _results(outcomes: Outcomes) -> list[AddPartitionsToTxnTopicResult]:
