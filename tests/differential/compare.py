@@ -51,6 +51,7 @@ KEYED: dict[str, tuple[str, ...]] = {
     "ApiVersionsResponse.api_keys": ("api_key",),
     "ApiVersionsResponse.supported_features": ("name",),
     "ApiVersionsResponse.finalized_features": ("name",),
+    "ConsumerGroupDescribeResponse.groups": ("group_id",),
     "CreateTopicsResponse.topics": ("name",),
     "CreateTopicsResponse.topics.configs": ("name",),
     "DeleteRecordsResponse.topics.partitions": ("partition_index",),

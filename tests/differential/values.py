@@ -20,6 +20,7 @@ from barnabas.wire.messages.alter_user_scram_credentials import (
     ScramCredentialDeletion,
     ScramCredentialUpsertion,
 )
+from barnabas.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from barnabas.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from barnabas.wire.messages.describe_quorum import PartitionData, TopicData
@@ -130,6 +131,12 @@ POOLS: dict[str, Sequence[Any]] = {
     "reason": [None, "", "because"],
     "states_filter": ["Stable", "empty", " Dead ", "nope", ""],
     "types_filter": ["classic", "Consumer", "nope", ""],
+    "group_ids": GROUP_IDS,
+    "member_epoch": [0, 0, 1, -1, -2, -3, INT32_MAX],
+    "instance_id": [None, None, "one", ""],
+    "subscribed_topic_names": TOPIC_NAMES,
+    "subscribed_topic_regex": ["", "a.*", "("],
+    "server_assignor": ["range", "uniform", "sticky", ""],
     "coordinator_keys": ["group", ""],
     "key_type": [0, 1, 2, 3, -1, 127],
     "endpoint_type": [1, 1, 2, 0, 3, -1],
@@ -265,6 +272,8 @@ def messages(spec: ApiSpec, version: int) -> SearchStrategy[Message]:
         return built.filter(_has_transactions)
     if spec.request is JoinGroupRequest:
         return built.map(lambda request: _without_waiting(request, version))
+    if spec.request is ConsumerGroupHeartbeatRequest:
+        return built.map(_without_subscription)
     if spec.request is DescribeTopicPartitionsRequest:
         return built.filter(_names_topics)
     if spec.request is DescribeLogDirsRequest:
@@ -303,6 +312,14 @@ def _without_waiting(request: Message, version: int) -> Message:
     assert isinstance(request, JoinGroupRequest)
     if version < 4 or request.group_instance_id is not None:
         request.protocols = []
+    return request
+
+
+def _without_subscription(request: Message) -> Message:
+    """The request without what it subscribes to where it would make a member."""
+    assert isinstance(request, ConsumerGroupHeartbeatRequest)
+    if request.member_epoch == 0:
+        request.subscribed_topic_names = request.subscribed_topic_regex = None
     return request
 
 

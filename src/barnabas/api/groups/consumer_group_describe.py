@@ -39,7 +39,7 @@ async def _describe(
     try:
         require(context, AclOperation.DESCRIBE, ResourceType.GROUP, group_id)
         if not group_id:
-            raise KafkaError(ErrorCode.INVALID_GROUP_ID, "A group id cannot be empty.")
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID)
         group = await context.node.groups.query(
             group_id, lambda shard, now_ms: shard.consumer.describe(group_id)
         )
