@@ -69,6 +69,8 @@ from barnabas.wire.messages.list_config_resources import ListConfigResourcesRequ
 from barnabas.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.wire.messages.offset_commit import OffsetCommitRequest
+from barnabas.wire.messages.offset_delete import OffsetDeleteRequest
 from barnabas.wire.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderPartition,
@@ -102,8 +104,9 @@ from support.authorization_rules import (
 )
 from support.batches import batch
 from support.images import new_topic
-from support.loop import on_loop
+from support.loop import on_loop, turns
 from support.nodes import APIS, RunningNode, running_node
+from support.offsets import commit_topics
 from support.transactions import ending, marker
 
 #: What everybody may ask: what is not for everybody is left out of the answer, or was never secret.
@@ -397,6 +400,15 @@ async def permit(running: RunningNode, *permissions: Permission) -> None:
         await running.create(new_topic("t"))
 
 
+async def make_group(running: RunningNode) -> None:
+    """Group t, which has committed an offset."""
+    await permit(running, (Op.READ, GROUP), (Op.READ, TOPIC))
+    await running.create(new_topic("__consumer_offsets"))
+    request = OffsetCommitRequest("t", topics=commit_topics({"t": {0: 5}}))
+    while (await running.ask(request, 9)).topics[0].partitions[0].error_code:
+        await turns(1)
+
+
 async def refused(running: RunningNode, rule: Rule) -> set[ErrorCode]:
     """The authorization errors in the answer to Alice."""
     answer = await running.ask(rule.request, rule.version)
@@ -415,6 +427,8 @@ def test_each_of_the_permissions_is_enough_and_no_other_one(tmp_path: Path, rule
     async def scenario() -> None:
         async with running_node(tmp_path, **AUTHORIZED) as running:
             running.connection.principal = ALICE
+            if isinstance(rule.request, OffsetDeleteRequest):  # a group that is not there has no partitions
+                await make_group(running)
             await permit(running, *rule.granted)
             assert await refused(running, rule) == {rule.code}
             for permission in EVERY_PERMISSION:
