@@ -41,6 +41,10 @@ WAIT_MS = 10_000
 _NOT_RUNNING = "the broker does not run: call start(), or use it in a with statement"
 
 
+#: A group's first members wait for nobody else: in a test they are all there, and three seconds are long.
+QUICK_SETTINGS = {"group.initial.rebalance.delay.ms": "0"}
+
+
 class EmbeddedBroker:
     """`start` it and `stop` it, or use it as a context manager; both may be done again.
 
@@ -114,6 +118,7 @@ class EmbeddedBroker:
             "listeners": f"PLAINTEXT://{HOST}:{self._port}",
             "log.dirs": str(self.directory),
             **(login_settings(HOST, self._port, self._users) if self._users else {}),
+            **QUICK_SETTINGS,
             **self._settings,
         }
         loaded = load_broker_config(settings=[f"{key}={value}" for key, value in settings.items()])

@@ -10,6 +10,8 @@ from barnabas.config.definition import ConfigError
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode, KafkaError
 
+DELAY = "group.initial.rebalance.delay.ms"
+
 
 def values(broker: EmbeddedBroker, topic: str, **options: int) -> list[bytes | None]:
     return [record.value for record in broker.records(topic, **options)]
@@ -97,6 +99,15 @@ def test_settings_reach_the_broker() -> None:
     with EmbeddedBroker({"num.partitions": "7"}) as broker:
         broker.produce("made-for-me", "x")
         assert broker.topics() == {"made-for-me": 7}
+
+
+@pytest.mark.parametrize(("settings", "expected"), [({}, 0), ({DELAY: "3000"}, 3000)])
+def test_the_first_members_of_a_group_wait_for_no_others_unless_it_is_set(
+    settings: dict[str, str], expected: int
+) -> None:
+    with EmbeddedBroker(settings) as kafka:
+        assert kafka._server is not None
+        assert kafka._server.node.config.integer(DELAY) == expected
 
 
 def test_a_setting_that_cannot_be_is_told_and_leaves_nothing_behind() -> None:
