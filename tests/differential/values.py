@@ -31,6 +31,7 @@ from barnabas.wire.messages.join_group import JoinGroupRequest, JoinGroupRequest
 from barnabas.wire.messages.list_transactions import ListTransactionsRequest
 from barnabas.wire.messages.metadata import MetadataRequest
 from barnabas.wire.messages.produce import ProduceRequest
+from barnabas.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 from barnabas.wire.messages.write_txn_markers import WritableTxnMarker, WriteTxnMarkersRequest
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.schema import Field, Message, Struct
@@ -122,6 +123,12 @@ POOLS: dict[str, Sequence[Any]] = {
     "member_id": ["", "nobody"],
     "group_instance_id": [None, None, "one", ""],
     "generation_id": [-1, 0, 1, INT32_MAX],
+    "generation_id_or_member_epoch": [-1, -1, 0, 1, INT32_MAX],
+    "committed_offset": [0, 5, 5, 100, -1, INT64_MAX],
+    "committed_leader_epoch": EPOCHS,
+    "committed_metadata": ["", "note", None, "x" * 4096, "x" * 4097],
+    "commit_timestamp": [-1],
+    "retention_time_ms": [-1, -1, 0, 60_000],
     "session_timeout_ms": [10_000, 10_000, 6_000, 5_999, 1_800_000, 1_800_001, 0, -1],
     "rebalance_timeout_ms": [60_000, 0, -1],
     "protocol_type": ["consumer", "consumer", "connect", "", None],
@@ -181,6 +188,7 @@ OWN_POOLS: dict[type[Struct], dict[str, Sequence[Any]]] = {
         "producer_id_filters": [[], [5], [-1, INT64_MAX]],
         "transactional_id_pattern": [None, "", "no.*", "(", "(?=a)"],
     },
+    TxnOffsetCommitRequest: {"transactional_id": TRANSACTIONAL_IDS},
     WritableTxnMarker: {"producer_id": [Producer(0), Producer(1), 5], "producer_epoch": [0, 0, 1, 32_767]},
     JoinGroupRequestProtocol: {"name": ["range", "sticky", ""]},
     ScramCredentialDeletion: {"mechanism": SCRAM_MECHANISMS},

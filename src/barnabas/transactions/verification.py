@@ -34,6 +34,8 @@ class CoordinatorVerifier:
 
         With `adds` the partitions join the transaction, as by AddPartitionsToTxn.
         """
+        if not transactional_id:
+            return dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST)
         asked = Addition(transactional_id, producer_id, producer_epoch, partitions, EPOCH_BUMPS_LEVEL)
         try:
             if not adds:

@@ -43,7 +43,10 @@ def sift(
             refused.append(Refused(topic, _indexes(topic.partitions), forbidden[topic.name].code))
             continue
         there = existing.get(topic.name)
-        count = 0 if there is None else there.partition_count
+        if there is None:  # told even where it is named without partitions
+            refused.append(Refused(topic, _indexes(topic.partitions), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            continue
+        count = there.partition_count
         missing = [each for each in topic.partitions if not 0 <= each.partition_index < count]
         if missing:
             refused.append(Refused(topic, _indexes(missing), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
