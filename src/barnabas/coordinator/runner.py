@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from barnabas.base.clock import Clock
 from barnabas.coordinator.shard import RecordPlace, Shard
-from barnabas.coordinator.shard_log import LoadedBatch, ShardLog, told
+from barnabas.coordinator.shard_log import LoadedBatch, ShardLog, coordinator_error
 from barnabas.coordinator.step import Answer, Pending, ResponseT, Step, TimerKey
 from barnabas.coordinator.timers import Timers
 from barnabas.log.partition_log import AppendInfo
@@ -196,11 +196,11 @@ class ShardRunner(Generic[ShardT]):
         _log.warning("a coordinator cannot write", why=error.message, partition=str(self.log))
         if step.otherwise is not None:
             instead = Step(step.now_ms)
-            step.otherwise(instead, told(error))
+            step.otherwise(instead, coordinator_error(error))
             self._perform(instead, asker)
             return
         refused = {answer.pending for answer in step.answers} | ({asker} if asker else set())
-        self._give([Answer(pending, told(error)) for pending in refused])
+        self._give([Answer(pending, coordinator_error(error)) for pending in refused])
 
     def _finish_when_stored(self, step: Step) -> None:
         stored = self.log.stored()

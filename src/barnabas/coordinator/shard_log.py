@@ -30,7 +30,7 @@ Content: TypeAlias = tuple[int, int, bytes, bytes | None]
 _log = get_logger("barnabas.coordinator")
 
 #: Why an append failed -> what the client is told: whether to ask again here, or for the coordinator.
-_TOLD = {
+_COORDINATOR_ERRORS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -42,9 +42,9 @@ _TOLD = {
 }
 
 
-def told(error: KafkaError) -> KafkaError:
+def coordinator_error(error: KafkaError) -> KafkaError:
     """What a client of a coordinator is told when its records could not be appended."""
-    return KafkaError(_TOLD.get(error.code, error.code), error.message)
+    return KafkaError(_COORDINATOR_ERRORS.get(error.code, error.code), error.message)
 
 
 class ShardLog:
@@ -177,7 +177,7 @@ async def _stored(waits: "Sequence[asyncio.Future[None]]") -> None:
             ErrorCode.NOT_COORDINATOR, f"The log cannot be flushed: {error.strerror}."
         ) from error
     except KafkaError as error:
-        raise told(error) from error
+        raise coordinator_error(error) from error
 
 
 class LoadedBatch(NamedTuple):

@@ -1,6 +1,7 @@
 """Which partitions of a request about offsets are there and allowed, before their group's coordinator is asked."""
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from barnabas.api.authorization import refusals
@@ -61,11 +62,9 @@ def _indexes(partitions: Iterable[Any]) -> list[int]:
 
 
 def _with_partitions(topic: TopicT, partitions: list[Any]) -> TopicT:
-    copy = type(topic)()
-    for field in copy.FIELDS:  # type: ignore[attr-defined]  # a Struct
-        setattr(copy, field.name, getattr(topic, field.name))
-    copy.partitions = partitions
-    return copy
+    reduced = copy(topic)
+    reduced.partitions = partitions
+    return reduced
 
 
 def merge(refused: Iterable[TopicT], answered: Iterable[TopicT]) -> list[TopicT]:

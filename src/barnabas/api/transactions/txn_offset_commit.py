@@ -12,7 +12,7 @@ from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
 from barnabas.api.groups.known_partitions import Refused, merge, sift
 from barnabas.api.registry import serves
-from barnabas.coordinator.shard_log import told
+from barnabas.coordinator.shard_log import coordinator_error
 from barnabas.coordinator.step import Pending, Step, TransactionalProducer
 from barnabas.groups.shard import GroupShard
 from barnabas.log.producer_state import Verification
@@ -100,7 +100,7 @@ async def _verify(context: RequestContext, request: TxnOffsetCommitRequest) -> V
     if node.transaction_verifier is not None and started.verifications:
         await finish_verification(node.transaction_verifier, write, support, started)
     for error in started.errors.values():
-        raise told(error)
+        raise coordinator_error(error)
     return started.verifications.get(partition)
 
 

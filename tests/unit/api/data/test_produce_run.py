@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 
 from barnabas.api.data.produce_run import COMMON_AT, CORRELATION_AT, RUN_COUNT_MAX, AlikeRequests
 from barnabas.wire.framing import SIZE_BYTES, FrameReader
-from barnabas.wire.messages.produce import ProduceRequest
-from barnabas.wire.records.batch import read_header
+from barnabas.wire.records.batch import BATCH_HEADER_BYTES, read_header
 from barnabas.wire.records.record import Record, encode_batch
 from support.nodes import frame_of
 from support.wire import produce_request
@@ -81,10 +80,19 @@ def test_a_request_that_differs_anywhere_but_in_its_batch_and_number_ends_a_run(
     assert len(found.ends) == (3 if at in free else 1)
 
 
-def test_two_batches_in_a_request_are_not_taken_for_one() -> None:
-    assert numbers(frame(1, batch()[:-1])) == [1]  # whose length does not fit, as the log will say
-    short = ProduceRequest.API_KEY, batch()[:60]
-    assert numbers(frame(1, short[1])) == []
+def test_a_request_that_is_too_short_for_a_batch_is_left() -> None:
+    assert numbers(frame(1, batch()[: BATCH_HEADER_BYTES - 1])) == []
+    assert numbers(frame(1, batch()[:BATCH_HEADER_BYTES])) == [
+        1
+    ]  # whose length does not fit, as the log will see
+
+
+def test_a_request_whose_records_end_elsewhere_is_left() -> None:
+    whole = frame(1)
+    records_at = len(whole) - LAST_BYTES - len(batch()) - 2
+    shorter = bytearray(whole)
+    shorter[records_at] -= 1
+    assert numbers(bytes(shorter)) == []
 
 
 def test_a_run_has_a_bound() -> None:
