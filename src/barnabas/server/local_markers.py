@@ -1,0 +1,50 @@
+"""Ends of transactions for the partitions of this broker."""
+
+from collections.abc import Callable, Collection, Mapping
+
+from barnabas.base.ids import TopicPartition
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.metadata.image import Image
+from barnabas.replication.end_markers import write_end_markers
+from barnabas.replication.flusher import Flusher
+from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.wire.errors import ErrorCode
+from barnabas.wire.records.control import EndMarker
+
+
+class LocalMarkers:
+    """Writes markers to partitions of this broker, the only one that there is: a `MarkerWriter`."""
+
+    def __init__(
+        self,
+        config: Callable[[], BrokerConfig],
+        image: Callable[[], Image],
+        replicas: ReplicaManager,
+        flusher: Flusher,
+    ) -> None:
+        self._config = config
+        self._image = image
+        self._replicas = replicas
+        self._flusher = flusher
+
+    async def write(
+        self, marker: EndMarker, partitions: Collection[TopicPartition], transaction_version: int
+    ) -> Mapping[TopicPartition, ErrorCode]:
+        """What became of each partition's marker."""
+        outcomes = await write_end_markers(
+            self._replicas,
+            self._flusher,
+            marker,
+            partitions,
+            transaction_version=transaction_version,
+            timeout_ms=self._config().integer("request.timeout.ms"),
+        )
+        return {partition: self._settle(partition, code) for partition, code in outcomes.items()}
+
+    def _settle(self, partition: TopicPartition, code: ErrorCode) -> ErrorCode:
+        """A partition that is not here but exists may come back: its disk has failed, say."""
+        topic = self._image().topics.get(partition.topic)
+        exists = topic is not None and partition.partition < topic.partition_count
+        if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and exists:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return code
