@@ -75,7 +75,8 @@ class CompactionMachine(RuleBasedStateMachine):
         self, values: list[tuple[bytes, bytes | None]], codec: Compression, producer: int | None
     ) -> None:
         began_ms = self.clock.now_ms + 1
-        self.clock.advance(len(values))  # nothing is written before its time: a tombstone's rest counts from there
+        # Nothing is written before its time: what a tombstone is given counts from there.
+        self.clock.advance(len(values))
         records = [Record(0, began_ms + number, *pair) for number, pair in enumerate(values)]
         options: dict[str, int] = {}
         verification = None
