@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from barnabas.coordinator.step import Pending
 from barnabas.groups.classic.join import Client, Join
 from barnabas.wire.consumer_protocol.assignment import ConsumerProtocolAssignment
 from barnabas.wire.consumer_protocol.assignment import TopicPartition as AssignedPartition
@@ -9,9 +10,9 @@ from barnabas.wire.consumer_protocol.subscription import ConsumerProtocolSubscri
 from barnabas.wire.consumer_protocol.versioned import read_assignment, write
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.heartbeat import HeartbeatRequest
-from barnabas.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from barnabas.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from barnabas.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 from support.group_worlds import GroupWorld
 
 Partitions = dict[str, set[int]]
@@ -36,6 +37,7 @@ class ClassicConsumer:
         self.member_id = ""
         self.generation = -1
         self.owned: Partitions = {}
+        self.waiting: Pending[Any] | None = None  #: for the answer to its last JoinGroup or SyncGroup
 
     def join(self, *topics: str, protocols: tuple[str, ...] = ("range",), version: int = 9) -> Any:
         """JoinGroup, with the id that it is told to come back with; gives the answer, None while it waits."""
@@ -59,13 +61,28 @@ class ClassicConsumer:
                     step, Join(request, client, pending)
                 )
             )
-            if isinstance(answer, KafkaError) or answer is None:
-                return answer
-            self.member_id = answer.member_id
-            if answer.error_code != ErrorCode.MEMBER_ID_REQUIRED:
+            self._take(answer)
+            if getattr(answer, "error_code", None) != ErrorCode.MEMBER_ID_REQUIRED:
                 break
-        self.generation = answer.generation_id
         return answer
+
+    def hear(self) -> Any:
+        """The answer that it has waited for, None if it does not wait or must wait on."""
+        answer = None if self.waiting is None else self.world.answers.get(self.waiting)
+        if answer is not None:
+            self._take(answer)
+        return answer
+
+    def _take(self, answer: Any) -> None:
+        self.waiting = self.world.asked if answer is None else None
+        if isinstance(answer, JoinGroupResponse) and answer.error_code in (
+            ErrorCode.NONE,
+            ErrorCode.MEMBER_ID_REQUIRED,
+        ):
+            self.member_id, self.generation = answer.member_id, answer.generation_id
+        elif isinstance(answer, SyncGroupResponse):
+            topics = read_assignment(answer.assignment).assigned_partitions if answer.assignment else []
+            self.owned = {topic.topic: set(topic.partitions) for topic in topics}
 
     def sync(self, **assignments: Partitions) -> Any:
         """SyncGroup; a leader gives all members their partitions, by member id."""
@@ -82,9 +99,7 @@ class ClassicConsumer:
             ],
         )
         answer = self.world.ask(lambda shard, step, pending: shard.sync_group(step, pending, request))
-        if answer is not None and not isinstance(answer, KafkaError):
-            topics = read_assignment(answer.assignment).assigned_partitions if answer.assignment else []
-            self.owned = {topic.topic: set(topic.partitions) for topic in topics}
+        self._take(answer)
         return answer
 
     def beat(self) -> ErrorCode:

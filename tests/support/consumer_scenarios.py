@@ -4,22 +4,28 @@ A command is what a member sends or what happens around it. What comes of it is 
 were appended, the state of the group if it has changed, the answer.
 """
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from barnabas.groups.consumer.records import read_assigned, read_state, read_target
+from barnabas.groups.consumer.member import MemberState
+from barnabas.groups.consumer.records import append_current, read_assigned, read_state, read_target
 from barnabas.wire.coordinator_records import consumer_group_current_member_assignment as current
 from barnabas.wire.coordinator_records import consumer_group_member_metadata as metadata
 from barnabas.wire.coordinator_records import consumer_group_metadata as epoch
+from barnabas.wire.coordinator_records import consumer_group_partition_metadata as partitions
 from barnabas.wire.coordinator_records import consumer_group_regular_expression as regex
 from barnabas.wire.coordinator_records import consumer_group_target_assignment_member as target
 from barnabas.wire.coordinator_records import consumer_group_target_assignment_metadata as assignment
 from barnabas.wire.coordinator_records.serde import Record
 from barnabas.wire.errors import KafkaError
-from support.consumer_groups import ConsumerMember, group_of
+from support.consumer_groups import ConsumerMember, group_of, stored
 from support.group_worlds import GroupWorld
 from support.scenarios import words_of
 
 Options = dict[str, str]
+#: Does what a command says, and gives the answers.
+Action = Callable[[list[str], Options], list[str]]
 
 
 class ConsumerScenario:
@@ -33,9 +39,13 @@ class ConsumerScenario:
     async def run(self, command: str) -> list[str]:
         """What comes of one command."""
         verb, words, options = words_of(command)
+        return self.outcome(getattr(self, verb), words, options)
+
+    def outcome(self, action: Action, words: list[str], options: Options) -> list[str]:
+        """Records, the new state, answers."""
         first = len(self.world.log)
-        told = getattr(self, verb)(words, options)
-        records = [self._line(self.world._read(key, value)) for key, value in self.world.log[first:]]
+        told = action(words, options)
+        records = [self.line(self.world._read(key, value)) for key, value in self.world.log[first:]]
         return [*(f"record {line}" for line in records if line), *self._new_state(), *told]
 
     # What happens around members
@@ -66,6 +76,12 @@ class ConsumerScenario:
         self.world.restart()
         return []
 
+    def newer(self, words: list[str], options: Options) -> list[str]:
+        """newer A: a broker of a later version has left A in a state that is not known here."""
+        member = replace(stored(self.world, words[0]), state=MemberState.UNKNOWN)
+        self.world.tell(lambda shard, step: append_current(step, "g", member))
+        return []
+
     # What members send
 
     def join(self, words: list[str], options: Options) -> list[str]:
@@ -80,13 +96,13 @@ class ConsumerScenario:
         if "rebalance" in options:
             fields["rebalance_timeout_ms"] = int(options["rebalance"])
         member = self.members[words[0]] = ConsumerMember(self.world, words[0], **fields)
-        return self._told(words[0], member.join(*_names(options)))
+        return self._told(words[0], member.join(*topics_of(options)))
 
     def beat(self, words: list[str], options: Options) -> list[str]:
         """beat A [owned] [topics=b] [epoch=3]: with `owned` it says what it has."""
         member = self.members[words[0]]
         member.epoch = int(options.get("epoch", member.epoch))
-        fields = {"subscribed_topic_names": _names(options)} if "topics" in options else {}
+        fields = {"subscribed_topic_names": topics_of(options)} if "topics" in options else {}
         return self._told(words[0], member.beat(tells_owned="owned" in words, **fields))
 
     def leave(self, words: list[str], options: Options) -> list[str]:
@@ -106,9 +122,13 @@ class ConsumerScenario:
         return [f"{name}: epoch {answer.member_epoch}, has {owned or 'nothing'}"]
 
     def _new_state(self) -> list[str]:
-        state = group_of(self.world).state_name if "g" in self.world.shard.groups else "Empty"
+        state = self.state()
         before, self._state = self._state, state
         return [] if state == before else [f"state {state}"]
+
+    def state(self) -> str:
+        """Where the group is."""
+        return group_of(self.world).state_name if "g" in self.world.shard.groups else "Empty"
 
     def _partitions(self, partitions: Any) -> str:
         names = self.world.image.topic_names
@@ -119,7 +139,7 @@ class ConsumerScenario:
         ]
         return " ".join(sorted(told)) or "nothing"
 
-    def _line(self, record: Record) -> str:
+    def line(self, record: Record) -> str:
         """A record for people."""
         key, value = record.key, record.value
         if isinstance(key, metadata.ConsumerGroupMemberMetadataKey):
@@ -133,6 +153,8 @@ class ConsumerScenario:
             return "group: none" if value is None else f"group: epoch {value.epoch}"  # type: ignore[attr-defined]
         if isinstance(key, assignment.ConsumerGroupTargetAssignmentMetadataKey):
             return "targets: none" if value is None else f"targets: epoch {value.assignment_epoch}"  # type: ignore[attr-defined]
+        if isinstance(key, partitions.ConsumerGroupPartitionMetadataKey):
+            return "partition metadata: none"  # as brokers before 4.1 wrote it
         assert isinstance(key, regex.ConsumerGroupRegularExpressionKey), key
         matched = "none" if value is None else ",".join(value.topics) or "no topics"  # type: ignore[attr-defined]
         return f"expression {key.regular_expression}: {matched}"
@@ -147,7 +169,8 @@ class ConsumerScenario:
         return f"epoch {value.member_epoch}, {state}, has {has}{giving}"
 
 
-def _names(options: Options) -> list[str]:
+def topics_of(options: Options) -> list[str]:
+    """What a command names as `topics=a,b`."""
     return [name for name in options.get("topics", "").split(",") if name]
 
 

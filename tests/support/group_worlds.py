@@ -38,6 +38,7 @@ class GroupWorld:
         self.timers: dict[TimerKey, int] = {}  #: key -> when it is due
         self.answers: dict[Pending[Any], Any] = {}
         self.last = Step(self.now_ms)  #: what the last event led to
+        self.asked: Pending[Any] = Pending()  #: the last request
         self._dice = random.Random(7)
         self.shard = self._new_shard()
 
@@ -48,7 +49,7 @@ class GroupWorld:
 
     def ask(self, event: Event) -> Any:
         """The answer to a request, the error that it is refused by, or None while it waits."""
-        pending: Pending[Any] = Pending()
+        pending = self.asked = Pending()
         step = Step(self.now_ms)
         try:
             event(self.shard, step, pending)
@@ -59,7 +60,8 @@ class GroupWorld:
         self._perform(step)
         return self.answers.get(pending)
 
-    def _tell(self, event: Callable[[GroupShard, Step], None]) -> None:
+    def tell(self, event: Callable[[GroupShard, Step], None]) -> None:
+        """Something happens that nobody waits for."""
         step = Step(self.now_ms)
         event(self.shard, step)
         self._perform(step)
@@ -89,7 +91,7 @@ class GroupWorld:
         while due := [key for key, due_ms in self.timers.items() if due_ms <= end_ms]:
             key = min(due, key=self.timers.__getitem__)
             self.now_ms = max(self.now_ms, self.timers.pop(key))
-            self._tell(lambda shard, step, key=key: shard.expire(step, key))  # type: ignore[misc]
+            self.tell(lambda shard, step, key=key: shard.expire(step, key))  # type: ignore[misc]
             steps.append(self.last)
         self.now_ms = end_ms
         return steps
@@ -103,7 +105,7 @@ class GroupWorld:
         for offset, (key, value) in enumerate(self.log):
             self.shard.replay(self._read(key, value), RecordPlace(offset, self.now_ms))
         assert self.shard.groups.keys() == before.keys()
-        self._tell(lambda shard, step: shard.loaded(step))
+        self.tell(lambda shard, step: shard.loaded(step))
 
     def check(self) -> None:
         """Whatever has happened, groups are what they must be."""
@@ -114,7 +116,7 @@ class GroupWorld:
 
     def _follow(self, after: Image) -> None:
         before, self.image = self.image, after
-        self._tell(lambda shard, step: shard.follow(step, before, after))
+        self.tell(lambda shard, step: shard.follow(step, before, after))
 
     def create_topic(self, name: str, partitions_count: int) -> None:
         """A topic comes."""

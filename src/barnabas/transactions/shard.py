@@ -215,7 +215,7 @@ class TransactionShard:
         expiration_ms = self.surroundings.config().integer("transactional.id.expiration.ms")
         unused = (each for each in self.transactions.values() if each.is_expired(step.now_ms, expiration_ms))
         for transaction in _first(unused):
-            step.append(transaction.key, None)
+            step.append(transaction.moved(TransactionState.DEAD).key, None)
 
     def follow(self, step: Step, before: Image, after: Image) -> None:
         """Nothing here depends on topics."""

@@ -1,12 +1,28 @@
-"""The stories in tests/scenarios/groups_consumer go as they are written."""
+"""The stories in tests/scenarios/groups_consumer and groups_migration go as they are written."""
 
 from pathlib import Path
 
 import pytest
 
+from barnabas.coordinator.step import Step
+from barnabas.groups.consumer import progress
+from barnabas.groups.consumer.group import ConsumerGroup, GroupState
+from barnabas.groups.consumer.reconciliation import TRANSITIONS
 from support.consumer_scenarios import ConsumerScenario
+from support.group_worlds import GroupWorld
 from support.loop import on_loop
+from support.migration_scenarios import MigrationScenario
 from support.scenarios import files_of, replay
+from support.transitions import Seen, pairs_of
+
+_S = GroupState
+#: What a request, a timer or a change of the cluster can make of a group; a first member has all before it is answered.
+GROUP_TRANSITIONS = {
+    _S.EMPTY: {_S.ASSIGNING, _S.STABLE},
+    _S.ASSIGNING: {_S.EMPTY, _S.RECONCILING, _S.STABLE},
+    _S.RECONCILING: {_S.EMPTY, _S.ASSIGNING, _S.STABLE},
+    _S.STABLE: {_S.EMPTY, _S.ASSIGNING, _S.RECONCILING},
+}
 
 
 @pytest.mark.parametrize("path", files_of("groups_consumer"), ids=lambda path: path.stem)
@@ -16,3 +32,47 @@ def test_a_story_goes_as_it_is_written(path: Path) -> None:
         await replay(path, ConsumerScenario().run)
 
     scenario()
+
+
+@pytest.mark.parametrize("path", files_of("groups_migration"), ids=lambda path: path.stem)
+def test_a_group_changes_its_protocol_as_it_is_written(path: Path) -> None:
+    @on_loop
+    async def scenario() -> None:
+        await replay(path, MigrationScenario().run)
+
+    scenario()
+
+
+def test_every_step_of_a_member_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = Seen()
+    seen.watch(monkeypatch, progress, "reconcile")
+    tell_all_stories()
+    assert seen.pairs == pairs_of(TRANSITIONS)
+
+
+def test_every_transition_of_a_consumer_group_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: set[tuple[GroupState, GroupState]] = set()
+    perform = GroupWorld._perform
+
+    def watched(world: GroupWorld, step: Step) -> None:
+        before = state_of(world)
+        perform(world, step)
+        after = state_of(world)
+        if before is not None and after not in (None, before):
+            seen.add((before, after))
+
+    monkeypatch.setattr(GroupWorld, "_perform", watched)
+    tell_all_stories()
+    assert seen == pairs_of(GROUP_TRANSITIONS)
+
+
+def tell_all_stories() -> None:
+    for path in files_of("groups_consumer"):
+        test_a_story_goes_as_it_is_written(path)
+    for path in files_of("groups_migration"):
+        test_a_group_changes_its_protocol_as_it_is_written(path)
+
+
+def state_of(world: GroupWorld) -> GroupState | None:
+    group = world.shard.groups.get("g")
+    return group.state if isinstance(group, ConsumerGroup) else None
