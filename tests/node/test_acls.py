@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -157,7 +158,26 @@ def test_the_client_makes_finds_and_removes_acls(admin: Client, alice: Client) -
     assert refused(lambda: alice.admin.describe_acls()) is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     [error] = alice.admin.delete_acls([AclFilter()])
     assert isinstance(error, KafkaError)
-    assert admin.admin.delete_acls([AclFilter(), AclFilter(principal="User:nobody")]) == [[binding], []]
+    assert admin.admin.delete_acls([AclFilter(), AclFilter(principal="User:nobody")]) == [{binding: None}, {}]
+
+
+def test_an_acl_that_a_policy_keeps_is_told_beside_those_that_go(tmp_path: Path) -> None:
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("mode: enforce\n")
+    with EmbeddedBroker({**SETTINGS, "barnabas.policy.file": str(rules)}) as kafka:
+
+        def run(*command: str) -> Result:
+            environment = {"BARNABAS_BOOTSTRAP": address_of(kafka, "PLAINTEXT")}
+            return CliRunner().invoke(app, ["acls", *command, "--json"], env=environment)
+
+        assert len(rows(run("add", "-p", "bob", "-o", "read", "-t", "pay", "-t", "t"))) == 2
+        rules.write_text("topics:\n  - prefix: pay\n    protected: true\n")
+        kafka.restart()
+        for command in (("add", "-p", "eve", "-o", "read", "-t", "pay", "-t", "t"), ("remove", "-p", "bob")):
+            result = run(*command)
+            assert result.exit_code == 1
+            assert [each["name"] for each in json.loads(result.stdout)] == ["t"]
+            assert "'pay' is protected" in json.loads(result.stderr)["message"]
 
 
 @pytest.mark.kafka_settings({"authorizer.class.name": "", "super.users": ""})

@@ -82,24 +82,32 @@ def guarded(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
         except (Failure, ValueError, OSError) as error:
             raise typer.Exit(report(error, as_json=bool(kwargs.get("as_json")))) from None
         except Exception as error:
-            if not is_kafka_error(error):
+            errors = error.exceptions if isinstance(error, ExceptionGroup) else (error,)
+            if not all(map(is_kafka_error, errors)):
                 raise
-            raise typer.Exit(report(error, as_json=bool(kwargs.get("as_json")))) from None
+            raise typer.Exit(report(*errors, as_json=bool(kwargs.get("as_json")))) from None
 
     return with_command_config(run)
 
 
-def report(error: Exception, *, as_json: bool) -> int:
-    """Print an error and what to try next to stderr; gives the exit code."""
-    exit_code, code, hint = judge(error)
-    message = str(error)
-    if as_json:
-        print(json.dumps({"error": code, "message": message, "hint": hint}), file=sys.stderr)
-        return exit_code
-    print(f"error: {message}", file=sys.stderr)
-    if hint:
+def report(*errors: Exception, as_json: bool) -> int:
+    """Print errors and what to try next to stderr; gives the exit code, which is the first one's."""
+    judged = [judge(error) for error in errors]
+    for error, (_, code, hint) in zip(errors, judged, strict=True):
+        if as_json:
+            print(json.dumps({"error": code, "message": _sentence(error), "hint": hint}), file=sys.stderr)
+        else:
+            print(f"error: {_sentence(error)}", file=sys.stderr)
+    for hint in dict.fromkeys(hint for _, _, hint in judged if hint and not as_json):
         print(f"  try: {hint}", file=sys.stderr)
-    return exit_code
+    return judged[0][0]
+
+
+def _sentence(error: Exception) -> str:
+    """What is wrong, without the number that an error of the system has."""
+    if type(error).__str__ is OSError.__str__ and isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 def judge(error: Exception) -> tuple[int, str, str]:

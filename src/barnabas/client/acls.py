@@ -6,7 +6,12 @@ from barnabas.client.errors import check, error_for
 from barnabas.wire.acls import AclBinding, AclFilter
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
-from barnabas.wire.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
+from barnabas.wire.messages.delete_acls import (
+    DeleteAclsFilter,
+    DeleteAclsMatchingAcl,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+)
 from barnabas.wire.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 
 
@@ -85,22 +90,22 @@ def deleting(filters: Iterable[AclFilter]) -> DeleteAclsRequest:
     )
 
 
-def deleted(response: DeleteAclsResponse) -> list[list[AclBinding] | KafkaError]:
-    """What each filter removed, in the order of the request."""
+def deleted(response: DeleteAclsResponse) -> list[dict[AclBinding, KafkaError | None] | KafkaError]:
+    """What became of the ACLs that each filter means, in the order of the request; None stands for removed."""
     return [
-        error_for(result.error_code, result.error_message)
-        or [
-            AclBinding.from_codes(
-                acl.resource_type,
-                acl.resource_name,
-                acl.pattern_type,
-                acl.principal,
-                acl.host,
-                acl.operation,
-                acl.permission_type,
-            )
-            for acl in result.matching_acls
-            if not acl.error_code
-        ]
+        error_for(result.error_code, result.error_message) or dict(map(_fate, result.matching_acls))
         for result in response.filter_results
     ]
+
+
+def _fate(acl: DeleteAclsMatchingAcl) -> tuple[AclBinding, KafkaError | None]:
+    binding = AclBinding.from_codes(
+        acl.resource_type,
+        acl.resource_name,
+        acl.pattern_type,
+        acl.principal,
+        acl.host,
+        acl.operation,
+        acl.permission_type,
+    )
+    return binding, error_for(acl.error_code, acl.error_message)

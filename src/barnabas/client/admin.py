@@ -354,8 +354,10 @@ class Admin:
         """Make each ACL; one that is there already is as good as made. None stands for success."""
         return acls.created(await self._send_to_controller(acls.creating(bindings), "results"))
 
-    async def delete_acls(self, filters: Iterable[AclFilter]) -> list[list[AclBinding] | KafkaError]:
-        """Remove what each filter means; gives what that was."""
+    async def delete_acls(
+        self, filters: Iterable[AclFilter]
+    ) -> list[dict[AclBinding, KafkaError | None] | KafkaError]:
+        """Remove what each filter means; gives what that was, with why an ACL stays."""
         return acls.deleted(await self._send_to_controller(acls.deleting(filters), "filter_results"))
 
     async def _send_to_controller(self, request: Message, results: str) -> Any:

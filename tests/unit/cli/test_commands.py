@@ -95,6 +95,20 @@ def test_programs_get_json(broker: FakeBroker, run: Run) -> None:
     assert json.loads(run("topics", "delete", "old", "--json").stdout) == [{"topic": "old", "error": None}]
 
 
+def test_of_several_topics_each_that_is_refused_is_told(broker: FakeBroker, run: Run) -> None:
+    broker.create("a")
+    broker.create("b")
+    created = run("topics", "create", "a", "c", "b")
+    assert created.stdout == "c: created\n"
+    assert [line.split("'")[1] for line in created.stderr.splitlines() if "error:" in line] == ["a", "b"]
+    assert created.stderr.count("try:") == 1
+    told = run("topics", "create", "a", "d", "b", "--json").stderr.splitlines()
+    assert [json.loads(line)["error"] for line in told] == ["TOPIC_ALREADY_EXISTS"] * 2
+    described = run("topics", "describe", "nope", "c")
+    assert (described.exit_code, described.stdout.split()[0]) == (3, "c")
+    assert "'nope' does not exist" in described.stderr
+
+
 def test_a_topic_that_is_there_or_gone_can_be_what_was_wanted(broker: FakeBroker, run: Run) -> None:
     broker.create("t")
     assert run("topics", "create", "t").exit_code == 1

@@ -1,3 +1,4 @@
+import errno
 import json
 from typing import Any
 
@@ -53,6 +54,12 @@ def test_a_command_that_raises_ends_with_the_exit_code(error: BaseException, exi
     with pytest.raises(typer.Exit) as raised:
         command(as_json=True)
     assert raised.value.exit_code == exit_code
+
+
+def test_a_file_that_cannot_be_read_is_told_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    error = FileNotFoundError(errno.ENOENT, "No such file or directory", "nofile")
+    assert report(error, as_json=False) == 3
+    assert capsys.readouterr().err == "error: nofile: No such file or directory\n"
 
 
 def test_our_own_bugs_keep_their_traceback() -> None:

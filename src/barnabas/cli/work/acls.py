@@ -7,7 +7,8 @@ from typing import TypeVar
 from barnabas.cli.failures import wrong_use
 from barnabas.cli.output import notice, print_json, print_table
 from barnabas.cli.work.calls import with_admin
-from barnabas.client.admin import Admin, raise_errors
+from barnabas.cli.work.outcomes import raise_all
+from barnabas.client.admin import Admin
 from barnabas.wire.acls import (
     CLUSTER_NAME,
     WILDCARD,
@@ -156,17 +157,20 @@ async def _find(admin: Admin, wanted: Sequence[AclFilter]) -> set[AclBinding]:
 
 def add(bootstrap: str, wanted: Sequence[AclBinding], *, as_json: bool) -> None:
     """Make ACLs, and print them."""
-    raise_errors(with_admin(bootstrap, lambda admin: admin.create_acls(wanted)))
-    _print(wanted, as_json=as_json)
+    outcomes = with_admin(bootstrap, lambda admin: admin.create_acls(wanted))
+    made = [each for each, error in zip(wanted, outcomes, strict=True) if error is None]
+    _print(made, as_json=as_json)
+    raise_all(outcomes)
 
 
 def remove(bootstrap: str, wanted: Sequence[AclFilter], *, as_json: bool) -> None:
     """Remove ACLs, and print those that are gone."""
     outcomes = with_admin(bootstrap, lambda admin: admin.delete_acls(wanted))
-    raise_errors(outcomes)
-    gone = {each for found in outcomes if not isinstance(found, KafkaError) for each in found}
-    _print(sorted(gone), as_json=as_json)
-    if not gone:
+    found = [each for each in outcomes if not isinstance(each, KafkaError)]
+    fates = {binding: error for each in found for binding, error in each.items()}
+    _print(sorted(binding for binding, error in fates.items() if error is None), as_json=as_json)
+    raise_all([*outcomes, *fates.values()])
+    if not fates:
         notice("no such ACLs: nothing was removed")
 
 

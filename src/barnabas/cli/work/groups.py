@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from barnabas.base.ids import TopicPartition
 from barnabas.cli.output import print_json, print_table
 from barnabas.cli.work.calls import with_cluster
-from barnabas.client.admin import raise_errors
+from barnabas.cli.work.outcomes import raise_all
 from barnabas.client.group_messages import GroupDescription, MemberDescription
 from barnabas.client.groups import Groups
 
@@ -26,7 +26,7 @@ def show_list(bootstrap: str, states: Sequence[str], types: Sequence[str], *, as
 def describe(bootstrap: str, names: Sequence[str], *, as_json: bool) -> None:
     """Print groups and their members.
 
-    :raises KafkaError: For the first that cannot be described, when the others are printed.
+    :raises KafkaError: For those that cannot be described, when the others are printed.
     """
     found = with_cluster(bootstrap, lambda cluster: Groups(cluster).describe(names))
     groups = [group for group in found.values() if isinstance(group, GroupDescription)]
@@ -38,13 +38,13 @@ def describe(bootstrap: str, names: Sequence[str], *, as_json: bool) -> None:
         if members:
             print()
             print_table(_MEMBER_COLUMNS, members)
-    raise_errors(found.values())
+    raise_all(found.values())
 
 
 def delete(bootstrap: str, names: Sequence[str], *, as_json: bool) -> None:
     """Delete groups and print what became of each.
 
-    :raises KafkaError: The first error.
+    :raises KafkaError: For those that are refused, when the others are printed.
     """
     outcomes = with_cluster(bootstrap, lambda cluster: Groups(cluster).delete(names))
     if as_json:
@@ -53,7 +53,7 @@ def delete(bootstrap: str, names: Sequence[str], *, as_json: bool) -> None:
         for name, error in outcomes.items():
             if error is None:
                 print(f"{name}: deleted")
-    raise_errors(outcomes.values())
+    raise_all(outcomes.values())
 
 
 def _group_row(group: GroupDescription) -> tuple[object, ...]:

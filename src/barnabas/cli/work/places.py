@@ -6,6 +6,7 @@ from typing import TypeVar
 from barnabas.base.ids import TopicPartition
 from barnabas.cli.output import print_json
 from barnabas.cli.partitions import Place
+from barnabas.cli.work.outcomes import raise_all
 from barnabas.client.admin import Admin, raise_errors
 from barnabas.client.metadata import Topic
 from barnabas.wire.errors import KafkaError
@@ -40,7 +41,7 @@ def print_outcomes(
     *,
     as_json: bool,
 ) -> None:
-    """Print what became of each partition, then raise the first error that is not one to be content with.
+    """Print what became of each partition, then raise the errors that are not to be content with.
 
     :param content: names of error codes, and what is said instead.
     """
@@ -49,7 +50,7 @@ def print_outcomes(
     for place, error in outcomes.items() if not as_json else ():
         if error is None or error.code.name in content:
             print(f"{place}: {done if error is None else content[error.code.name]}")
-    raise_errors(error for error in outcomes.values() if error and error.code.name not in content)
+    raise_all(error for error in outcomes.values() if error and error.code.name not in content)
 
 
 def _as_json(place: TopicPartition, error: KafkaError | None) -> dict[str, object]:

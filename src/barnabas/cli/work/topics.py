@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 from barnabas.base.ids import TopicPartition, uuid_to_text
 from barnabas.cli.output import notice, print_json, print_table
 from barnabas.cli.work.calls import with_admin
-from barnabas.client.admin import Admin, raise_errors
+from barnabas.cli.work.outcomes import raise_all
+from barnabas.client.admin import Admin
 from barnabas.client.admin_model import (
     BROKER_DEFAULT,
     ConfigEntry,
@@ -91,13 +92,14 @@ def grow(bootstrap: str, names: Collection[str], total: int, *, validate_only: b
 
 
 def describe(bootstrap: str, names: Collection[str], *, as_json: bool) -> None:
-    """Print partitions, offsets and settings of topics."""
-    descriptions = with_admin(bootstrap, lambda admin: _described(admin, names))
+    """Print partitions, offsets and settings of topics, then raise what stood in the way of others."""
+    outcomes = with_admin(bootstrap, lambda admin: _described(admin, names))
+    descriptions = [each for each in outcomes if isinstance(each, Description)]
     if as_json:
         print_json([_description_json(each) for each in descriptions])
-        return
-    for each in descriptions:
+    for each in descriptions if not as_json else ():
         _print_description(each)
+    raise_all(outcomes)
 
 
 def replication_factor(topic: Topic) -> int:
@@ -112,7 +114,7 @@ def _print_outcomes(
     *,
     as_json: bool,
 ) -> None:
-    """Print the successes, then raise the first error that the user is not content with."""
+    """Print the successes, then raise the errors that the user is not content with."""
     errors = {name: each for name, each in outcomes.items() if isinstance(each, KafkaError)}
     if as_json:
         print_json([_outcome_json(name, outcome) for name, outcome in outcomes.items()])
@@ -120,7 +122,7 @@ def _print_outcomes(
         for name in outcomes:
             if name not in errors:
                 print(f"{name}: {verb}")
-    raise_errors(_named(name, error) for name, error in errors.items() if error.code not in content)
+    raise_all(_named(name, error) for name, error in errors.items() if error.code not in content)
 
 
 def _named(name: str, error: KafkaError) -> KafkaError:
@@ -148,21 +150,22 @@ def _summary(topic: Topic) -> dict[str, Any]:
     }
 
 
-async def _described(admin: Admin, names: Collection[str]) -> list[Description]:
+async def _described(admin: Admin, names: Collection[str]) -> list[Description | KafkaError]:
     topics = await admin.describe_topics(names)
-    raise_errors(topics.values())
-    configs = await admin.describe_configs(Resource(ResourceKind.TOPIC, name) for name in names)
-    return [
-        Description(topic, _own(configs[Resource(ResourceKind.TOPIC, name)]), await _offsets(admin, topic))
-        for name, topic in topics.items()
-        if isinstance(topic, Topic)
-    ]
+    there = [topic for topic in topics.values() if isinstance(topic, Topic)]
+    configs = await admin.describe_configs(Resource(ResourceKind.TOPIC, topic.name) for topic in there)
+    described: list[Description | KafkaError] = []
+    for topic in there:
+        found = configs[Resource(ResourceKind.TOPIC, topic.name)]
+        if isinstance(found, KafkaError):
+            described.append(found)
+        else:
+            described.append(Description(topic, _own(found), await _offsets(admin, topic)))
+    return described + [each for each in topics.values() if isinstance(each, KafkaError)]
 
 
-def _own(configs: list[ConfigEntry] | KafkaError) -> list[ConfigEntry]:
+def _own(configs: list[ConfigEntry]) -> list[ConfigEntry]:
     """What was set for the topic itself."""
-    if isinstance(configs, KafkaError):
-        raise configs
     return sorted(config for config in configs if config.source is ConfigSource.DYNAMIC_TOPIC_CONFIG)
 
 

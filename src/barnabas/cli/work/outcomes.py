@@ -1,0 +1,19 @@
+"""What became of several things that were asked for together."""
+
+from collections.abc import Iterable
+
+from barnabas.wire.errors import KafkaError
+
+
+def raise_all(outcomes: Iterable[object]) -> None:
+    """Raise the KafkaErrors among `outcomes`: nobody is to wonder what became of the rest.
+
+    :raises KafkaError: When there is one.
+    :raises ExceptionGroup: When there are several.
+    """
+    errors = [outcome for outcome in outcomes if isinstance(outcome, KafkaError)]
+    if len(errors) > 1:
+        message = f"{len(errors)} were refused"
+        raise ExceptionGroup(message, errors)
+    for error in errors:
+        raise error
