@@ -11,6 +11,7 @@ from barnabas.coordinator.shard import RecordPlace
 from barnabas.coordinator.step import Pending, Step
 from barnabas.groups.group import CommitCheck
 from barnabas.groups.offsets.manager import OffsetManager
+from barnabas.groups.statistics import GroupCounts
 from barnabas.groups.surroundings import Surroundings
 from barnabas.metadata.image import Image
 from barnabas.wire.coordinator_records.committed_offset import CommittedOffset, decode_partition, decode_value
@@ -95,10 +96,11 @@ class OffsetLog:
         self.config = config_of(Path("nowhere"), **config)
         self.log: list[tuple[EncodedRecord, RecordPlace] | EndMarker] = []
         self.now_ms = 1_000
+        self.counts = GroupCounts()
         self.manager = self._new_manager()
 
     def _new_manager(self) -> OffsetManager:
-        surroundings = Surroundings(lambda: self.config, lambda: self.image, Random(0))
+        surroundings = Surroundings(lambda: self.config, lambda: self.image, Random(0), self.counts)
         return OffsetManager(self.groups, surroundings, self.make_simple_group)
 
     def make_simple_group(self, group_id: str) -> None:

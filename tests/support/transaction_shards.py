@@ -13,6 +13,7 @@ from barnabas.transactions.ending import Ending
 from barnabas.transactions.initialization import Initialization, ProducerIdAndEpoch
 from barnabas.transactions.partitions import Addition
 from barnabas.transactions.shard import Surroundings, TransactionShard, WriteMarkers
+from barnabas.transactions.statistics import TransactionCounts
 from barnabas.transactions.transaction import Transaction
 from barnabas.wire.coordinator_records.serde import TRANSACTION_RECORDS, Record, encode
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -40,13 +41,14 @@ class TransactionWorld:
         self.markers: list[Transaction] = []  #: still to be written
         self.effects: list[object] = []  #: of the last event
         self.timers: dict[TimerKey, int] = {}
+        self.counts = TransactionCounts()
         self.refusal: KafkaError | None = None  #: why nothing can be appended
         self.out_of_ids = False
         self.start()
 
     def start(self) -> None:
         """The coordinator begins anew, with what stands in the log."""
-        around = Surroundings(lambda: self.config, lambda: image_at(self.level), self._next_id)
+        around = Surroundings(lambda: self.config, lambda: image_at(self.level), self._next_id, self.counts)
         self.shard = TransactionShard(around)
         self.markers.clear()
         self.timers.clear()

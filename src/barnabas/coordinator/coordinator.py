@@ -1,10 +1,12 @@
 """All shards of one internal topic that this broker leads: found by key, loaded and closed as leaders change."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
-from typing import Any, Generic
+from typing import Any, Generic, NamedTuple
 
 from barnabas.base.clock import Clock
+from barnabas.coordinator.counts import CoordinatorCounts
 from barnabas.coordinator.partition_of import partition_of
 from barnabas.coordinator.runner import ShardRunner, ShardState, ShardT
 from barnabas.coordinator.shard_log import ShardLog
@@ -26,6 +28,15 @@ _LEADERSHIP = frozenset({TOPICS.name, PARTITION_STATES.name})
 
 #: Nouns whose changes shards may have to act on.
 _FOLLOWED = frozenset({TOPICS.name, GROUP_CONFIGS.name})
+
+
+class Totals(NamedTuple):
+    """All shards of a coordinator together."""
+
+    shards: Counter[ShardState]  #: by state
+    load_ms_max: int
+    pending_count: int
+    timers_count: int
 
 
 class Coordinator(Generic[ShardT]):
@@ -51,6 +62,7 @@ class Coordinator(Generic[ShardT]):
         self._clock = clock
         self._compression = compression
         self._do = do
+        self.counts = CoordinatorCounts()
         self._image = Image()
         self._runners: dict[int, ShardRunner[ShardT]] = {}
         self._epochs: dict[int, int] = {}  #: leader epoch in which a shard was loaded
@@ -93,7 +105,7 @@ class Coordinator(Generic[ShardT]):
 
     def _start(self, index: int, partition: Partition) -> None:
         log = ShardLog(partition, self._serde, self._flusher, self._compression)
-        runner = ShardRunner(self._make_shard(index), log, self._clock, self._do)
+        runner = ShardRunner(self._make_shard(index), log, self._clock, self._do, self.counts)
         self._runners[index], self._epochs[index] = runner, partition.leader_epoch
         task = asyncio.get_running_loop().create_task(runner.load())
         self._loading.add(task)
@@ -158,6 +170,21 @@ class Coordinator(Generic[ShardT]):
     def is_loading(self) -> bool:
         """Whether some shard is not loaded yet."""
         return any(runner.state is ShardState.LOADING for runner in self._runners.values())
+
+    @property
+    def shards(self) -> list[ShardT]:
+        """Those that are loaded."""
+        return [each.shard for each in self._runners.values() if each.state is ShardState.ACTIVE]
+
+    def totals(self) -> Totals:
+        """What there is, in all shards together."""
+        runners = self._runners.values()
+        return Totals(
+            shards=Counter(runner.state for runner in runners),
+            load_ms_max=max((runner.load_ms for runner in runners), default=0),
+            pending_count=sum(runner.pending_count for runner in runners),
+            timers_count=sum(runner.timers_count for runner in runners),
+        )
 
     def statistics(self) -> dict[str, object]:
         """Each shard's, by the index of its partition."""

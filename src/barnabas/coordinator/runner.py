@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
 from barnabas.base.clock import Clock
+from barnabas.coordinator.counts import CoordinatorCounts
 from barnabas.coordinator.shard import RecordPlace, Shard
 from barnabas.coordinator.shard_log import LoadedBatch, ShardLog, coordinator_error
 from barnabas.coordinator.step import Answer, Pending, ResponseT, Step, TimerKey
@@ -48,13 +49,19 @@ class ShardRunner(Generic[ShardT]):
     """One shard and its log. All methods run on the event loop; events never overlap."""
 
     def __init__(
-        self, shard: ShardT, log: ShardLog, clock: Clock, do: Callable[[Any], None] = lambda effect: None
+        self,
+        shard: ShardT,
+        log: ShardLog,
+        clock: Clock,
+        do: Callable[[Any], None] = lambda effect: None,
+        counts: CoordinatorCounts | None = None,
     ) -> None:
-        """`do` does what a step wants done outside of the shard."""
+        """`do` does what a step wants done outside of the shard; `counts` are shared with other shards."""
         self.shard = shard
         self.log = log
         self._clock = clock
         self._do = do
+        self._counts = counts or CoordinatorCounts()
         self.state = ShardState.LOADING
         self.story: list[tuple[ShardState, str]] = []
         self._timers = Timers(self._expire)
@@ -81,6 +88,8 @@ class ShardRunner(Generic[ShardT]):
         if self.state is not ShardState.LOADING:
             return
         self.load_ms = self._clock.monotonic_ms() - started_ms
+        self._counts.loads_count += 1
+        self._counts.load_ms += self.load_ms
         self.transition(ShardState.ACTIVE, f"replayed up to offset {self.log.end_offset}")
         self.tell(lambda shard, step: shard.loaded(step))
 
@@ -185,6 +194,8 @@ class ShardRunner(Generic[ShardT]):
         for start in range(0, len(step.records), records_max):
             records = step.records[start : start + records_max]
             self._replay(step, records, self.log.append(records, step.now_ms, step.producer))
+            self._counts.batches_count += 1
+            self._counts.records_count += len(records)
 
     def _replay(self, step: Step, records: list[AnyRecord], appended: AppendInfo) -> None:
         producer = step.producer
@@ -193,6 +204,7 @@ class ShardRunner(Generic[ShardT]):
             self.shard.replay(record, RecordPlace(offset, step.now_ms, *ids))
 
     def _not_appended(self, step: Step, error: KafkaError, asker: Pending[Any] | None) -> None:
+        self._counts.refused_appends_count += 1
         _log.warning("a coordinator cannot write", why=error.message, partition=str(self.log))
         if step.otherwise is not None:
             instead = Step(step.now_ms)
@@ -212,12 +224,16 @@ class ShardRunner(Generic[ShardT]):
         task.add_done_callback(self._storing.discard)
 
     async def _finish_after(self, stored: Awaitable[None], step: Step) -> None:
+        began_ms = self._clock.monotonic_ms()
         try:
             await stored
         except KafkaError as error:
             self._give([Answer(pending, error) for pending, _ in step.answers])
         else:
             self._finish(step)
+        finally:
+            self._counts.waits_count += 1
+            self._counts.wait_ms += self._clock.monotonic_ms() - began_ms
 
     def _finish(self, step: Step) -> None:
         self._give(step.answers)
@@ -253,13 +269,23 @@ class ShardRunner(Generic[ShardT]):
         error = KafkaError(ErrorCode.NOT_COORDINATOR, "This broker does not coordinate that any longer.")
         self._give([Answer(pending, error) for pending in tuple(self._pending)])
 
+    @property
+    def pending_count(self) -> int:
+        """Requests that wait for their answers."""
+        return len(self._pending)
+
+    @property
+    def timers_count(self) -> int:
+        """Timers that are set."""
+        return len(self._timers)
+
     def statistics(self) -> dict[str, object]:
         """State and load, for people."""
         return {
             "state": self.state.value,
             "load_ms": self.load_ms,
-            "pending_count": len(self._pending),
-            "timers_count": len(self._timers),
+            "pending_count": self.pending_count,
+            "timers_count": self.timers_count,
             "end_offset": self.log.end_offset,
             **self.shard.statistics(),
         }

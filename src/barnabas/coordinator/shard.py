@@ -1,5 +1,6 @@
 """What a coordinator keeps of one partition of its internal topic: pure state that events and records change."""
 
+from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 from barnabas.coordinator.step import Step, TimerKey
@@ -48,5 +49,5 @@ class Shard(Protocol):
     def unload(self) -> None:
         """Another broker takes over: those who wait have been told."""
 
-    def statistics(self) -> dict[str, object]:
+    def statistics(self) -> Mapping[str, object]:
         """What there is, for people."""

@@ -11,6 +11,7 @@ from barnabas.groups.consumer.manager import ConsumerGroups
 from barnabas.groups.group import Group
 from barnabas.groups.listing import described, listed
 from barnabas.groups.offsets.manager import EXPIRE_OFFSETS, OffsetManager
+from barnabas.groups.statistics import GroupStatistics
 from barnabas.groups.surroundings import Expire, Replay, Surroundings
 from barnabas.metadata.image import Image
 from barnabas.wire.coordinator_records.serde import AnyRecord, EncodedRecord
@@ -75,8 +76,8 @@ class GroupShard:
     def unload(self) -> None:
         """Another broker takes over."""
 
-    def statistics(self) -> dict[str, object]:
-        """How many groups there are."""
+    def statistics(self) -> GroupStatistics:
+        """How many groups, members and offsets there are."""
         return {
             "groups_count": len(self.groups),
             **self.classic.statistics(),

@@ -44,8 +44,8 @@ class Cleanable(NamedTuple):
     first_uncleanable_offset: int
     clean_bytes: int
     dirty_bytes: int
-    #: `max.compaction.lag.ms` has passed for a record that was never compacted.
-    is_overdue: bool
+    #: For how long `max.compaction.lag.ms` has passed for a record that was never compacted.
+    overdue_ms: int
 
     @property
     def dirty_ratio(self) -> float:
@@ -55,7 +55,7 @@ class Cleanable(NamedTuple):
 
     def is_due(self, config: LogConfig) -> bool:
         """Whether it is worth the work, or must be done."""
-        if self.is_overdue and self.dirty_bytes > 0:
+        if self.overdue_ms > 0 and self.dirty_bytes > 0:
             return True
         return self.dirty_ratio > config.min_cleanable_dirty_ratio
 
@@ -83,7 +83,7 @@ def decide_cleanable(
         uncleanable,
         clean_bytes=sum(each.size_bytes for each in segments if each.base_offset < first_dirty),
         dirty_bytes=sum(each.size_bytes for each in dirty if each.base_offset < uncleanable),
-        is_overdue=_is_overdue(dirty, config, now_ms),
+        overdue_ms=_overdue_ms(dirty, config, now_ms),
     )
 
 
@@ -95,12 +95,12 @@ def _from(segments: Sequence[RolledSegment], offset: int, end_offset: int) -> Se
     return segments[max(below - 1, 0) :]
 
 
-def _is_overdue(dirty: Sequence[RolledSegment], config: LogConfig, now_ms: int) -> bool:
+def _overdue_ms(dirty: Sequence[RolledSegment], config: LogConfig, now_ms: int) -> int:
     if config.max_compaction_lag_ms == FOREVER:
-        return False
+        return 0
     firsts = (each.first_timestamp_ms() for each in dirty)
     earliest_ms = min((first_ms for first_ms in firsts if first_ms > 0), default=FOREVER)
-    return earliest_ms < now_ms - config.max_compaction_lag_ms
+    return max(now_ms - config.max_compaction_lag_ms - earliest_ms, 0)
 
 
 class Sized(Protocol):

@@ -85,10 +85,17 @@ class LogCleaner:
         self.written_bytes = 0
         #: The largest when the logs were last looked over.
         self.max_dirty_ratio = 0.0
-        #: How long the last one took.
+        #: For how long the record that waits longest has been overdue, when the logs were last looked over.
+        self.max_overdue_ms = 0
+        #: Passes that have failed; logs that were interrupted do not count.
+        self.failures_count = 0
+        #: How long the last one took, and which share of the table of keys it has filled.
         self.last_clean_ms = 0
+        self.last_table_use = 0.0
         #: When the last one ended, on the monotonic clock.
         self._last_cleaned_ms = clock.monotonic_ms()
+        #: When the logs were last looked over, likewise.
+        self._last_looked_ms = self._last_cleaned_ms
 
     @property
     def settings(self) -> CleanerSettings:
@@ -138,7 +145,8 @@ class LogCleaner:
         """The log that is due and has the largest dirty ratio, unless it is at work or cannot be compacted."""
         now_ms = self._clock.wall_ms()
         found: list[tuple[PartitionLog, Cleanable]] = []
-        self.max_dirty_ratio = 0.0
+        self._last_looked_ms = self._clock.monotonic_ms()
+        self.max_dirty_ratio, self.max_overdue_ms = 0.0, 0
         for name, log in self._directories.logs.items():
             if not log.config.is_compacted or len(log.segments) == 1 or not self._may_clean(name, log):
                 continue
@@ -148,6 +156,7 @@ class LogCleaner:
                 self._give_up(log, error)
                 continue
             self.max_dirty_ratio = max(self.max_dirty_ratio, cleanable.dirty_ratio)
+            self.max_overdue_ms = max(self.max_overdue_ms, cleanable.overdue_ms)
             if cleanable.is_due(log.config):
                 found.append((log, cleanable))
         return max(found, key=lambda each: each[1].dirty_ratio, default=None)
@@ -171,11 +180,13 @@ class LogCleaner:
             if error.errno in _NO_SPACE:
                 self._give_up(log, error)
             else:
+                self.failures_count += 1
                 log.take_offline(error)
         except Exception as error:  # whatever it is, it would come again with every look at the log
             self._give_up(log, error)
 
     def _give_up(self, log: PartitionLog, error: Exception) -> None:
+        self.failures_count += 1
         if log.failure is None:
             why = str(error) or repr(error)
             self._uncleanable[log.topic_partition] = Uncleanable(log, why)
@@ -204,6 +215,7 @@ class LogCleaner:
         log.cleaner_offset = cleaning.end_offset
         home = self._directories.directory_of(log.topic_partition)
         await self._in_thread(self._directories.checkpoint, home)
+        self.last_table_use = len(offset_map) / offset_map.keys_count_max
         self._count(log, cleaning, began_ms)
 
     def _count(self, log: PartitionLog, cleaning: Cleaning, began_ms: int) -> None:
@@ -287,14 +299,22 @@ class LogCleaner:
         """How long ago the last log was compacted, or the cleaner was made."""
         return self._clock.monotonic_ms() - self._last_cleaned_ms
 
+    @property
+    def unlooked_ms(self) -> int:
+        """How long ago the logs were last looked over; grows when the cleaner is stuck."""
+        return self._clock.monotonic_ms() - self._last_looked_ms
+
     def statistics(self) -> dict[str, object]:
         """What was done, what is under way, and what cannot be done, for people."""
         return {
             "cleaned_count": self.cleaned_count,
             "read_bytes": self.read_bytes,
             "written_bytes": self.written_bytes,
+            "failures_count": self.failures_count,
             "max_dirty_ratio": self.max_dirty_ratio,
+            "max_overdue_ms": self.max_overdue_ms,
             "last_clean_ms": self.last_clean_ms,
+            "last_table_use": self.last_table_use,
             "under_way": [str(log.topic_partition) for log in self._under_way],
             "uncleanable": {str(each.log.topic_partition): each.why for each in self.uncleanable},
         }

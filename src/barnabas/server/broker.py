@@ -341,6 +341,7 @@ class BrokerServer:
             self._listeners,
             self._directories,
             self.cleaner,
+            self._coordinators,
         )
         self._metrics = MetricsServer(metrics, address)
         try:

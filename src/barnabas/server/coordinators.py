@@ -37,6 +37,7 @@ class Coordinators:
     ) -> None:
         """`config` and `image` give what holds at the moment."""
         of_groups = Surroundings(config, image, dice)
+        self.group_counts = of_groups.counts
         self.groups = Coordinator(
             GROUP_TOPIC,
             lambda index: GroupShard(of_groups),
@@ -47,8 +48,9 @@ class Coordinators:
             compression=Compression(config().integer("offsets.topic.compression.codec")),
         )
         of_transactions = transactions.Surroundings(config, image, producer_ids.take)
+        self.transaction_counts = of_transactions.counts
         markers = LocalMarkers(config, image, replicas, flusher)
-        self._marker_sender = MarkerSender(markers, clock, producer_ids.ready)
+        self.marker_sender = MarkerSender(markers, clock, producer_ids.ready)
         self.transactions = Coordinator(
             TRANSACTION_TOPIC,
             lambda index: transactions.TransactionShard(of_transactions),
@@ -56,9 +58,9 @@ class Coordinators:
             replicas,
             flusher,
             clock,
-            do=self._marker_sender.do,
+            do=self.marker_sender.do,
         )
-        self._marker_sender.serve(self.transactions)
+        self.marker_sender.serve(self.transactions)
         self.verifier = CoordinatorVerifier(self.transactions, config)
         replicas.on_end_marker = lambda partition, marker: self.groups.end_transaction(
             partition.topic, partition.partition, marker
@@ -74,4 +76,4 @@ class Coordinators:
         """Close all shards, then the sender of their markers; nothing is lost by that."""
         await self.groups.stop()
         await self.transactions.stop()
-        await self._marker_sender.stop()
+        await self.marker_sender.stop()

@@ -5,6 +5,8 @@ from barnabas.log.cleaner import LogCleaner
 from barnabas.log.directories import LogDirectories
 from barnabas.net.connections import Connections
 from barnabas.policy.policies import Policies
+from barnabas.server.coordinator_metrics import coordinator_metrics
+from barnabas.server.coordinators import Coordinators
 from barnabas.server.listeners import Listeners
 from barnabas.telemetry import names
 from barnabas.telemetry.metrics import MetricsRegistry, Values, request_metrics
@@ -20,6 +22,7 @@ def metrics_registry(
     listeners: Listeners,
     directories: LogDirectories,
     cleaner: LogCleaner,
+    coordinators: Coordinators,
 ) -> MetricsRegistry:
     """Every metric of one broker."""
     registry = MetricsRegistry()
@@ -36,6 +39,7 @@ def metrics_registry(
     registry.add_metric(names.FLUSHES, lambda: [({}, node.flusher.flushes_count)])
     registry.add_metric(names.METADATA_REVISION, lambda: [({}, node.image.revision)])
     _cleaner_metrics(registry, cleaner)
+    coordinator_metrics(registry, coordinators)
     _policy_metrics(registry, node.policies)
     quotas, telemetry = node.quotas, node.client_telemetry
     registry.add_metric(names.THROTTLED, lambda: [({}, quotas.throttled_count)])
@@ -64,6 +68,11 @@ def _cleaner_metrics(registry: MetricsRegistry, cleaner: LogCleaner) -> None:
     registry.add_metric(names.CLEANER_MAX_DIRTY, lambda: [({}, 100 * cleaner.max_dirty_ratio)])
     registry.add_metric(names.CLEANER_LAST_CLEAN, lambda: [({}, cleaner.last_clean_ms / 1000)])
     registry.add_metric(names.CLEANER_IDLE, lambda: [({}, cleaner.idle_ms / 1000)])
+    registry.add_metric(names.CLEANER_LAST_LOOK, lambda: [({}, cleaner.unlooked_ms / 1000)])
+    registry.add_metric(names.CLEANER_MAX_OVERDUE, lambda: [({}, cleaner.max_overdue_ms / 1000)])
+    registry.add_metric(names.CLEANER_TABLE_USE, lambda: [({}, 100 * cleaner.last_table_use)])
+    registry.add_metric(names.CLEANER_COMPACTED, lambda: [({}, cleaner.cleaned_count)])
+    registry.add_metric(names.CLEANER_FAILURES, lambda: [({}, cleaner.failures_count)])
     registry.add_metric(names.CLEANER_UNCLEANABLE, lambda: [({}, len(cleaner.uncleanable))])
     registry.add_metric(
         names.CLEANER_UNCLEANABLE_BYTES,

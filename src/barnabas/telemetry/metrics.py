@@ -1,7 +1,7 @@
 """Metrics in Prometheus' text format. Rooms keep plain numbers and are asked for them at each scrape."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -17,6 +17,8 @@ Labels = dict[str, str]
 Values = Iterable[tuple[Labels, float]]
 #: One line of the text format: its name, with the suffix that a histogram's lines have, labels and value.
 Sample = tuple[str, Labels, float]
+#: Gives the lines of some metrics; those left out have none.
+Collect = Callable[[], Mapping[MetricName, Iterable[Sample]]]
 
 _NAME = re.compile(r"barnabas_[a-z0-9_]*[a-z0-9]")
 _BOUNDS = (*map(str, LATENCY_BOUNDS_SECONDS), "+Inf")
@@ -35,7 +37,8 @@ class MetricsRegistry:
     """What can be scraped from one broker. Collectors run one after the other, in the thread that scrapes."""
 
     def __init__(self) -> None:
-        self._collectors: dict[str, tuple[MetricName, Callable[[], Iterable[Sample]]]] = {}
+        self._names: set[str] = set()
+        self._collectors: list[tuple[Sequence[MetricName], Collect]] = []
 
     def add(self, name: str, help: str, kind: Kind, collect: Callable[[], Values]) -> None:  # noqa: A002
         """Add a counter or gauge; `collect` gives a value for each set of labels it has at the moment."""
@@ -43,32 +46,50 @@ class MetricsRegistry:
 
     def add_metric(self, metric: MetricName, collect: Callable[[], Values]) -> None:
         """Add a counter or gauge of the table in `barnabas.telemetry.names`."""
-        assert metric.kind in ("counter", "gauge"), metric
-        name = metric.name
-        self.add_samples(metric, lambda: ((name, labels, value) for labels, value in collect()))
+        self.add_together((metric,), lambda: {metric: collect()})
+
+    def add_together(
+        self, metrics: Sequence[MetricName], collect: Callable[[], Mapping[MetricName, Values]]
+    ) -> None:
+        """Add counters and gauges that are counted in one go; those that `collect` leaves out have no lines."""
+        assert all(metric.kind in ("counter", "gauge") for metric in metrics), metrics
+        self._add(
+            metrics,
+            lambda: {metric: _plain_samples(metric, values) for metric, values in collect().items()},
+        )
 
     def add_samples(self, metric: MetricName, collect: Callable[[], Iterable[Sample]]) -> None:
         """Add a metric of any kind, a histogram for one, that is collected line by line."""
-        assert _NAME.fullmatch(metric.name), metric
-        assert (metric.kind == "counter") == metric.name.endswith("_total"), metric
-        assert metric.name not in self._collectors, metric
-        self._collectors[metric.name] = (metric, collect)
+        self._add((metric,), lambda: {metric: collect()})
+
+    def _add(self, metrics: Sequence[MetricName], collect: Collect) -> None:
+        for metric in metrics:
+            assert _NAME.fullmatch(metric.name), metric
+            assert (metric.kind == "counter") == metric.name.endswith("_total"), metric
+            assert metric.name not in self._names, metric
+            self._names.add(metric.name)
+        self._collectors.append((metrics, collect))
 
     def snapshot(self) -> list[Family]:
         """Collect everything now. A collector that fails costs its own lines only, and is logged."""
-        return [Family(metric, _collected(metric, collect)) for metric, collect in self._collectors.values()]
+        return [family for metrics, collect in self._collectors for family in _collected(metrics, collect)]
 
     def render(self) -> bytes:
         """Everything that can be scraped now, in Prometheus' text format."""
         return exposition(self.snapshot())
 
 
-def _collected(metric: MetricName, collect: Callable[[], Iterable[Sample]]) -> list[Sample]:
+def _plain_samples(metric: MetricName, values: Values) -> Iterable[Sample]:
+    return ((metric.name, labels, value) for labels, value in values)
+
+
+def _collected(metrics: Sequence[MetricName], collect: Collect) -> list[Family]:
     try:
-        return list(collect())
+        found = collect()
+        return [Family(metric, list(found.get(metric, ()))) for metric in metrics]
     except Exception:
-        _log.exception("a metric could not be collected", metric=metric.name)
-        return []
+        _log.exception("a metric could not be collected", metric=", ".join(each.name for each in metrics))
+        return [Family(metric, []) for metric in metrics]
 
 
 def exposition(families: Iterable[Family]) -> bytes:

@@ -15,6 +15,8 @@ class MetricName(NamedTuple):
 
 
 _PARTITION = ("topic", "partition")
+_COORDINATOR = ("coordinator",)
+_PROTOCOL = ("protocol",)
 
 REQUESTS = MetricName(
     "barnabas_requests_total", "Requests answered, with an error or without.", "counter", ("api",)
@@ -83,6 +85,124 @@ CLEANER_UNCLEANABLE = MetricName(
 )
 CLEANER_UNCLEANABLE_BYTES = MetricName(
     "barnabas_cleaner_uncleanable_bytes", "Size of the segments of those partitions.", "gauge"
+)
+CLEANER_LAST_LOOK = MetricName(
+    "barnabas_cleaner_last_look_seconds",
+    "How long ago the log cleaner last looked for work; while all its threads are busy it does not look.",
+    "gauge",
+)
+CLEANER_MAX_OVERDUE = MetricName(
+    "barnabas_cleaner_max_overdue_seconds",
+    "For how long a record that was never compacted has waited beyond max.compaction.lag.ms, at most.",
+    "gauge",
+)
+CLEANER_TABLE_USE = MetricName(
+    "barnabas_cleaner_table_use_percent",
+    "How much of its share of log.cleaner.dedupe.buffer.size the last partition took.",
+    "gauge",
+)
+CLEANER_COMPACTED = MetricName(
+    "barnabas_cleaner_compacted_partitions_total", "Partitions that the log cleaner has compacted.", "counter"
+)
+CLEANER_FAILURES = MetricName(
+    "barnabas_cleaner_failures_total", "Partitions that the log cleaner has failed to compact.", "counter"
+)
+COORDINATOR_PARTITIONS = MetricName(
+    "barnabas_coordinator_partitions",
+    "Partitions of its internal topic that a coordinator holds, by state: loading, active or failed.",
+    "gauge",
+    ("coordinator", "state"),
+)
+COORDINATOR_LOADS = MetricName(
+    "barnabas_coordinator_loads_total", "Partitions that a coordinator has loaded.", "counter", _COORDINATOR
+)
+COORDINATOR_LOAD_SECONDS = MetricName(
+    "barnabas_coordinator_load_seconds_total", "How long those loads took together.", "counter", _COORDINATOR
+)
+COORDINATOR_MAX_LOAD = MetricName(
+    "barnabas_coordinator_max_load_seconds",
+    "The longest load of a partition that a coordinator holds now.",
+    "gauge",
+    _COORDINATOR,
+)
+COORDINATOR_PENDING = MetricName(
+    "barnabas_coordinator_pending_requests",
+    "Requests that wait: for other members, or for their records to be stored.",
+    "gauge",
+    _COORDINATOR,
+)
+COORDINATOR_TIMERS = MetricName(
+    "barnabas_coordinator_timers", "Timers that a coordinator has set.", "gauge", _COORDINATOR
+)
+COORDINATOR_BATCHES = MetricName(
+    "barnabas_coordinator_batches_total",
+    "Batches that a coordinator has appended to its topic.",
+    "counter",
+    _COORDINATOR,
+)
+COORDINATOR_RECORDS = MetricName(
+    "barnabas_coordinator_records_total", "Records in those batches.", "counter", _COORDINATOR
+)
+COORDINATOR_REFUSED = MetricName(
+    "barnabas_coordinator_refused_appends_total",
+    "Changes that a coordinator could not append to its topic.",
+    "counter",
+    _COORDINATOR,
+)
+COORDINATOR_WAITS = MetricName(
+    "barnabas_coordinator_waits_total",
+    "Changes whose answers waited for replicas, or for the disk, to have them.",
+    "counter",
+    _COORDINATOR,
+)
+COORDINATOR_WAIT_SECONDS = MetricName(
+    "barnabas_coordinator_wait_seconds_total",
+    "How long those answers waited together.",
+    "counter",
+    _COORDINATOR,
+)
+GROUPS = MetricName("barnabas_groups", "Groups, by protocol and state.", "gauge", ("protocol", "state"))
+GROUP_MEMBERS = MetricName("barnabas_group_members", "Members of groups.", "gauge", _PROTOCOL)
+GROUP_REBALANCES = MetricName(
+    "barnabas_group_rebalances_total",
+    "Rebalances: completed ones of classic groups, those begun by a subscription or topic of consumer groups.",
+    "counter",
+    _PROTOCOL,
+)
+GROUP_OFFSETS = MetricName("barnabas_group_offsets", "Committed offsets that are kept.", "gauge")
+GROUP_PENDING_OFFSETS = MetricName("barnabas_group_pending_offsets", "Offsets in open transactions.", "gauge")
+OFFSET_COMMITS = MetricName(
+    "barnabas_offset_commits_total", "Offsets committed, each partition counted.", "counter"
+)
+OFFSET_EXPIRATIONS = MetricName(
+    "barnabas_offset_expirations_total", "Offsets forgotten because nobody has used them.", "counter"
+)
+OFFSET_DELETIONS = MetricName(
+    "barnabas_offset_deletions_total", "Offsets deleted by administrators.", "counter"
+)
+TRANSACTIONAL_IDS = MetricName(
+    "barnabas_transactional_ids", "Transactional ids, by the state of their transaction.", "gauge", ("state",)
+)
+TRANSACTIONAL_IDS_EXPIRED = MetricName(
+    "barnabas_transactional_ids_expired_total", "Transactional ids forgotten after long disuse.", "counter"
+)
+TRANSACTIONS_TIMED_OUT = MetricName(
+    "barnabas_transactions_timed_out_total",
+    "Transactions aborted because they were open for too long.",
+    "counter",
+)
+TRANSACTIONS_ENDING = MetricName(
+    "barnabas_transactions_ending",
+    "Transactions of which not every partition has been told how they have ended.",
+    "gauge",
+)
+MARKERS_WAITING = MetricName(
+    "barnabas_transaction_markers_waiting", "Partitions that are still to be told.", "gauge"
+)
+MARKER_RETRIES = MetricName(
+    "barnabas_transaction_marker_retries_total",
+    "Partitions that could not be told and are tried again.",
+    "counter",
 )
 METADATA_REVISION = MetricName(
     "barnabas_metadata_revision", "Revision of cluster state that this broker has reached.", "gauge"
@@ -158,6 +278,36 @@ METRICS: tuple[MetricName, ...] = (
     CLEANER_IDLE,
     CLEANER_UNCLEANABLE,
     CLEANER_UNCLEANABLE_BYTES,
+    CLEANER_LAST_LOOK,
+    CLEANER_MAX_OVERDUE,
+    CLEANER_TABLE_USE,
+    CLEANER_COMPACTED,
+    CLEANER_FAILURES,
+    COORDINATOR_PARTITIONS,
+    COORDINATOR_LOADS,
+    COORDINATOR_LOAD_SECONDS,
+    COORDINATOR_MAX_LOAD,
+    COORDINATOR_PENDING,
+    COORDINATOR_TIMERS,
+    COORDINATOR_BATCHES,
+    COORDINATOR_RECORDS,
+    COORDINATOR_REFUSED,
+    COORDINATOR_WAITS,
+    COORDINATOR_WAIT_SECONDS,
+    GROUPS,
+    GROUP_MEMBERS,
+    GROUP_REBALANCES,
+    GROUP_OFFSETS,
+    GROUP_PENDING_OFFSETS,
+    OFFSET_COMMITS,
+    OFFSET_EXPIRATIONS,
+    OFFSET_DELETIONS,
+    TRANSACTIONAL_IDS,
+    TRANSACTIONAL_IDS_EXPIRED,
+    TRANSACTIONS_TIMED_OUT,
+    TRANSACTIONS_ENDING,
+    MARKERS_WAITING,
+    MARKER_RETRIES,
     METADATA_REVISION,
     POLICY_CHECKS,
     POLICY_RELOADS,

@@ -48,6 +48,9 @@ class MarkerSender:
         self._get_producer_ids = get_producer_ids
         self._find: Callable[[str], ShardRunner[TransactionShard]]
         self._tasks: set[asyncio.Task[None]] = set()
+        self.ending_count = 0  #: transactions of which not every partition knows how they have ended
+        self.waiting_count = 0  #: markers that are still to be written
+        self.retries_count = 0  #: markers that could not be written and are tried again
 
     def serve(self, coordinator: Coordinator[TransactionShard]) -> None:
         """Find here whom to tell when markers are written."""
@@ -77,18 +80,39 @@ class MarkerSender:
             transaction.state is TransactionState.PREPARE_COMMIT,
             self._clock.wall_ms(),
         )
-        left: Collection[TopicPartition] = transaction.partitions
-        while left and runner.state is ShardState.ACTIVE:
-            outcomes = await self._writer.write(marker, left, transaction.client_version)
-            left = [partition for partition in left if outcomes[partition] not in SETTLED]
-            if left:
-                _log.warning(
-                    "the end of a transaction cannot be written yet",
-                    transactional_id=transaction.transactional_id,
-                    partitions=[f"{each.topic}-{each.partition}: {outcomes[each].name}" for each in left],
-                )
-                await asyncio.sleep(RETRY_MS / 1000)
+        self.ending_count += 1
+        try:
+            await self._write(runner, transaction, marker)
+        finally:
+            self.ending_count -= 1
         runner.tell(lambda shard, step: shard.markers_written(step, transaction))
+
+    async def _write(
+        self, runner: ShardRunner[TransactionShard], transaction: Transaction, marker: EndMarker
+    ) -> None:
+        left: Collection[TopicPartition] = transaction.partitions
+        self.waiting_count += len(left)
+        try:
+            while left and runner.state is ShardState.ACTIVE:
+                outcomes = await self._writer.write(marker, left, transaction.client_version)
+                refused = {each: outcomes[each] for each in left if outcomes[each] not in SETTLED}
+                self.waiting_count -= len(left) - len(refused)
+                left = refused
+                if refused:
+                    await self._try_again_later(transaction, refused)
+        finally:
+            self.waiting_count -= len(left)
+
+    async def _try_again_later(
+        self, transaction: Transaction, refused: Mapping[TopicPartition, ErrorCode]
+    ) -> None:
+        self.retries_count += len(refused)
+        _log.warning(
+            "the end of a transaction cannot be written yet",
+            transactional_id=transaction.transactional_id,
+            partitions=[f"{each.topic}-{each.partition}: {code.name}" for each, code in refused.items()],
+        )
+        await asyncio.sleep(RETRY_MS / 1000)
 
     async def stop(self) -> None:
         """Leave the rest to the next start."""
@@ -96,6 +120,10 @@ class MarkerSender:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def statistics(self) -> dict[str, object]:
-        """How many transactions are ending."""
-        return {"ending_count": len(self._tasks)}
+    def statistics(self) -> dict[str, int]:
+        """What is under way, and what had to be tried again."""
+        return {
+            "ending_count": self.ending_count,
+            "waiting_count": self.waiting_count,
+            "retries_count": self.retries_count,
+        }

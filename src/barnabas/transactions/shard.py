@@ -1,7 +1,8 @@
 """One partition of `__transaction_state`: its transactional ids."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from barnabas.base.ids import TopicPartition
 from barnabas.config.broker_config import BrokerConfig
@@ -15,6 +16,7 @@ from barnabas.transactions.listing import Filter
 from barnabas.transactions.partitions import Addition, decide_add, verify
 from barnabas.transactions.refusals import concurrent
 from barnabas.transactions.states import TransactionState
+from barnabas.transactions.statistics import TransactionCounts, TransactionStatistics
 from barnabas.transactions.transaction import TAGGED_FIELDS_LEVEL, Transaction
 from barnabas.wire.coordinator_records.serde import AnyRecord
 from barnabas.wire.coordinator_records.transaction_log import TransactionLogKey, TransactionLogValue
@@ -38,12 +40,13 @@ _log = get_logger("barnabas.transactions")
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What transactions look at besides their own state."""
+    """What transactions look at besides their own state, and where all shards count."""
 
     config: Callable[[], BrokerConfig]  #: as it stands now
     image: Callable[[], Image]  #: cluster state as this node knows it now
     #: gives a fresh producer id, or raises COORDINATOR_LOAD_IN_PROGRESS while there is none
     next_producer_id: Callable[[], int]
+    counts: TransactionCounts = field(default_factory=TransactionCounts)
 
     @property
     def level(self) -> int:
@@ -208,6 +211,7 @@ class TransactionShard:
                 producer_id=transaction.producer_id,
                 timeout_ms=transaction.timeout_ms,
             )
+            around.counts.timed_out_count += 1
             self._write(step, decided)
             step.do(WriteMarkers(decided))
 
@@ -216,6 +220,7 @@ class TransactionShard:
         unused = (each for each in self.transactions.values() if each.is_expired(step.now_ms, expiration_ms))
         for transaction in _first(unused):
             step.append(transaction.moved(TransactionState.DEAD).key, None)
+            self.surroundings.counts.expired_ids_count += 1
 
     def follow(self, step: Step, before: Image, after: Image) -> None:
         """Nothing here depends on topics."""
@@ -240,13 +245,10 @@ class TransactionShard:
         """The transactional ids that are asked for."""
         return [each for each in self.transactions.values() if asked.matches(each, now_ms)]
 
-    def statistics(self) -> dict[str, object]:
-        """How many transactional ids there are, and how many of them have a transaction open."""
-        states = [transaction.state for transaction in self.transactions.values()]
-        return {
-            "transactional_ids_count": len(states),
-            "ongoing_count": states.count(TransactionState.ONGOING),
-        }
+    def statistics(self) -> TransactionStatistics:
+        """How many transactional ids there are, and in which states."""
+        states = Counter(transaction.state.value for transaction in self.transactions.values())
+        return {"transactional_ids_count": len(self.transactions), "transactional_ids": dict(states)}
 
     def validate(self) -> None:
         """What holds whatever happens: for tests."""

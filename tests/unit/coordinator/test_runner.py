@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from barnabas.base.clock import ManualClock
+from barnabas.coordinator.counts import CoordinatorCounts
 from barnabas.coordinator.runner import BATCH_RECORDS_MAX, ShardRunner, ShardState
 from barnabas.coordinator.step import Pending, Step
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -215,3 +216,26 @@ async def test_what_a_shard_wants_done_outside_is_done_when_its_records_are_stor
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     assert done == ["write markers"]
+
+
+@on_loop
+async def test_loads_appends_and_waits_are_counted() -> None:
+    runner, log = await running()
+    counts = runner._counts
+    assert counts == CoordinatorCounts(loads_count=1)
+    await add(runner, "a")
+    log.storing = asyncio.get_running_loop().create_future()
+    asked = asyncio.ensure_future(add(runner, "a"))
+    await asyncio.sleep(0)
+    clock = runner._clock
+    assert isinstance(clock, ManualClock)
+    await asyncio.sleep(0)
+    clock.advance(30)
+    log.storing.set_result(None)
+    await asked
+    log.refusal = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, "too few")
+    with pytest.raises(KafkaError):
+        await add(runner, "a")
+    assert counts == CoordinatorCounts(
+        loads_count=1, batches_count=2, records_count=2, refused_appends_count=1, waits_count=1, wait_ms=30
+    )

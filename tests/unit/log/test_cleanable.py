@@ -43,13 +43,13 @@ THREE = (Fake(0), Fake(10), Fake(20, size_bytes=200))
 
 def test_all_but_the_active_segment_can_be_compacted() -> None:
     found = decide(*THREE, active=30)
-    assert found == Cleanable(0, 30, clean_bytes=0, dirty_bytes=400, is_overdue=False)
+    assert found == Cleanable(0, 30, clean_bytes=0, dirty_bytes=400, overdue_ms=0)
     assert found.dirty_ratio == 1.0
 
 
 def test_what_was_compacted_once_is_clean() -> None:
     found = decide(*THREE, active=30, cleaner=20)
-    assert found == Cleanable(20, 30, clean_bytes=200, dirty_bytes=200, is_overdue=False)
+    assert found == Cleanable(20, 30, clean_bytes=200, dirty_bytes=200, overdue_ms=0)
     assert found.dirty_ratio == 0.5
     assert decide(*THREE, active=30, cleaner=30).dirty_bytes == 0
 
@@ -78,7 +78,7 @@ def test_the_longest_lag_makes_a_log_due_whatever_its_ratio() -> None:
     segments = (Fake(0, size_bytes=10_000), Fake(10, first_ms=NOW_MS - 501), Fake(20, first_ms=NOW_MS - 700))
     config = LogConfig(cleanup_policy=COMPACT, max_compaction_lag_ms=500)
     late = decide(*segments, active=30, cleaner=10, max_compaction_lag_ms=500)
-    assert late.is_overdue
+    assert late.overdue_ms == 200
     assert late.is_due(config)
     assert not decide(*segments, active=30, cleaner=10, max_compaction_lag_ms=700).is_due(config)
     assert not decide(*segments, active=30, cleaner=30, max_compaction_lag_ms=500).is_due(config)

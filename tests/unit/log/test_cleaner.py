@@ -93,6 +93,10 @@ async def test_every_log_that_is_due_is_compacted_and_written_down(
         assert the.cleaner.max_dirty_ratio == 0.0
         statistics = the.cleaner.statistics()
         assert (statistics["cleaned_count"], statistics["uncleanable"]) == (2, {})
+        assert (statistics["failures_count"], statistics["max_overdue_ms"]) == (0, 0)
+        assert 0 < the.cleaner.last_table_use < 1
+        clock.advance(70)
+        assert the.cleaner.unlooked_ms == 70
 
 
 @on_loop
@@ -166,6 +170,7 @@ async def test_a_full_disk_costs_the_pass_and_a_broken_one_the_directory(
             await the.clean_once()
         assert (log.failure is not None) == is_offline
         assert len(the.cleaner.uncleanable) == (not is_offline)
+        assert the.cleaner.failures_count == 1
         assert the.cleaner.filthiest() is None
         assert not list(log.directory.glob("*.cleaned"))
 

@@ -104,6 +104,19 @@ def test_a_failing_collector_costs_its_own_lines_and_is_logged(registry, capsys)
     assert "RuntimeError: not today" in text
 
 
+def test_metrics_that_are_counted_in_one_go_fail_together_and_may_have_no_lines(registry):
+    values = {names.PARTITIONS: [({}, 3)], names.FLUSHES: [({}, 4)]}
+    both = (names.PARTITIONS, names.FLUSHES)
+    registry.add_together(both, lambda: dict(values))
+    assert samples_of(registry.render()) == {("barnabas_partitions",): 3, ("barnabas_flushes_total",): 4}
+    del values[names.FLUSHES]
+    assert samples_of(registry.render()) == {("barnabas_partitions",): 3}
+    values[names.PARTITIONS] = None
+    assert [family.samples for family in registry.snapshot()] == [[], []]
+    with pytest.raises(AssertionError):
+        registry.add_metric(names.FLUSHES, list)
+
+
 @pytest.mark.parametrize(
     ("name", "kind"),
     [

@@ -72,7 +72,7 @@ async def test_every_partition_is_told_and_then_the_shard() -> None:
     assert marker == EndMarker(7, 3, 4, commit=True, timestamp_ms=9)
     assert (partitions, version) == ({A, B}, 2)
     assert sending.runner.told_count == 1
-    assert sending.sender.statistics() == {"ending_count": 0}
+    assert sending.sender.statistics() == {"ending_count": 0, "waiting_count": 0, "retries_count": 0}
 
 
 @in_virtual_time
@@ -82,7 +82,9 @@ async def test_what_could_not_be_told_is_told_again_and_nothing_else() -> None:
     sending.sender.do(WriteMarkers(PREPARED))
     await turns()
     assert sending.runner.told_count == 0
+    assert sending.sender.statistics() == {"ending_count": 1, "waiting_count": 1, "retries_count": 1}
     await asyncio.sleep(1)
+    assert sending.sender.statistics() == {"ending_count": 0, "waiting_count": 0, "retries_count": 2}
     assert [partitions for _, partitions, _ in sending.writer.asked] == [{A, B}, {B}, {B}]
     assert sending.runner.told_count == 1
 

@@ -14,6 +14,7 @@ from barnabas.groups.classic.states import ClassicState
 from barnabas.groups.classic.sync import sync, take_over_assignment
 from barnabas.groups.classic.timers import JOIN, SESSION, SYNC, await_heartbeat
 from barnabas.groups.group import Group
+from barnabas.groups.statistics import ClassicStatistics
 from barnabas.groups.surroundings import Expire, Replay, Surroundings
 from barnabas.wire.coordinator_records.group_metadata import GroupMetadataKey, GroupMetadataValue
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -32,6 +33,7 @@ class ClassicGroups:
     def __init__(self, groups: dict[str, Group], surroundings: Surroundings) -> None:
         self._groups = groups
         self._config = surroundings.config
+        self._counts = surroundings.counts
         self.rebalances = Rebalances(surroundings.config)
         self._joining = Joining(surroundings.config, surroundings.dice, self.rebalances)
         self._made: dict[str, ClassicGroup] = {}  #: groups whose first record is being stored
@@ -133,8 +135,8 @@ class ClassicGroups:
             self._groups[key.group] = made
         elif group is None or not self._is_loaded:
             self._groups[key.group] = group_of(key.group, value)
-        else:
-            take_over_assignment(group, value, place.timestamp_ms)
+        elif take_over_assignment(group, value, place.timestamp_ms):
+            self._counts.classic_rebalances_count += 1
 
     def _forget(self, group_id: str, place: RecordPlace) -> None:
         group = self.find(group_id)
@@ -180,9 +182,13 @@ class ClassicGroups:
     def _classic(self) -> list[ClassicGroup]:
         return [group for group in self._groups.values() if isinstance(group, ClassicGroup)]
 
-    def statistics(self) -> dict[str, object]:
-        """How many groups are in which state."""
-        return {"classic_groups": dict(Counter(group.state_name for group in self._classic()))}
+    def statistics(self) -> ClassicStatistics:
+        """How many groups are in which state, and their members."""
+        groups = self._classic()
+        return {
+            "classic_groups": dict(Counter(group.state_name for group in groups)),
+            "classic_members_count": sum(len(group.members) for group in groups),
+        }
 
 
 def _no_member(group_id: str) -> KafkaError:

@@ -66,14 +66,16 @@ def _assign(step: Step, group: ClassicGroup, request: SyncGroupRequest, rebalanc
     step.otherwise = begin_again
 
 
-def take_over_assignment(group: ClassicGroup, value: GroupMetadataValue, now_ms: int) -> None:
-    """What the members work on stands in the log."""
+def take_over_assignment(group: ClassicGroup, value: GroupMetadataValue, now_ms: int) -> bool:
+    """What the members work on stands in the log; whether that has ended a rebalance."""
     for told in value.members:
         member = group.members[told.member_id]
         member.assignment = bytes(told.assignment)
         member.syncing = None
-    if group.state is _S.COMPLETING_REBALANCE and value.members:
-        group.transition(_S.STABLE, "the leader has assigned", now_ms)
+    if group.state is not _S.COMPLETING_REBALANCE or not value.members:
+        return False
+    group.transition(_S.STABLE, "the leader has assigned", now_ms)
+    return True
 
 
 def _check_protocol(group: ClassicGroup, request: SyncGroupRequest) -> None:

@@ -28,6 +28,7 @@ from barnabas.groups.consumer.replay import ConsumerReplay
 from barnabas.groups.consumer.requests import check_heartbeat, is_full, owned_partitions
 from barnabas.groups.consumer.settings import Settings
 from barnabas.groups.group import Group
+from barnabas.groups.statistics import ConsumerStatistics
 from barnabas.groups.surroundings import Surroundings
 from barnabas.metadata.image import Image
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -250,10 +251,13 @@ class ConsumerGroups:
             if isinstance(group, ConsumerGroup):
                 group.metadata_fresh = (0, 0)
 
-    def statistics(self) -> dict[str, object]:
-        """How many groups are in which state."""
-        groups = (group for group in self._groups.values() if isinstance(group, ConsumerGroup))
-        return {"consumer_groups": dict(Counter(group.state_name for group in groups))}
+    def statistics(self) -> ConsumerStatistics:
+        """How many groups are in which state, and their members."""
+        groups = [group for group in self._groups.values() if isinstance(group, ConsumerGroup)]
+        return {
+            "consumer_groups": dict(Counter(group.state_name for group in groups)),
+            "consumer_members_count": sum(len(group.members) for group in groups),
+        }
 
 
 def _as_told(member: Member, request: ConsumerGroupHeartbeatRequest, caller: Caller) -> Member:

@@ -81,6 +81,7 @@ class Commits:
             topics.append(OffsetCommitResponseTopic(topic.name, topic.topic_id, partitions))
         if group is not None:
             group.committed_by(step, request.member_id)
+        self._surroundings.counts.offset_commits_count += len(step.records)
         step.answer(pending, OffsetCommitResponse(topics=topics))
 
     def _check(self, group: Group | None, request: OffsetCommitRequest, version: int) -> CommitCheck | None:
@@ -127,6 +128,7 @@ class Commits:
                 code = committer.commit(topic.name, asked.partition_index, committed)
                 partitions.append(TxnOffsetCommitResponsePartition(asked.partition_index, code))
             topics.append(TxnOffsetCommitResponseTopic(topic.name, partitions))
+        self._surroundings.counts.offset_commits_count += len(step.records)
         step.answer(pending, TxnOffsetCommitResponse(topics=topics))
 
     def _check_in_transaction(self, request: TxnOffsetCommitRequest, version: int) -> CommitCheck | None:

@@ -10,6 +10,7 @@ from barnabas.groups.offsets.deletions import delete_group, delete_topic, delete
 from barnabas.groups.offsets.expiry import expire_offsets
 from barnabas.groups.offsets.fetches import fetch_all, fetch_topics
 from barnabas.groups.offsets.table import OffsetTable
+from barnabas.groups.statistics import OffsetStatistics
 from barnabas.groups.surroundings import Surroundings
 from barnabas.metadata.image import Image
 from barnabas.wire.coordinator_records.serde import EncodedRecord
@@ -39,6 +40,7 @@ class OffsetManager:
         """`make_simple_group` makes the group without members that somebody has committed offsets for."""
         self._groups = groups
         self._config = surroundings.config
+        self._counts = surroundings.counts
         self._make_simple_group = make_simple_group
         self._to_look_at: Iterator[str] = iter(())  #: groups that this round of expiry has still to come to
         self.table = OffsetTable()
@@ -89,6 +91,7 @@ class OffsetManager:
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"There is no group '{request.group_id}'.")
         group.check_offset_deletion()
         topics = [delete_topic(step, self.table, group, topic) for topic in request.topics]
+        self._counts.offset_deletions_count += len(step.records)
         step.answer(pending, OffsetDeleteResponse(topics=topics))
 
     # What happens to groups and topics
@@ -119,7 +122,10 @@ class OffsetManager:
             if group is None:
                 continue
             looked_at_count += 1 + len(self.table.of_group(group_id))
-            if expire_offsets(step, self.table, group, retention_ms) and group.is_empty:
+            before_count = len(step.records)
+            has_none_left = expire_offsets(step, self.table, group, retention_ms)
+            self._counts.offset_expirations_count += len(step.records) - before_count
+            if has_none_left and group.is_empty:
                 group.append_tombstones(step)
             if looked_at_count >= LOOKED_AT_OFFSETS_MAX:
                 step.set_timer(_SAME_ROUND, 0)
@@ -129,9 +135,9 @@ class OffsetManager:
     def _look_later(self, step: Step) -> None:
         step.set_timer(_NEXT_ROUND, self._config().integer("offsets.retention.check.interval.ms"))
 
-    def statistics(self) -> dict[str, object]:
+    def statistics(self) -> OffsetStatistics:
         """How many offsets there are."""
-        return dict(self.table.statistics())
+        return self.table.statistics()
 
 
 _NEXT_ROUND: TimerKey = (EXPIRE_OFFSETS, "next round")

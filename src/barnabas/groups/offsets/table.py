@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 from barnabas.coordinator.shard import RecordPlace
+from barnabas.groups.statistics import OffsetStatistics
 from barnabas.wire.coordinator_records.committed_offset import split_key
 from barnabas.wire.records.batch import NO_PRODUCER_ID
 
@@ -121,7 +122,7 @@ class OffsetTable:
         pending = {(*where, producer_id) for producer_id, each in self._pending.items() for where in each}
         assert opened == pending, (opened, pending)
 
-    def statistics(self) -> dict[str, int]:
+    def statistics(self) -> OffsetStatistics:
         """How much there is."""
         return {
             "offsets_count": sum(map(len, self._committed.values())),

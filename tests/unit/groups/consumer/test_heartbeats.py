@@ -3,6 +3,7 @@
 import pytest
 
 from barnabas.groups.consumer.caller import Caller
+from barnabas.groups.statistics import GroupCounts
 from barnabas.wire.errors import ErrorCode
 from support.consumer_groups import (
     ConsumerMember,
@@ -337,3 +338,13 @@ def test_a_stale_heartbeat_changes_no_timer(world: GroupWorld) -> None:
     world.pass_time(10)
     m1.send(heartbeat_request("g", "m1", 9))
     assert world.timers["consumer-session", "g", "m1"] == due_ms
+
+
+def test_members_and_the_epochs_that_they_begin_are_counted(world: GroupWorld) -> None:
+    m1, m2 = member(world, "m1"), member(world, "m2")
+    m1.join("a")
+    m2.join("a")
+    m1.beat()
+    statistics = world.shard.statistics()
+    assert (statistics["consumer_groups"], statistics["consumer_members_count"]) == ({"Reconciling": 1}, 2)
+    assert world.shard.surroundings.counts == GroupCounts(consumer_rebalances_count=2)

@@ -3,6 +3,7 @@
 import pytest
 
 from barnabas.groups.offsets.manager import LOOKED_AT_OFFSETS_MAX
+from barnabas.groups.statistics import GroupCounts
 from barnabas.metadata.image import Image
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
 from barnabas.wire.coordinator_records.committed_offset import CommittedOffset, encode_partition
@@ -373,3 +374,17 @@ def test_statistics_count_offsets() -> None:
     log.commit_in_transaction(7, {"t": {0: 2}})
     assert log.manager.statistics() == {"offsets_count": 2, "pending_offsets_count": 1}
     assert log.manager.table.is_open("g", encode_partition("t", 0))
+
+
+def test_what_is_committed_deleted_and_expired_is_counted_and_a_reload_is_not() -> None:
+    log = OffsetLog(offset_metadata_max_bytes="1")
+    log.commit({"t": {0: 1, 1: 1}})
+    log.commit({"t": {0: 1, 1: (1, -1, "too long")}})
+    log.commit_in_transaction(7, {"t": {0: 2}})
+    log.end(7, commit=True)
+    log.reload()
+    delete(log, 1, 5)
+    assert log.counts == GroupCounts(offset_commits_count=4, offset_deletions_count=1)
+    log.now_ms += RETENTION_MS
+    look(log)
+    assert log.counts.offset_expirations_count == 1

@@ -1,0 +1,34 @@
+"""Transactional ids in numbers."""
+
+from barnabas.base.ids import TopicPartition
+from barnabas.transactions.statistics import TransactionCounts
+from support.transaction_shards import TransactionWorld
+
+A = TopicPartition("a", 0)
+
+
+def test_ids_are_counted_by_the_state_of_their_transaction() -> None:
+    world = TransactionWorld()
+    for name in ("x", "y"):
+        world.add(name, *_who(world, name), A)
+    _who(world, "z")
+    world.end("y", world["y"].producer_id, world["y"].producer_epoch)
+    statistics = world.shard.statistics()
+    assert statistics["transactional_ids"] == {"Ongoing": 1, "PrepareCommit": 1, "Empty": 1}
+    assert statistics["transactional_ids_count"] == 3
+
+
+def test_transactions_that_time_out_and_ids_that_expire_are_counted_and_a_restart_is_not() -> None:
+    world = TransactionWorld(transactional_id_expiration_ms="200000")
+    world.add("x", *_who(world, "x"), A)
+    world.wait(80_000)
+    assert world.counts == TransactionCounts(timed_out_count=1)
+    world.write_markers()
+    world.start()
+    world.wait(4_000_000)
+    assert world.counts == TransactionCounts(timed_out_count=1, expired_ids_count=1)
+
+
+def _who(world: TransactionWorld, name: str) -> tuple[int, int]:
+    given = world.init(name)
+    return given.producer_id, given.producer_epoch
