@@ -94,10 +94,13 @@ class ShardRunner(Generic[ShardT]):
         self.tell(lambda shard, step: shard.loaded(step))
 
     async def _replay_log(self) -> None:
-        offset: int | None = self.log.start_offset
-        while self.state is ShardState.LOADING and offset is not None:
-            offset = self._replay_slice(offset)
+        """Replay up to the end, where nobody comes in between: what is appended from then on the shard is told."""
+        offset = self._replay_slice(self.log.start_offset)
+        while offset is not None:
             await asyncio.sleep(0)
+            if self.state is not ShardState.LOADING:
+                return
+            offset = self._replay_slice(offset)
 
     def _replay_slice(self, offset: int) -> int | None:
         """Replay some batches from `offset` on; gives where to go on, None at the end."""

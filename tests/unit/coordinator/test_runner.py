@@ -10,7 +10,7 @@ from barnabas.coordinator.runner import BATCH_RECORDS_MAX, ShardRunner, ShardSta
 from barnabas.coordinator.step import Pending, Step
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.control import EndMarker
-from support.loop import on_loop
+from support.loop import on_loop, turns
 from support.shards import CountingShard, CountKey, CountValue, MemoryShardLog
 
 Runner = ShardRunner[CountingShard]
@@ -53,6 +53,22 @@ async def test_a_shard_that_is_loaded_again_knows_what_it_knew() -> None:
     assert again.shard.ended == [marker]
     assert again.shard.is_loaded
     assert again.state is ShardState.ACTIVE
+
+
+@pytest.mark.parametrize("turns_count", range(6))
+@on_loop
+async def test_a_marker_that_is_written_while_a_shard_is_loaded_is_seen_once(turns_count: int) -> None:
+    log = MemoryShardLog()
+    markers = [EndMarker(producer_id, 1, 0, commit=True, timestamp_ms=0) for producer_id in range(3)]
+    for marker in markers[:2]:
+        log.end_transaction(marker)
+    runner = ShardRunner(CountingShard(), log, ManualClock())
+    loading = asyncio.ensure_future(runner.load())
+    await turns(turns_count)
+    log.end_transaction(markers[2])
+    runner.end_transaction(markers[2])
+    await loading
+    assert runner.shard.ended == markers
 
 
 @on_loop
