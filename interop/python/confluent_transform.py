@@ -32,7 +32,15 @@ def consumer(bootstrap: str, group: str) -> Consumer:
 
 def producer(bootstrap: str, group: str) -> Producer:
     return Producer(
-        {"bootstrap.servers": bootstrap, "transactional.id": group, "transaction.timeout.ms": 10_000}
+        {
+            "bootstrap.servers": bootstrap,
+            "transactional.id": group,
+            "transaction.timeout.ms": 10_000,
+            # The brokers that are known stay known while none is up. librdkafka would forget them else, but wait for
+            # the group coordinator among them, and send_offsets_to_transaction would never come back, whatever its
+            # timeout (librdkafka issues 5511 and 5456; so it does with Apache Kafka).
+            "metadata.recovery.strategy": "none",
+        }
     )
 
 
