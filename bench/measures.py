@@ -165,11 +165,12 @@ def alter_rate(broker: Broker, size: Size) -> Measured:
 
 
 def commit_rate(broker: Broker, size: Size) -> Measured:
-    """OffsetCommit requests of one partition answered in a second, from ten groups at once."""
-    flags = {"connections": 10, "depth": 16, "partitions": 8, "seconds": size.seconds}
+    """OffsetCommit requests of one partition answered in a second: of ten groups at once, and of fifty that wait."""
+    flags = {"partitions": 8, "seconds": size.seconds}
     with warm_memory():
-        done = load.raw("commit", broker.bootstrap, topic="committed-0", **flags)
-    return {"rate": done["commits_per_s"]}
+        ahead = load.raw("commit", broker.bootstrap, topic="committed-0", connections=10, depth=16, **flags)
+        waiting = load.raw("commit", broker.bootstrap, topic="committed-0", connections=50, depth=1, **flags)
+    return {"rate": ahead["commits_per_s"], "waiting": waiting["commits_per_s"]}
 
 
 #: Partitions for which each group commits an offset, of those that are to be loaded.
@@ -360,7 +361,13 @@ MEASURES = (
                 "/s",
                 3.0,
                 more_is_better=True,
-            )
+            ),
+            "waiting": Metric(
+                "offset commits of one partition, 50 connections, 1 in flight on each",
+                "/s",
+                3.0,
+                more_is_better=True,
+            ),
         },
         functools.partial(prepare_topic, topic="committed"),
     ),

@@ -77,10 +77,10 @@ class Dispatcher:
         self.started: list[str] = []
         self.cancelled: list[str] = []
 
-    def produce_at_once(self, connection: ConnectionInfo) -> None:
+    def short_ways(self, connection: ConnectionInfo) -> None:
         """Nothing is remembered of a connection."""
 
-    def answer_at_once(self, frames: FrameReader, _produce: None) -> tuple[bytes, int]:
+    def answer_at_once(self, frames: FrameReader, _ways: None) -> tuple[bytes, int]:
         """Takes requests `once:text` as long as they follow one another."""
         answers = []
         while frames.data.startswith(b"once:", frames.position + 4, frames.end):

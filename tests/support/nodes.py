@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 import barnabas.api
 from barnabas.api import registry
 from barnabas.api.context import ConnectionInfo, Node
-from barnabas.api.data.produce_at_once import ProduceAtOnce
-from barnabas.api.dispatch import Dispatcher
+from barnabas.api.dispatch import Dispatcher, ShortWays
 from barnabas.base.clock import ManualClock
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.log.directories import LogDirectories
@@ -55,7 +54,7 @@ class RunningNode:
     store: MemoryStore
     directories: LogDirectories
     connection: ConnectionInfo
-    produce: ProduceAtOnce
+    short_ways: ShortWays
 
     async def create(self, *topics: NewTopic) -> None:
         """Create topics, whatever the broker's configuration says."""
@@ -84,7 +83,7 @@ class RunningNode:
         data = bytearray().join(len(frame).to_bytes(4, "big") + frame for frame in frames)
         reader = FrameReader(data, len(data))
         reader.received(len(data))
-        answers, count = self.dispatcher.answer_at_once(reader, self.produce)
+        answers, count = self.dispatcher.answer_at_once(reader, self.short_ways)
         assert count in (0, len(frames))
         return answers if count else None
 
@@ -235,7 +234,7 @@ async def running_node(
     connection = ConnectionInfo(LISTENER, "client", 1234)
     try:
         yield RunningNode(
-            node, dispatcher, clock, store, directories, connection, dispatcher.produce_at_once(connection)
+            node, dispatcher, clock, store, directories, connection, dispatcher.short_ways(connection)
         )
     finally:
         await coordinators.stop()

@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 from barnabas.api.context import ConnectionInfo, EncodedResponse, Node, RequestContext
 from barnabas.api.data.produce_at_once import ProduceAtOnce
+from barnabas.api.groups.commits_at_once import CommitsAtOnce
 from barnabas.api.registry import ApiSpec, Handler
+from barnabas.api.short_way import ShortWay
 from barnabas.api.throttling import charge
 from barnabas.base.buffers import Buffer
 from barnabas.base.stopwatch import Stopwatch
@@ -17,11 +19,19 @@ from barnabas.wire.codec import Malformed, decode, encode_parts
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.framing import FrameReader
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
+from barnabas.wire.messages.offset_commit import OffsetCommitRequest
 from barnabas.wire.messages.produce import ProduceRequest
 from barnabas.wire.schema import Message
 
-PRODUCE = 0
+PRODUCE = ProduceRequest.API_KEY
 API_VERSIONS = ApiVersionsRequest.API_KEY
+
+#: What is asked so often that building messages in between would be most of its cost.
+SHORT_WAYS: Mapping[int, Callable[[Node, ConnectionInfo], ShortWay]] = {
+    PRODUCE: ProduceAtOnce,
+    OffsetCommitRequest.API_KEY: CommitsAtOnce,
+}
+ShortWays = Mapping[int, ShortWay]
 
 #: A request without records is read as a whole, on the one thread that serves everybody.
 REQUEST_BYTES_MAX = 8 << 20
@@ -37,6 +47,8 @@ LARGE_REQUEST_BYTES = 256 << 10
 #: What a client is told of a fault of ours; the log has the rest.
 UNEXPECTED = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The broker met an error that it did not expect.")
 
+_KEY = struct.Struct(">4xh")  #: behind the size
+_unpack_key = _KEY.unpack_from
 _HEADER_START = struct.Struct(">hhi")
 _FRAME_START = struct.Struct(">ii")
 _FRAME_START_FLEXIBLE = struct.Struct(">iiB")
@@ -76,20 +88,28 @@ class Dispatcher:
         self.statistics = statistics
         self.interceptor: Interceptor | None = None
 
-    def produce_at_once(self, connection: ConnectionInfo) -> ProduceAtOnce:
-        """The short way of Produce for one connection."""
-        return ProduceAtOnce(self.node, connection)
+    def short_ways(self, connection: ConnectionInfo) -> ShortWays:
+        """Those that one connection has."""
+        return {api_key: make(self.node, connection) for api_key, make in SHORT_WAYS.items()}
 
-    def answer_at_once(self, frames: FrameReader, produce: ProduceAtOnce) -> tuple[bytes, int]:
+    def answer_at_once(self, frames: FrameReader, ways: ShortWays) -> tuple[bytes, int]:
         """The answers to the requests next in `frames` that have a short way and can take it, and how many they are."""
-        if self.interceptor is not None or self.node.tracer.enabled:
+        if (
+            frames.end - frames.position < _KEY.size
+            or self.interceptor is not None
+            or self.node.tracer.enabled
+        ):
+            return b"", 0
+        api_key = _unpack_key(frames.data, frames.position)[0]
+        way = ways.get(api_key)
+        if way is None:
             return b"", 0
         started_ns = self.statistics.started()
-        answers, count = produce.take(frames)
+        answers, count = way.take(frames)
         if count:
-            elapsed_ns = self.statistics.finished(PRODUCE, started_ns, count)
+            elapsed_ns = self.statistics.finished(api_key, started_ns, count)
             if self.node.quotas.enabled:
-                produce.charge(elapsed_ns)
+                way.charge(elapsed_ns)
         return answers, count
 
     def parse(self, frame: Buffer, connection: ConnectionInfo) -> tuple[RequestContext, Message]:

@@ -140,6 +140,22 @@ class ShardRunner(Generic[ShardT]):
         finally:
             self._pending.pop(pending, None)
 
+    @property
+    def answers_at_once(self) -> bool:
+        """Whether what an event leads to is stored when it stands in the log, so that nobody has to wait."""
+        return self.state is ShardState.ACTIVE and self.log.stores_at_once
+
+    def at_once(self, event: Callable[[ShardT, Step], None]) -> None:
+        """Hand something to the shard, which `answers_at_once`, that is done when this returns.
+
+        :raises KafkaError: The shard's refusal, or why it cannot be stored; nothing has happened then.
+        """
+        step = Step(self._clock.wall_ms())
+        event(self.shard, step)
+        self._append(step)
+        for timer in step.timers:
+            self._timers.take(timer)
+
     async def query(self, question: Callable[[ShardT, int], ResponseT]) -> ResponseT:
         """What a question on the stored state gives, once all that it rests on is stored.
 

@@ -71,7 +71,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is none by its class
         host, port = (transport.get_extra_info("peername") or ("unknown", 0))[:2]
         self.info = ConnectionInfo(listener=self.listener, client_host=host, client_port=port)
-        self._produce = self._dispatcher.produce_at_once(self.info)
+        self._short_ways = self._dispatcher.short_ways(self.info)
         if self._sasl is not None:
             self.info.authenticator = self._login = self._sasl.authenticator()
             self._frames.frame_bytes_max = self._sasl.receive_bytes_max
@@ -129,7 +129,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         if self._login is not None and not self._login.is_in_session:
             return
-        answers, count = self._dispatcher.answer_at_once(self._frames, self._produce)
+        answers, count = self._dispatcher.answer_at_once(self._frames, self._short_ways)
         if count:
             self._out.append(answers)
             self._held_bytes += len(answers)

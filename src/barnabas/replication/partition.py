@@ -59,11 +59,19 @@ class Partition:
         self.log = log
 
     def _acks_at_once(self) -> frozenset[int]:
-        config = self.log.config
-        if not self.is_leader or config.flush_messages != FOREVER or self.topic in INTERNAL_TOPICS:
+        if not self.is_leader or self._flushes_each_append or self.topic in INTERNAL_TOPICS:
             return frozenset()
-        is_all = self.isr == (self.broker_id,) and self._min_isr == 1
-        return frozenset({1, ALL_REPLICAS} if is_all else {1})
+        return frozenset({1, ALL_REPLICAS} if self.stores_at_once else {1})
+
+    @property
+    def stores_at_once(self) -> bool:
+        """Whether what is appended is on every in-sync replica, and on disk as far as it must be, at once."""
+        is_alone = self.is_leader and self.isr == (self.broker_id,) and self._min_isr == 1
+        return is_alone and not self._flushes_each_append
+
+    @property
+    def _flushes_each_append(self) -> bool:
+        return self.log.config.flush_messages != FOREVER
 
     @property
     def _min_isr(self) -> int:

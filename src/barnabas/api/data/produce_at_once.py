@@ -1,9 +1,6 @@
 """The short way for the Produce requests that nearly every producer sends: one batch for one partition each.
 
-The same checks, the same log and the same answers, byte for byte, as by `produce.handle`, without building messages in
-between, and for all that arrived together at once. A connection mostly sends to one partition again and again: what
-its requests have in common is remembered as their form, so that the next is known by comparing bytes. Whatever has
-another form, must wait, or fails, is left to the long way: nothing of it has been appended then.
+A connection mostly sends to one partition again and again: what its requests have in common is their form.
 """
 
 import struct
@@ -11,6 +8,7 @@ from dataclasses import dataclass
 
 from barnabas.api.context import ConnectionInfo, Node
 from barnabas.api.data.produce_run import COMMON_AT, CORRELATION_AT, KEY_AND_VERSION, AlikeRequests, Run
+from barnabas.api.short_way import Asker
 from barnabas.quotas.manager import ClientQuotas
 from barnabas.replication.partition import Partition
 from barnabas.wire.acls import AclOperation, ResourceType
@@ -57,8 +55,8 @@ class ProduceAtOnce:
     """The short way of one connection."""
 
     def __init__(self, node: Node, connection: ConnectionInfo) -> None:
-        self._node = node
-        self._connection = connection
+        self._replicas = node.replicas
+        self._asker = Asker(node, connection)
         self._form: _Form | None = None
         self._taken_bytes = 0  #: of the requests that were taken last, without their sizes
 
@@ -87,7 +85,11 @@ class ProduceAtOnce:
     def _next_run(self, frames: FrameReader) -> Run:
         """The requests that stand next and have one form, mostly that of the last."""
         form = self._form
-        if form is not None and form.acks in form.partition.acks_at_once and form.permit == self._permit():
+        if (
+            form is not None
+            and form.acks in form.partition.acks_at_once
+            and form.permit == self._asker.permit()
+        ):
             run = form.requests.collect(frames)
             if run.ends:
                 return run
@@ -102,8 +104,8 @@ class ProduceAtOnce:
     def _recognise(self, frames: FrameReader) -> _Form | None:
         """The form of the next request; None when the short way does not lead there."""
         data, position = frames.data, frames.position
-        api_key, version = KEY_AND_VERSION.unpack_from(data, position + SIZE_BYTES)
-        if api_key != ProduceRequest.API_KEY or version < FIRST_VERSION:
+        _, version = KEY_AND_VERSION.unpack_from(data, position + SIZE_BYTES)
+        if version < FIRST_VERSION:
             return None
         client_id_bytes = _unpack_client_id_bytes(data, position + COMMON_AT)[0]
         at = at_start = position + COMMON_AT + 2 + max(client_id_bytes, 0)
@@ -117,8 +119,10 @@ class ProduceAtOnce:
         if tags or transactional_id or topics != _ONE or partitions != _ONE or at > frames.end:
             return None
         partition = self._find(version, topic, index)
-        permit = self._permit()
-        if partition is None or acks not in partition.acks_at_once or not self._may_write(partition.topic):
+        permit = self._asker.permit()
+        if partition is None or acks not in partition.acks_at_once:
+            return None
+        if not self._asker.may(AclOperation.WRITE, ResourceType.TOPIC, partition.topic):
             return None
         client_id = str(data[position + COMMON_AT + 2 : at_start], "utf-8")
         answer_start = _ANSWER_START.pack(0, _ONE) + topic + _ANSWER_PARTITION.pack(_ONE, index, 0)
@@ -135,25 +139,14 @@ class ProduceAtOnce:
             answer=struct.Struct(f">4s4s{len(answer_start)}sq{_ANSWER_END.size}s"),
         )
 
-    def _permit(self) -> object:
-        authorizer, version = self._node.authorizer, self._node.quotas.version
-        return version if authorizer is None else (version, authorizer.version, self._connection.principal)
-
     def _quotas(self, client_id: str) -> ClientQuotas | None:
-        quotas = self._node.quotas
-        found = quotas.of(self._connection.principal, client_id) if quotas.enabled else None
+        found = self._asker.quotas(client_id)
         return found if found is not None and (found.produce or found.request) else None
-
-    def _may_write(self, topic: str) -> bool:
-        authorizer, connection = self._node.authorizer, self._connection
-        return authorizer is None or authorizer.allows(
-            connection.principal, connection.client_host, AclOperation.WRITE, ResourceType.TOPIC, topic
-        )
 
     def _find(self, version: int, topic: bytes, index: int) -> Partition | None:
         if version >= FIRST_VERSION_WITH_TOPIC_IDS:
-            return self._node.replicas.find_by_id(topic, index)
-        return self._node.replicas.find(str(topic[1:], "utf-8"), index)
+            return self._replicas.find_by_id(topic, index)
+        return self._replicas.find(str(topic[1:], "utf-8"), index)
 
 
 def _answer(frames: FrameReader, form: _Form, offsets: list[int], run: Run) -> bytes:

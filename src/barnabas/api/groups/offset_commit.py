@@ -13,6 +13,7 @@ from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
 from barnabas.api.groups.known_partitions import Refused, merge, sift
 from barnabas.api.registry import serves
+from barnabas.metadata.image import Image
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.offset_commit import (
@@ -38,7 +39,7 @@ async def handle(context: RequestContext, request: OffsetCommitRequest) -> Offse
     topics: list[OffsetCommitRequestTopic] = request.topics
     refused: list[Refused] = []
     if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
-        topics, refused = _by_id(context, topics)
+        topics, refused = by_id(context.node.image, topics)
     known, unknown = sift(context, AclOperation.READ, topics)
     refused += unknown
     if not refused and topics is request.topics:  # as nearly always
@@ -46,7 +47,7 @@ async def handle(context: RequestContext, request: OffsetCommitRequest) -> Offse
     errors = [_refused(each) for each in refused]
     if not known:
         return OffsetCommitResponse(topics=merge(errors, []))
-    answer = await _commit(context, _about(request, known))
+    answer = await _commit(context, about(request, known))
     return OffsetCommitResponse(topics=merge(errors, answer.topics))
 
 
@@ -62,7 +63,8 @@ async def _commit(context: RequestContext, request: OffsetCommitRequest) -> Offs
         return refuse(request, error)
 
 
-def _about(request: OffsetCommitRequest, topics: list[OffsetCommitRequestTopic]) -> OffsetCommitRequest:
+def about(request: OffsetCommitRequest, topics: list[OffsetCommitRequestTopic]) -> OffsetCommitRequest:
+    """The same request about other topics."""
     return OffsetCommitRequest(
         request.group_id,
         request.generation_id_or_member_epoch,
@@ -73,11 +75,11 @@ def _about(request: OffsetCommitRequest, topics: list[OffsetCommitRequestTopic])
     )
 
 
-def _by_id(
-    context: RequestContext, topics: list[OffsetCommitRequestTopic]
+def by_id(
+    image: Image, topics: list[OffsetCommitRequestTopic]
 ) -> tuple[list[OffsetCommitRequestTopic], list[Refused]]:
     """The topics with their names, and those whose ids nobody knows."""
-    names = context.node.image.topic_names
+    names = image.topic_names
     known, refused = [], []
     for topic in topics:
         name = names.get(topic.topic_id)

@@ -1,6 +1,6 @@
 """OffsetCommit and TxnOffsetCommit: who may commit, and what is written."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from barnabas.base.ids import ZERO_UUID
@@ -11,6 +11,7 @@ from barnabas.metadata.image import Image
 from barnabas.wire.coordinator_records.committed_offset import (
     NEVER_MS,
     CommittedOffset,
+    encode_around_position,
     encode_group,
     encode_partition,
     encode_value,
@@ -83,6 +84,30 @@ class Commits:
             group.committed_by(step, request.member_id)
         self._surroundings.counts.offset_commits_count += len(step.records)
         step.answer(pending, OffsetCommitResponse(topics=topics))
+
+    def commit_run(
+        self, step: Step, request: OffsetCommitRequest, version: int, positions: Sequence[Sequence[bytes]]
+    ) -> None:
+        """Remember the offsets of requests that differ from `request` in their positions alone, one after the other.
+
+        `positions` are those of each request, for all its partitions in order: offset and leader epoch as they are
+        written. Nobody is answered: either all of it is taken, or nothing.
+
+        :raises KafkaError: As `commit`, and OFFSET_METADATA_TOO_LARGE.
+        """
+        group = self._groups.get(request.group_id)
+        committer = self._committer(step, request.group_id, self._check(group, request, version))
+        frames = [
+            committer.frame(topic.name, asked.partition_index, asked.committed_metadata or "")
+            for topic in request.topics
+            for asked in topic.partitions
+        ]
+        append = step.append_encoded
+        for of_request in positions:
+            for (key, start, end), position in zip(frames, of_request, strict=True):
+                append(key, start + position + end)
+        if group is not None:
+            group.committed_by(step, request.member_id)
 
     def _check(self, group: Group | None, request: OffsetCommitRequest, version: int) -> CommitCheck | None:
         generation = request.generation_id_or_member_epoch
@@ -180,6 +205,19 @@ class _Committer(NamedTuple):
             self.check(committed.topic_id, index)
         self.step.append_encoded(self.key_head + encode_partition(topic, index), encode_value(committed))
         return ErrorCode.NONE
+
+    def frame(self, topic: str, index: int, metadata: str) -> tuple[bytes, bytes, bytes]:
+        """The key of a partition's offset, and what stands before and behind the position in its value.
+
+        :raises KafkaError: As `commit`, and OFFSET_METADATA_TOO_LARGE.
+        """
+        topic_id = self.topic_id(topic)
+        if _utf16_size(metadata) > self.metadata_max:
+            raise KafkaError(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+        if self.check is not None:
+            self.check(topic_id, index)
+        around = encode_around_position(metadata, self.step.now_ms, topic_id)
+        return (self.key_head + encode_partition(topic, index), *around)
 
 
 def _utf16_size(text: str) -> int:

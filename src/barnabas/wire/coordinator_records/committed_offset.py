@@ -7,6 +7,7 @@ second. `serde` reads and writes the same bytes.
 from struct import Struct
 from typing import NamedTuple
 
+from barnabas.base.buffers import Buffer
 from barnabas.base.ids import ZERO_UUID
 from barnabas.wire import codec, primitives
 from barnabas.wire.codec import Malformed
@@ -26,6 +27,8 @@ _SIZE = Struct(">h")
 _PARTITION = Struct(">i")
 _HEAD = Struct(">hqi")  # version, offset, leader epoch
 _TIMESTAMP = Struct(">q")
+#: Offset and leader epoch, which stand side by side in requests, too.
+POSITION_BYTES = _HEAD.size - _SIZE.size
 _WRITTEN = _SIZE.pack(WRITTEN_VERSION)
 _NO_TAGS = b"\0"
 _TOPIC_ID_TAG = b"\1\0\x10"  # one tagged field, number 0, of 16 bytes
@@ -84,16 +87,25 @@ def encode_value(committed: CommittedOffset) -> bytes:
     offset, leader_epoch, metadata, commit_timestamp_ms, expire_timestamp_ms, topic_id = committed
     if expire_timestamp_ms != NEVER_MS:
         return _encode_expiring(committed)
-    head = _HEAD.pack(WRITTEN_VERSION, offset, leader_epoch)
+    return _HEAD.pack(WRITTEN_VERSION, offset, leader_epoch) + _encode_rest(
+        metadata, commit_timestamp_ms, topic_id
+    )
+
+
+def encode_around_position(metadata: str, commit_timestamp_ms: int, topic_id: bytes) -> tuple[bytes, bytes]:
+    """What stands before and behind the `POSITION_BYTES` of such a value, for an offset that does not expire."""
+    return _WRITTEN, _encode_rest(metadata, commit_timestamp_ms, topic_id)
+
+
+def _encode_rest(metadata: str, commit_timestamp_ms: int, topic_id: bytes) -> bytes:
     text = metadata.encode()
     if len(text) <= _SHORT_BYTES_MAX:
-        head += bytes((len(text) + 1,))
+        size: Buffer = bytes((len(text) + 1,))
     else:
         size = bytearray()
         primitives.write_compact_size(size, len(text))
-        head += size
     tags = _NO_TAGS if topic_id == ZERO_UUID else _TOPIC_ID_TAG + topic_id
-    return head + text + _TIMESTAMP.pack(commit_timestamp_ms) + tags
+    return b"".join((size, text, _TIMESTAMP.pack(commit_timestamp_ms), tags))
 
 
 def _encode_expiring(committed: CommittedOffset) -> bytes:
