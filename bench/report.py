@@ -51,10 +51,11 @@ def table(results: Sequence[Result], baseline: str, barnabas: str, ratio: str) -
 def _line(result: Result) -> str:
     metric = result.metric
     bound = "≥" if metric.more_is_better else "≤"
-    reached = "yes" if metric.reached(result.ratio) else "no"
+    target = "none" if metric.target is None else f"{bound} {metric.target:g}"
+    reached = {True: "yes", False: "no", None: ""}[metric.reached(result.ratio)]
     return (
         f"| {metric.text} | {metric.unit} | {_values(result.baseline)} | {_values(result.barnabas)} "
-        f"| **{result.ratio:.2f}** | {bound} {metric.target:g} | {reached} |"
+        f"| **{result.ratio:.2f}** | {target} | {reached} |"
     )
 
 
