@@ -108,6 +108,7 @@ class Commits:
                 append(key, start + position + end)
         if group is not None:
             group.committed_by(step, request.member_id)
+        self._surroundings.counts.offset_commits_count += len(step.records)
 
     def _check(self, group: Group | None, request: OffsetCommitRequest, version: int) -> CommitCheck | None:
         generation = request.generation_id_or_member_epoch

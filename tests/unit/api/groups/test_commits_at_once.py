@@ -203,6 +203,7 @@ async def test_commits_that_arrive_together_are_answered_one_by_one_and_stand_in
             assert codes(read) == {("t", 0): 0, ("t", 1): 0}
         assert offsets_of(node) == {("t", 0): 4, ("t", 1): 5}
         assert [batch.header.records_count for batch in log.read(0)] == [10]
+        assert node.node.groups.runner("g").shard.surroundings.counts.offset_commits_count == 10
 
 
 @on_loop
