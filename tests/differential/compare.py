@@ -20,7 +20,7 @@ NEAR_MS = 600_000
 TEXTS = {"error_message", "batch_index_error_message", "documentation"}
 TIMESTAMPS = {
     *["log_append_time_ms", "timestamp", "last_timestamp"],
-    *["last_fetch_timestamp", "last_caught_up_timestamp"],
+    *["last_fetch_timestamp", "last_caught_up_timestamp", "transaction_start_time_ms"],
 }
 SIZES = {"total_bytes", "usable_bytes", "partition_size"}
 TOPIC_NAMES = {"name", "topic", "topic_name", "resource_name", "group_id"}
@@ -52,6 +52,9 @@ KEYED: dict[str, tuple[str, ...]] = {
     "ApiVersionsResponse.supported_features": ("name",),
     "ApiVersionsResponse.finalized_features": ("name",),
     "ConsumerGroupDescribeResponse.groups": ("group_id",),
+    "ConsumerGroupDescribeResponse.groups.members.assignment.topic_partitions": ("topic_name",),
+    "ConsumerGroupDescribeResponse.groups.members.target_assignment.topic_partitions": ("topic_name",),
+    "ConsumerGroupHeartbeatResponse.assignment.topic_partitions": ("topic_id",),
     "CreateTopicsResponse.topics": ("name",),
     "CreateTopicsResponse.topics.configs": ("name",),
     "DeleteRecordsResponse.topics.partitions": ("partition_index",),
@@ -65,6 +68,9 @@ KEYED: dict[str, tuple[str, ...]] = {
     "DeleteGroupsResponse.results": ("group_id",),
     "DescribeGroupsResponse.groups": ("group_id",),
     "DescribeGroupsResponse.groups.members": ("member_id",),
+    "DescribeTransactionsResponse.transaction_states": ("transactional_id",),
+    "DescribeTransactionsResponse.transaction_states.topics": ("topic",),
+    "ListTransactionsResponse.transaction_states": ("transactional_id",),
     "DescribeUserScramCredentialsResponse.results": ("user",),
     "DescribeUserScramCredentialsResponse.results.credential_infos": ("mechanism",),
     "ElectLeadersResponse.replica_election_results.partition_result": ("partition_id",),
@@ -98,6 +104,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "ListOffsetsResponse.topics": ("name",),
     "ProduceResponse.responses": ("name", "topic_id"),
 }
+#: Arrays of plain values in whose order Kafka has no system.
+UNORDERED = {"ConsumerGroupDescribeResponse.groups.members.subscribed_topic_names"}
 
 
 class Difference(NamedTuple):
@@ -208,6 +216,7 @@ def _flatten_array(
     leaves: dict[str, Any],
 ) -> None:
     key = KEYED.get(path) or GROUPS.get(path)
+    elements = sorted(elements) if path in UNORDERED else elements
     if key is None:
         leaves[f"{at}.count"] = len(elements)
     for index, each in enumerate(elements):

@@ -79,7 +79,7 @@ from differential.permission_cases_of_groups import GROUP_CASES, Case
 from differential.permissions import ANY_ACL, Grant
 from differential.sequences import topic
 from differential.symbols import Name, TopicId
-from support.transactions import ending, marker
+from differential.transactions import end
 
 _Op = AclOperation
 _Type = ResourceType
@@ -212,13 +212,19 @@ CASES: dict[str, Case] = {
         ),
         9,
     ),
-    "WriteTxnMarkers": Case(ending(marker(9, "mine", "other", commit=True)), 1, True),
+    "WriteTxnMarkers": Case(end(9, ("mine", 0), ("other", 0), commit=True)[0], 1),
     "FindCoordinator of groups": Case(
-        FindCoordinatorRequest(key_type=0, coordinator_keys=["mine-group", "other-group"]), 4, True
+        FindCoordinatorRequest(key_type=0, coordinator_keys=["mine-group", "other-group"]), 4
     ),
-    "FindCoordinator of a group": Case(FindCoordinatorRequest(key_type=0, key="mine-group"), 2, True),
+    "FindCoordinator of a group": Case(FindCoordinatorRequest(key_type=0, key="mine-group"), 2),
+    "FindCoordinator of a transaction": Case(FindCoordinatorRequest(key_type=1, key="mine-tx"), 3),
+    "FindCoordinator of another's group": Case(FindCoordinatorRequest(key_type=0, key="other-group"), 0),
+    "FindCoordinator of another's transaction": Case(FindCoordinatorRequest(key_type=1, key="other-tx"), 1),
+    "FindCoordinator of an unknown type": Case(
+        FindCoordinatorRequest(key_type=7, coordinator_keys=["mine"]), 6
+    ),
     "FindCoordinator of transactions": Case(
-        FindCoordinatorRequest(key_type=1, coordinator_keys=["mine-tx", "other-tx"]), 4, True
+        FindCoordinatorRequest(key_type=1, coordinator_keys=["mine-tx", "other-tx"]), 4
     ),
     "FindCoordinator of share groups": Case(
         FindCoordinatorRequest(key_type=2, coordinator_keys=["mine-group:AAAAAAAAAAAAAAAAAAAAAQ:0"]), 6, True

@@ -67,6 +67,29 @@ def _single_grants() -> dict[str, tuple[Grant, ...]]:
 PRINCIPALS: dict[str, tuple[Grant, ...]] = {
     "nothing": (),
     **_single_grants(),
+    "ALL GROUP": (Grant(_Op.ALL, _Type.GROUP),),
+    "ALL TRANSACTIONAL_ID": (Grant(_Op.ALL, _Type.TRANSACTIONAL_ID),),
+    "READ GROUP and TOPIC": (Grant(_Op.READ, _Type.GROUP), Grant(_Op.READ, _Type.TOPIC)),
+    "READ GROUP and DESCRIBE TOPIC": (Grant(_Op.READ, _Type.GROUP), Grant(_Op.DESCRIBE, _Type.TOPIC)),
+    "DESCRIBE GROUP and TOPIC": (Grant(_Op.DESCRIBE, _Type.GROUP), Grant(_Op.DESCRIBE, _Type.TOPIC)),
+    "DESCRIBE GROUP and all TOPICs": (
+        Grant(_Op.DESCRIBE, _Type.GROUP),
+        Grant(_Op.DESCRIBE, _Type.TOPIC, everywhere=True),
+    ),
+    "DELETE GROUP and READ TOPIC": (Grant(_Op.DELETE, _Type.GROUP), Grant(_Op.READ, _Type.TOPIC)),
+    "WRITE TRANSACTIONAL_ID and READ GROUP": (
+        Grant(_Op.WRITE, _Type.TRANSACTIONAL_ID),
+        Grant(_Op.READ, _Type.GROUP),
+    ),
+    "WRITE TRANSACTIONAL_ID and READ GROUP and TOPIC": (
+        Grant(_Op.WRITE, _Type.TRANSACTIONAL_ID),
+        Grant(_Op.READ, _Type.GROUP),
+        Grant(_Op.READ, _Type.TOPIC),
+    ),
+    "DESCRIBE TRANSACTIONAL_ID and TOPIC": (
+        Grant(_Op.DESCRIBE, _Type.TRANSACTIONAL_ID),
+        Grant(_Op.DESCRIBE, _Type.TOPIC),
+    ),
     "ALL TOPIC": (Grant(_Op.ALL, _Type.TOPIC),),
     "ALL CLUSTER": (Grant(_Op.ALL, _Type.CLUSTER),),
     "CREATE and DESCRIBE TOPIC": (Grant(_Op.CREATE, _Type.TOPIC), Grant(_Op.DESCRIBE, _Type.TOPIC)),

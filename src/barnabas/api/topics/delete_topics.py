@@ -72,7 +72,8 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
 def _unauthorized(context: RequestContext, asked: TopicToDelete) -> Deleted | None:
     """Why the principal may not delete the topic; None when it may, or when nothing is there to be protected.
 
-    Whoever may not even describe a topic is not told whether there is one, nor what an id stands for.
+    Whoever may not even describe a topic is not told whether there is one, nor what an id stands for; who asks by name
+    is not told an id.
     """
     image = context.node.image
     topic = image.topics.get(asked.name) if asked.name is not None else image.topic_by_id(asked.topic_id)
@@ -85,6 +86,8 @@ def _unauthorized(context: RequestContext, asked: TopicToDelete) -> Deleted | No
         return Deleted(name, ZERO_UUID, error)
     if topic is None or allowed(context, AclOperation.DELETE, ResourceType.TOPIC, name):
         return None
+    if asked.name is not None:
+        return Deleted(name, ZERO_UUID, error)
     return Deleted(name if describable else None, topic.topic_id, error if describable else HIDDEN)
 
 

@@ -1,0 +1,175 @@
+"""What is asked about transactional ids of which only some are mine, and what they are at first."""
+
+import time
+from typing import Any
+
+from barnabas.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
+from barnabas.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from barnabas.wire.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+)
+from barnabas.wire.messages.end_txn import EndTxnRequest
+from barnabas.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.wire.messages.list_transactions import ListTransactionsRequest
+from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from barnabas.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from differential.batches import Batch
+from differential.permission_cases_of_groups import Case
+from differential.sequences import create, topic
+from differential.symbols import Name, Producer, TopicId
+from differential.world import World
+from support.transactions import ending, marker
+
+TIMEOUT_MS = 600_000
+#: Transactional ids, in the order in which they get their producer ids. Those of the first two have a transaction open.
+IDS = ("mine-open", "other-open", "mine-done")
+MINE, OTHERS, DONE = range(3)
+TOPICS = ("mine-t", "other-t")
+
+
+def begin_transactions(world: World) -> None:
+    """Topics, and transactions in them: two are open, one is committed."""
+    assert world.exchange(*create(*map(topic, TOPICS))) == []
+    for transactional_id in IDS:
+        _initialize(world, transactional_id)
+    for number in (MINE, OTHERS, DONE):
+        assert world.exchange(_adding(number, *TOPICS), 3) == []
+    assert world.exchange(_ending(DONE), 3) == []
+    _wait_until_committed(world)
+
+
+def _initialize(world: World, transactional_id: str) -> None:
+    request = InitProducerIdRequest(transactional_id, transaction_timeout_ms=TIMEOUT_MS)
+    for side, names in world.sides():
+        answer = side.exchange(request, InitProducerIdResponse, 4).body
+        assert isinstance(answer, InitProducerIdResponse)
+        assert not answer.error_code
+        names.producer_ids.append(answer.producer_id)
+
+
+def _wait_until_committed(world: World) -> None:
+    request = DescribeTransactionsRequest(transactional_ids=[IDS[DONE]])
+    for side, _ in world.sides():
+        state = ""
+        while state != "CompleteCommit":
+            answer = side.exchange(request, DescribeTransactionsResponse, 0).body
+            assert isinstance(answer, DescribeTransactionsResponse)
+            state = answer.transaction_states[0].transaction_state
+            time.sleep(0.002)
+
+
+def _producer(number: int) -> Any:
+    return Producer(number)
+
+
+def _topics(*names: str) -> list[AddPartitionsToTxnTopic]:
+    symbols: list[Any] = [Name(name) for name in names]
+    return [AddPartitionsToTxnTopic(name=name, partitions=[0]) for name in symbols]
+
+
+def _adding(number: int, *topics: str, transactional_id: str | None = None) -> AddPartitionsToTxnRequest:
+    return AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=transactional_id or IDS[number],
+        v3_and_below_producer_id=_producer(number),
+        v3_and_below_topics=_topics(*topics),
+    )
+
+
+def _adding_many(*, verify_only: bool) -> AddPartitionsToTxnRequest:
+    return AddPartitionsToTxnRequest(
+        transactions=[
+            AddPartitionsToTxnTransaction(
+                transactional_id=IDS[number],
+                producer_id=_producer(number),
+                verify_only=verify_only,
+                topics=_topics(*TOPICS, "mine-missing"),
+            )
+            for number in (MINE, OTHERS)
+        ]
+    )
+
+
+def _ending(number: int, *, commit: bool = True) -> EndTxnRequest:
+    return EndTxnRequest(transactional_id=IDS[number], producer_id=_producer(number), committed=commit)
+
+
+def _pledging(number: int, group: str) -> TxnOffsetCommitRequest:
+    symbols: list[Any] = [Name(name) for name in (*TOPICS, "mine-missing", "other-missing")]
+    return TxnOffsetCommitRequest(
+        transactional_id=IDS[number],
+        group_id=group,
+        producer_id=_producer(number),
+        topics=[
+            TxnOffsetCommitRequestTopic(name, [TxnOffsetCommitRequestPartition(0, 5)]) for name in symbols
+        ],
+    )
+
+
+def _producing(number: int, *topics: str, by_id: bool = False, **batch: Any) -> ProduceRequest:
+    """Batches that go on where the producer is: those who may not write do not move it on."""
+    records: Any = Batch(producer=number, flaw="transactional", **batch)
+    names: list[Any] = ["" if by_id else Name(name) for name in topics]
+    ids: list[Any] = [TopicId(name) if by_id else bytes(16) for name in topics]
+    return ProduceRequest(
+        transactional_id=IDS[number],
+        acks=-1,
+        timeout_ms=10_000,
+        topic_data=[
+            TopicProduceData(
+                name=name,
+                topic_id=topic_id,
+                partition_data=[PartitionProduceData(index=0, records=records)],
+            )
+            for name, topic_id in zip(names, ids, strict=True)
+        ],
+    )
+
+
+TRANSACTION_CASES: dict[str, Case] = {
+    "InitProducerId of a transactional id of mine": Case(InitProducerIdRequest("mine-tx", 60_000), 5),
+    "InitProducerId of another's transactional id": Case(InitProducerIdRequest("other-tx", 60_000), 4),
+    "InitProducerId of mine with a producer id": Case(
+        InitProducerIdRequest(IDS[DONE], 60_000, _producer(DONE), 7), 3
+    ),
+    "InitProducerId of no transactional id": Case(InitProducerIdRequest("", 60_000), 4),
+    "AddPartitionsToTxn": Case(_adding(MINE, *TOPICS), 3),
+    "AddPartitionsToTxn of my topics": Case(_adding(MINE, TOPICS[0]), 3),
+    "AddPartitionsToTxn of a topic that is not there": Case(_adding(MINE, TOPICS[0], "mine-missing"), 3),
+    "AddPartitionsToTxn of another's topic that is not there": Case(_adding(MINE, "other-missing"), 2),
+    "AddPartitionsToTxn to another's transaction": Case(_adding(OTHERS, TOPICS[0]), 1),
+    "AddPartitionsToTxn of brokers": Case(_adding_many(verify_only=False), 4),
+    "AddPartitionsToTxn of brokers that want to know": Case(_adding_many(verify_only=True), 5),
+    "AddOffsetsToTxn": Case(AddOffsetsToTxnRequest(IDS[MINE], _producer(MINE), 0, "mine-pledged"), 3),
+    "AddOffsetsToTxn of another's group": Case(
+        AddOffsetsToTxnRequest(IDS[MINE], _producer(MINE), 0, "other-pledged"), 4
+    ),
+    "AddOffsetsToTxn to another's transaction": Case(
+        AddOffsetsToTxnRequest(IDS[OTHERS], _producer(OTHERS), 0, "mine-pledged"), 3
+    ),
+    "TxnOffsetCommit in my transaction": Case(_pledging(MINE, "mine-pledged"), 3),
+    "TxnOffsetCommit in my transaction that begins by it": Case(_pledging(MINE, "mine-pledged"), 5),
+    "TxnOffsetCommit in my transaction to another's group": Case(_pledging(MINE, "other-pledged"), 4),
+    "TxnOffsetCommit in another's transaction": Case(_pledging(OTHERS, "mine-pledged"), 3),
+    "Produce in my transaction": Case(_producing(MINE, *TOPICS, restarts=True), 9),
+    "Produce in my transaction by id": Case(_producing(MINE, *TOPICS, by_id=True, restarts=True), 13),
+    "Produce in my transaction, to my topic": Case(_producing(MINE, TOPICS[0], restarts=True), 11),
+    "Produce in another's transaction": Case(_producing(OTHERS, TOPICS[0], restarts=True), 12),
+    "DescribeTransactions": Case(
+        DescribeTransactionsRequest(transactional_ids=[*IDS, "mine-missing", "other-missing"]), 0
+    ),
+    "ListTransactions": Case(ListTransactionsRequest(), 0),
+    "ListTransactions that are open": Case(ListTransactionsRequest(state_filters=["Ongoing"]), 2),
+    "WriteTxnMarkers to missing topics": Case(ending(marker(9, "missing", commit=True)), 1),
+    "EndTxn": Case(_ending(DONE), 3),
+    "EndTxn with the wrong outcome": Case(_ending(DONE, commit=False), 4),
+    "EndTxn of another's": Case(_ending(OTHERS), 5),
+}
