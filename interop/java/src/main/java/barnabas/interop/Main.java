@@ -26,7 +26,7 @@ public final class Main {
         try (var admin = Admin.create(connection.configs(Map.of()))) {
             var operations = operations(
                     new Administration(admin), new Cluster(admin), new Whole(admin), new Data(connection),
-                    new Membership(connection));
+                    new Membership(connection), new Coordinators(admin, connection));
             var input = new BufferedReader(new InputStreamReader(System.in));
             for (String line = input.readLine(); line != null; line = input.readLine()) {
                 System.out.println(JSON.writeValueAsString(answer(operations, line)));
@@ -35,7 +35,8 @@ public final class Main {
     }
 
     private static Map<String, Operation> operations(
-            Administration administration, Cluster cluster, Whole whole, Data data, Membership membership) {
+            Administration administration, Cluster cluster, Whole whole, Data data, Membership membership,
+            Coordinators coordinators) {
         return Map.ofEntries(
                 Map.entry("metadata", administration::metadata),
                 Map.entry("create_topic", administration::createTopic),
@@ -77,7 +78,22 @@ public final class Main {
                 Map.entry("consume", data::consume),
                 Map.entry("join_group", membership::join),
                 Map.entry("membership", membership::tell),
-                Map.entry("leave_group", membership::leave));
+                Map.entry("leave_group", membership::leave),
+                Map.entry("groups", coordinators::groups),
+                Map.entry("consumer_group", coordinators::consumerGroup),
+                Map.entry("classic_group", coordinators::classicGroup),
+                Map.entry("remove_members", coordinators::removeMembers),
+                Map.entry("delete_group", coordinators::deleteGroup),
+                Map.entry("committed", coordinators::committed),
+                Map.entry("commit", coordinators::commit),
+                Map.entry("forget", coordinators::forget),
+                Map.entry("begin_transaction", coordinators::beginTransaction),
+                Map.entry("end_transaction", coordinators::endTransaction),
+                Map.entry("transactions", coordinators::transactions),
+                Map.entry("transaction", coordinators::transaction),
+                Map.entry("fence", coordinators::fence),
+                Map.entry("terminate", coordinators::terminate),
+                Map.entry("abort", coordinators::abort));
     }
 
     private static Map<String, Object> answer(Map<String, Operation> operations, String line) throws Exception {

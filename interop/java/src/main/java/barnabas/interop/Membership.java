@@ -36,6 +36,7 @@ final class Membership {
 
     Object join(Command command) {
         values.clear();
+        partitions = List.of();
         leaving = false;
         reading = thread.submit(() -> read(command));
         return null;
