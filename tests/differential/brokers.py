@@ -41,8 +41,10 @@ SHARED = {
 
 
 @contextmanager
-def pair_of_brokers(home: Path, settings: Mapping[str, str] = SETTINGS) -> Iterator[Pair]:
-    """Both brokers, running in directories below `home`."""
+def pair_of_brokers(
+    home: Path, settings: Mapping[str, str] = SETTINGS, *, with_coordinators: bool = True
+) -> Iterator[Pair]:
+    """Both brokers, running in directories below `home`; with the topics of coordinators, or before those are made."""
     with ExitStack() as stack:
         kafka = reference.start(home / "kafka", dict(settings) | log_dirs(home / "kafka"))
         stack.callback(kafka.stop)
@@ -53,8 +55,10 @@ def pair_of_brokers(home: Path, settings: Mapping[str, str] = SETTINGS) -> Itera
         right = Side("barnabas", barnabas.bootstrap, home=home / "barnabas")
         stack.callback(left.disconnect)
         stack.callback(right.disconnect)
-        wait_for_coordinators(left)
-        wait_for_coordinators(right)
+        for side in (left, right):
+            wait_for_producer_ids(side)
+            if with_coordinators:
+                wait_for_coordinators(side)
         yield Pair(left, right, served_by_both(left))
 
 
@@ -64,9 +68,13 @@ def log_dirs(home: Path) -> dict[str, str]:
     return {"log.dirs": f"{data},{more}", "cordoned.log.dirs": str(more)}
 
 
-def wait_for_coordinators(side: Side) -> None:
-    """Kafka has no producer ids for a moment after its start; coordinators' topics are made when they are asked for."""
+def wait_for_producer_ids(side: Side) -> None:
+    """Kafka has none for a moment after its start."""
     wait_for(side, InitProducerIdRequest(None, transaction_timeout_ms=60_000), InitProducerIdResponse, 4)
+
+
+def wait_for_coordinators(side: Side) -> None:
+    """Their topics are made when they are asked for."""
     for key_type in (0, 1):
         wait_for(side, FindCoordinatorRequest("any", key_type), FindCoordinatorResponse, 2)
 

@@ -117,7 +117,7 @@ def test_what_is_no_idempotent_producer_is_refused_an_id(wire: Wire) -> None:
 
     assert ask(transactional_id="") is ErrorCode.INVALID_REQUEST
     assert ask(transactional_id=None, producer_id=5) is ErrorCode.INVALID_REQUEST
-    assert ask(transactional_id="mine", transaction_timeout_ms=1) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert ask(transactional_id="mine", transaction_timeout_ms=1) is ErrorCode.NOT_COORDINATOR
 
 
 def test_confluent_kafka_writes_each_record_once_while_answers_are_lost(kafka: EmbeddedBroker) -> None:

@@ -125,16 +125,13 @@ class Coordinator(Generic[ShardT]):
     def runner(self, key: str) -> ShardRunner[ShardT]:
         """Who coordinates a key.
 
-        :raises KafkaError: COORDINATOR_NOT_AVAILABLE while the internal topic is not there, NOT_COORDINATOR when
-            another broker coordinates the key.
+        :raises KafkaError: NOT_COORDINATOR when another broker coordinates the key, or nobody does: the client is to
+            ask who it is, which makes the internal topic where it is not there.
         """
         topic = self._image.topics.get(self.topic)
-        if topic is None:
-            message = f"The topic {self.topic} does not exist yet: ask for the coordinator first."
-            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, message)
-        found = self._runners.get(partition_of(key, topic.partition_count))
+        found = self._runners.get(partition_of(key, topic.partition_count)) if topic is not None else None
         if found is None:
-            raise KafkaError(ErrorCode.NOT_COORDINATOR, f"This broker does not coordinate '{key}'.")
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
         return found
 
     async def ask(

@@ -16,13 +16,15 @@ from barnabas.groups.shard import GroupShard
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
+#: Errors of requests that have not come as far as to the group.
+NOT_LOOKED_FOR = frozenset({ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.NOT_COORDINATOR})
 FIRST_VERSION_WITHOUT_PROTOCOL_NAME = 7  #: where no protocol is agreed on; before that it is empty
 
 
 def refuse(request: JoinGroupRequest, error: KafkaError) -> JoinGroupResponse:
-    """The error, and the member that it concerns."""
-    is_unauthorized = error.code is ErrorCode.GROUP_AUTHORIZATION_FAILED
-    return JoinGroupResponse(error_code=error.code, member_id="" if is_unauthorized else request.member_id)
+    """The error, and the member that it concerns if the coordinator has looked for it."""
+    member_id = "" if error.code in NOT_LOOKED_FOR else request.member_id
+    return JoinGroupResponse(error_code=error.code, member_id=member_id)
 
 
 @serves(JoinGroupRequest, JoinGroupResponse, 0, 9, refuse=refuse)

@@ -16,6 +16,7 @@ from barnabas.coordinator.shard_log import coordinator_error
 from barnabas.coordinator.step import Pending, Step, TransactionalProducer
 from barnabas.groups.shard import GroupShard
 from barnabas.log.producer_state import Verification
+from barnabas.metadata.internal_topics import GROUP_TOPIC
 from barnabas.replication.transaction_verification import (
     TransactionalWrite,
     TransactionSupport,
@@ -88,6 +89,8 @@ async def _verify(context: RequestContext, request: TxnOffsetCommitRequest) -> V
     :raises KafkaError: Why it is not.
     """
     node, support = context.node, _support(context.api_version)
+    if GROUP_TOPIC not in node.image.topics:
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"The topic {GROUP_TOPIC} does not exist yet.")
     runner = node.groups.runner(request.group_id)
     runner.check_active()
     if support is not TransactionSupport.IMPLICIT and not node.config.boolean(VERIFICATION_ENABLED):

@@ -70,7 +70,7 @@ def test_a_refusal_names_the_member_and_no_protocol(
 @on_loop
 async def test_before_the_topic_of_groups_is_there_the_coordinator_is_not(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
-        assert (await node.ask(joining())).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert (await node.ask(joining())).error_code == ErrorCode.NOT_COORDINATOR
 
 
 @on_loop

@@ -156,7 +156,7 @@ def test_an_error_of_the_group_stands_where_each_version_has_it(tmp_path: Path, 
         async with running_node(tmp_path) as node:
             await node.create(new_topic("t"))  # but nobody has asked for a coordinator
             code, answers = await fetch(node, {"t": [0]}, version)
-            missing = ErrorCode.COORDINATOR_NOT_AVAILABLE.value
+            missing = ErrorCode.NOT_COORDINATOR.value
             expected = (missing, {}) if version >= 2 else (0, {("t", 0): f"error {missing}"})
             assert (code if version >= 2 else 0, answers) == expected
 
