@@ -1,0 +1,280 @@
+"""Applications that read, transform and write in transactions, on a world whose broker may be killed."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from barnabas.base.ids import TopicPartition
+from barnabas.coordinator.step import Pending, Step, TransactionalProducer
+from barnabas.groups.classic.join import Client, Join
+from barnabas.groups.consumer.caller import Caller
+from barnabas.groups.shard import GroupShard
+from barnabas.transactions.ending import Ending
+from barnabas.transactions.initialization import Initialization
+from barnabas.transactions.partitions import Addition
+from barnabas.transactions.shard import TransactionShard
+from barnabas.wire.consumer_protocol.subscription import ConsumerProtocolSubscription
+from barnabas.wire.consumer_protocol.versioned import write
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.heartbeat import HeartbeatRequest
+from barnabas.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from barnabas.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from barnabas.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from support.consumer_groups import heartbeat_request, join_request
+from support.crash_worlds import (
+    GROUP,
+    GROUP_LOG,
+    INPUT,
+    OUTPUT,
+    TRANSACTION_LOG,
+    CrashWorld,
+    Killed,
+    Output,
+)
+
+#: The application's transactional id.
+NAME = "app"
+INPUTS_COUNT = 8
+SESSION_MS, REBALANCE_MS, TRANSACTION_MS = 10_000, 60_000, 30_000
+RETRY_MS = 100
+#: Longer than any session and any transaction.
+LONG_MS = 600_000
+
+#: What a client asks again for.
+RETRIED = {
+    ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.UNSTABLE_OFFSET_COMMIT, ErrorCode.REBALANCE_IN_PROGRESS,
+}  # fmt: skip
+
+
+class BeginAnew(Exception):
+    """This incarnation is over: another one takes over what it has left."""
+
+
+class Troubles:
+    """What goes wrong without the broker, once each: by how many inputs were read then."""
+
+    def __init__(self) -> None:
+        self._left = {2: "abort", 4: "die before the commit", 6: "die while writing"}
+
+    def at(self, offset: int, trouble: str) -> bool:
+        return self._left.get(offset) == trouble and bool(self._left.pop(offset))
+
+
+class Application:
+    """One incarnation, a member of a classic group; a connection that is lost ends it, or it asks again."""
+
+    RECOVERY_MS: ClassVar = 30_000  #: in which the next incarnation takes over what this one has left
+
+    def __init__(self, world: CrashWorld, version: int, troubles: Troubles, *, asks_again: bool) -> None:
+        """`version` is the transaction.version that its requests stand for."""
+        self.world, self.version, self.troubles, self.asks_again = world, version, troubles, asks_again
+        self.member_id, self.generation = "", -1
+        self.who, self.sequence = (-1, -1), 0
+        self.given_up_ms = world.now_ms + LONG_MS
+
+    def run(self) -> None:
+        """From the first input that nobody has read to the last.
+
+        :raises BeginAnew: When it ends before.
+        """
+        self.join()
+        given = self.call(lambda: self.ask(TRANSACTION_LOG, self._initialize))
+        self.who = given.producer_id, given.producer_epoch
+        while (offset := self.call(self._offset)) < INPUTS_COUNT:
+            self.call(self.heartbeat)
+            self.transform(offset)
+
+    # One request
+
+    def call(self, request: Callable[[], Any]) -> Any:
+        """The answer, however often it must be asked for."""
+        while True:
+            try:
+                return request()
+            except Killed:
+                self._lose_connection()
+            except KafkaError as error:
+                if error.code not in RETRIED:
+                    raise BeginAnew from error
+                self.wait(RETRY_MS)
+
+    def _lose_connection(self) -> None:
+        self.world.start()
+        if not self.asks_again:
+            raise BeginAnew
+
+    def wait(self, duration_ms: int) -> None:
+        """Let time pass, but not for ever."""
+        assert self.world.now_ms < self.given_up_ms, "it waits for ever"
+        try:
+            self.world.wait(duration_ms)
+        except Killed:
+            self._lose_connection()
+
+    def ask(self, log: TopicPartition, event: Callable[[Any, Step, Pending[Any]], None]) -> Any:
+        """The answer to a request, which may come later."""
+        pending = self.world.ask(log, event)
+        while pending not in self.world.answers:
+            assert self.world.now_ms < self.given_up_ms, "it waits for ever"
+            self.world.wait(RETRY_MS)
+        answer = self.world.answers.pop(pending)
+        if isinstance(answer, KafkaError):
+            raise answer
+        return answer
+
+    # The group
+
+    def join(self) -> None:
+        """Be the leader, and the only one, of a generation."""
+        while True:
+            joined = self.call(lambda: self.ask(GROUP_LOG, self._join))
+            self.member_id = joined.member_id
+            if joined.error_code == ErrorCode.NONE:
+                self.generation = joined.generation_id
+                assert [each.member_id for each in joined.members] == [self.member_id]
+                if self.call(self._sync):
+                    return
+
+    def _join(self, shard: GroupShard, step: Step, pending: Pending[Any]) -> None:
+        subscription = write(ConsumerProtocolSubscription(topics=[INPUT.topic]), 1)
+        request = JoinGroupRequest(
+            group_id=GROUP,
+            member_id=self.member_id,
+            session_timeout_ms=SESSION_MS,
+            rebalance_timeout_ms=REBALANCE_MS,
+            protocol_type="consumer",
+            protocols=[JoinGroupRequestProtocol(name="range", metadata=subscription)],
+        )
+        try:
+            shard.join_group(step, Join(request, Client(NAME, "/h", 9), pending))
+        except KafkaError as error:
+            if error.code is not ErrorCode.UNKNOWN_MEMBER_ID:
+                raise
+            self.member_id = ""
+            self._join(shard, step, pending)
+
+    def _sync(self) -> bool:
+        """Whether the generation is still there."""
+        request = SyncGroupRequest(
+            group_id=GROUP,
+            member_id=self.member_id,
+            generation_id=self.generation,
+            protocol_type="consumer",
+            protocol_name="range",
+            assignments=[SyncGroupRequestAssignment(member_id=self.member_id, assignment=b"all")],
+        )
+        try:
+            self.ask(GROUP_LOG, lambda shard, step, pending: shard.sync_group(step, pending, request))
+        except KafkaError as error:
+            if error.code not in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION):
+                raise
+            return False
+        return True
+
+    def heartbeat(self) -> None:
+        """Tell that it is there."""
+        request = HeartbeatRequest(group_id=GROUP, member_id=self.member_id, generation_id=self.generation)
+        self.ask(GROUP_LOG, lambda shard, step, pending: shard.heartbeat(step, pending, request))
+
+    def _offset(self) -> int:
+        """How far the group has read."""
+        topics = [OffsetFetchRequestTopics(INPUT.topic, partition_indexes=[INPUT.partition])]
+        asked = OffsetFetchRequestGroup(GROUP, topics=topics)
+        (found,) = self.world.groups.offsets.fetch(asked, require_stable=True).topics[0].partitions
+        if found.error_code:
+            raise KafkaError(ErrorCode(found.error_code))
+        return max(found.committed_offset, 0)
+
+    # The transaction
+
+    def transform(self, offset: int) -> None:
+        """Two outputs, and that their inputs are read."""
+        numbers = range(offset, min(offset + 2, INPUTS_COUNT))
+        self._add(OUTPUT)
+        for number in numbers:
+            output = Output(number, self.who, self.sequence)
+            self.call(lambda sent=output: self.world.produce(sent))
+            self.sequence += 1
+        if self.troubles.at(offset, "die while writing"):
+            raise BeginAnew
+        self._add(GROUP_LOG)
+        self.call(lambda: self.ask(GROUP_LOG, self._committing(numbers.stop)))
+        if self.troubles.at(offset, "die before the commit"):
+            raise BeginAnew
+        self._end(commit=not self.troubles.at(offset, "abort"))
+
+    def _initialize(self, shard: TransactionShard, step: Step, pending: Pending[Any]) -> None:
+        shard.initialize(step, pending, Initialization(NAME, TRANSACTION_MS))
+
+    def _add(self, partition: TopicPartition) -> None:
+        asked = Addition(NAME, *self.who, (partition,), self.version)
+        self.call(
+            lambda: self.ask(
+                TRANSACTION_LOG, lambda shard, step, pending: shard.add_partitions(step, pending, asked)
+            )
+        )
+
+    def _committing(self, offset: int) -> Callable[[GroupShard, Step, Pending[Any]], None]:
+        partitions = [TxnOffsetCommitRequestPartition(INPUT.partition, offset)]
+        topics = [TxnOffsetCommitRequestTopic(INPUT.topic, partitions)]
+        member = (self.generation, self.member_id, None)
+        request = TxnOffsetCommitRequest(NAME, GROUP, *self.who, *member, topics)
+
+        def event(shard: GroupShard, step: Step, pending: Pending[Any]) -> None:
+            step.producer = TransactionalProducer(NAME, *self.who)
+            shard.offsets.commit_in_transaction(step, pending, request, 5)
+
+        return event
+
+    def _end(self, *, commit: bool) -> None:
+        asked = Ending(NAME, *self.who, commit, self.version)
+        ended = self.call(
+            lambda: self.ask(TRANSACTION_LOG, lambda shard, step, pending: shard.end(step, pending, asked))
+        )
+        self.who = ended.producer_id, ended.producer_epoch
+
+
+class ConsumerApplication(Application):
+    """A member of a group of the consumer protocol (KIP-848); its generation is its epoch."""
+
+    RECOVERY_MS = 120_000  #: sessions are longer there
+
+    def join(self) -> None:
+        """Be given the input, which those who have gone may still have."""
+        self.member_id = f"m{self.world.dice.getrandbits(64):x}"
+        owned: list[Any] = []
+        self.generation = 0
+        while not owned:
+            try:
+                answer = self._beat()
+            except Killed:
+                self._lose_connection()
+                continue
+            except KafkaError as error:
+                if error.code not in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH):
+                    raise
+                self.generation = 0
+                continue
+            self.generation = answer.member_epoch
+            owned = answer.assignment.topic_partitions if answer.assignment else []
+            self.wait(RETRY_MS * 10)
+        self.call(self.heartbeat)
+
+    def _beat(self) -> Any:
+        request = (
+            heartbeat_request(GROUP, self.member_id, self.generation)
+            if self.generation
+            else join_request(GROUP, self.member_id, INPUT.topic)
+        )
+        caller = Caller(NAME, "/h", 1)
+        return self.ask(
+            GROUP_LOG, lambda shard, step, pending: shard.consumer.heartbeat(step, pending, request, caller)
+        )
+
+    def heartbeat(self) -> None:
+        """Tell that it is there."""
+        self.generation = self._beat().member_epoch

@@ -1,0 +1,242 @@
+"""Both coordinators and a partition of output on one disk, where the broker may be killed at any append.
+
+What stands on the disk outlives the broker; shards, timers, markers on their way and those who wait do not. Time is
+turned by hand. A batch is on the disk, or it is not.
+"""
+
+import itertools
+import random
+from collections.abc import Callable, Collection
+from typing import Any, NamedTuple, TypeAlias
+
+from barnabas.base.ids import TopicPartition
+from barnabas.config.broker_config import BrokerConfig
+from barnabas.coordinator.shard import RecordPlace
+from barnabas.coordinator.step import Pending, Step, TimerKey
+from barnabas.groups.shard import GroupShard
+from barnabas.groups.surroundings import Surroundings as GroupSurroundings
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.features import FINALIZED_FEATURES
+from barnabas.metadata.image import Image
+from barnabas.transactions.shard import Surroundings, TransactionShard, WriteMarkers
+from barnabas.transactions.transaction import Transaction, TransactionState
+from barnabas.wire.coordinator_records.committed_offset import decode_value
+from barnabas.wire.coordinator_records.serde import (
+    GROUP_RECORDS,
+    TRANSACTION_RECORDS,
+    AnyRecord,
+    EncodedRecord,
+    UnknownRecord,
+    encode,
+)
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records.control import EndMarker
+from support.images import cluster, new_topic, replayed
+
+INPUT, OUTPUT = TopicPartition("in", 0), TopicPartition("out", 0)
+GROUP_LOG = TopicPartition("__consumer_offsets", 0)
+TRANSACTION_LOG = TopicPartition("__transaction_state", 0)
+GROUP = "g"
+
+Who: TypeAlias = tuple[int, int]  #: producer id and epoch
+NOBODY: Who = (-1, -1)
+Shard: TypeAlias = GroupShard | TransactionShard
+
+
+class Killed(Exception):
+    """The broker is gone: who asks loses the connection."""
+
+
+class Batch(NamedTuple):
+    """Records of a coordinator, as bytes."""
+
+    log: TopicPartition
+    records: tuple[tuple[bytes, bytes | None], ...]
+    who: Who  #: whose transaction they belong to
+    now_ms: int
+
+
+class Output(NamedTuple):
+    """A record that an application has written in a transaction."""
+
+    number: int
+    who: Who
+    sequence: int
+
+
+class End(NamedTuple):
+    """The end of a transaction in a partition."""
+
+    log: TopicPartition
+    marker: EndMarker
+
+
+Entry: TypeAlias = Batch | Output | End
+
+
+class Disk:
+    """All that was ever appended, in order."""
+
+    def __init__(self, kills: Collection[int] = (), *, is_kept: bool = True) -> None:
+        """`kills` names the appends that the broker dies of; `is_kept`: whether what it appends then is there."""
+        self.entries: list[Entry] = []
+        self.appends_count = 0
+        self._kills, self._is_kept = frozenset(kills), is_kept
+
+    def append(self, entry: Entry) -> int:
+        """Gives the place of the entry.
+
+        :raises Killed: As it was told.
+        """
+        is_last = self.appends_count in self._kills
+        self.appends_count += 1
+        if self._is_kept or not is_last:
+            self.entries.append(entry)
+        if is_last:
+            raise Killed
+        return len(self.entries) - 1
+
+
+class CrashWorld:
+    """A broker; `start` starts it again after it was killed."""
+
+    def __init__(self, disk: Disk, level: int, seed: int = 7) -> None:
+        """`level` is the cluster's transaction.version."""
+        self.disk, self.dice = disk, random.Random(seed)
+        self.config = BrokerConfig({"node.id": "1", "log.dirs": "/nowhere"})
+        self.now_ms = 1_000_000
+        self._image, self._ids = self._cluster(level), itertools.count()
+        self.start()
+
+    @staticmethod
+    def _cluster(level: int) -> Image:
+        feature = FINALIZED_FEATURES.put("transaction.version", level)
+        return replayed(cluster(1, new_topic(INPUT.topic, 1)), Decision(None, (feature,)))
+
+    def start(self) -> None:
+        """Load what stands on the disk."""
+        self.timers: dict[tuple[TopicPartition, TimerKey], int] = {}
+        self.answers: dict[Pending[Any], Any] = {}
+        self.ending: list[Transaction] = []  #: whose markers are to be written
+        self.groups = GroupShard(GroupSurroundings(lambda: self.config, lambda: self._image, self.dice))
+        around = Surroundings(lambda: self.config, lambda: self._image, lambda: next(self._ids))
+        self.transactions = TransactionShard(around)
+        for offset, entry in enumerate(self.disk.entries):
+            self._replay(entry, offset)
+        for log in (GROUP_LOG, TRANSACTION_LOG):
+            self.tell(log, lambda shard, step: shard.loaded(step))
+
+    def shard(self, log: TopicPartition) -> Any:
+        """Whose log it is."""
+        return self.groups if log == GROUP_LOG else self.transactions
+
+    def _replay(self, entry: Entry, offset: int) -> None:
+        if isinstance(entry, End) and entry.log == GROUP_LOG:
+            self.groups.replay_end_marker(entry.marker)
+        elif isinstance(entry, Batch):
+            serde = GROUP_RECORDS if entry.log == GROUP_LOG else TRANSACTION_RECORDS
+            for key, value in entry.records:
+                record = serde.load(key, value)
+                assert not isinstance(record, UnknownRecord)
+                self.shard(entry.log).replay(record, RecordPlace(offset, entry.now_ms, *entry.who))
+
+    # Events
+
+    def ask(self, log: TopicPartition, event: Callable[[Any, Step, Pending[Any]], None]) -> Pending[Any]:
+        """Hand in a request.
+
+        :raises KafkaError: A refusal.
+        """
+        pending: Pending[Any] = Pending()
+        step = Step(self.now_ms)
+        event(self.shard(log), step, pending)
+        self._perform(log, step)
+        return pending
+
+    def tell(self, log: TopicPartition, event: Callable[[Any, Step], None]) -> None:
+        """Hand in what nobody waits for."""
+        step = Step(self.now_ms)
+        event(self.shard(log), step)
+        self._perform(log, step)
+
+    def _perform(self, log: TopicPartition, step: Step) -> None:
+        if step.records:
+            producer = step.producer
+            who = (producer.producer_id, producer.producer_epoch) if producer else NOBODY
+            batch = Batch(log, tuple(_encoded(each) for each in step.records), who, self.now_ms)
+            place = RecordPlace(self.disk.append(batch), self.now_ms, *who)
+            for record in step.records:
+                self.shard(log).replay(record, place)
+        for key, delay_ms in step.timers:
+            self.timers.pop((log, key), None)
+            if delay_ms is not None:
+                self.timers[log, key] = self.now_ms + delay_ms
+        self.answers.update(step.answers)
+        self.ending += [each.transaction for each in step.effects if isinstance(each, WriteMarkers)]
+
+    def write_markers(self) -> None:
+        """Every partition is told of every end, one after the other, and then the coordinator that they are."""
+        while self.ending:
+            transaction = self.ending.pop(0)
+            who = (transaction.producer_id, transaction.producer_epoch)
+            is_commit = transaction.state is TransactionState.PREPARE_COMMIT
+            for partition in sorted(transaction.partitions):
+                end = End(partition, EndMarker(*who, 0, is_commit, self.now_ms))
+                self._replay(end, self.disk.append(end))
+            self.tell(
+                TRANSACTION_LOG, lambda shard, step, told=transaction: shard.markers_written(step, told)
+            )
+
+    def wait(self, duration_ms: int) -> None:
+        """Let time pass, and happen what it brings."""
+        end_ms = self.now_ms + duration_ms
+        self.write_markers()
+        while self.timers and min(self.timers.values()) <= end_ms:
+            log, key = min(self.timers, key=self.timers.__getitem__)
+            self.now_ms = max(self.now_ms, self.timers.pop((log, key)))
+            self.tell(log, lambda shard, step, due=key: shard.expire(step, due))
+            self.write_markers()
+        self.now_ms = end_ms
+
+    # The output
+
+    def produce(self, output: Output) -> None:
+        """Write an output, once; whoever a later epoch has fenced does not write.
+
+        :raises KafkaError: INVALID_PRODUCER_EPOCH.
+        """
+        who = output.who
+        if output in self.disk.entries:
+            return
+        epochs = [epoch for producer_id, epoch in self._writers() if producer_id == who[0]]
+        if epochs and max(epochs) > who[1]:
+            raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH)
+        self.disk.append(output)
+
+    def _writers(self) -> list[Who]:
+        outputs = [entry.who for entry in self.disk.entries if isinstance(entry, Output)]
+        return outputs + [(marker.producer_id, marker.producer_epoch) for marker in self._ends()]
+
+    def _ends(self) -> list[EndMarker]:
+        return [entry.marker for entry in self.disk.entries if isinstance(entry, End) and entry.log == OUTPUT]
+
+    def committed(self) -> tuple[list[int], int]:
+        """The outputs that may be read, read committed, and how many stand in transactions that are open."""
+        open_outputs: dict[int, list[int]] = {}
+        numbers: list[int] = []
+        for entry in self.disk.entries:
+            if isinstance(entry, Output):
+                open_outputs.setdefault(entry.who[0], []).append(entry.number)
+            elif isinstance(entry, End) and entry.log == OUTPUT:
+                ended = open_outputs.pop(entry.marker.producer_id, [])
+                numbers += ended if entry.marker.commit else []
+        return numbers, sum(map(len, open_outputs.values()))
+
+    def read_count(self) -> int:
+        """How many inputs the group has read, as it has committed."""
+        partitions = self.groups.offsets.table.of_group(GROUP)
+        return max((decode_value(value).offset for _, value in partitions.values()), default=0)
+
+
+def _encoded(record: AnyRecord) -> tuple[bytes, bytes | None]:
+    return (record.key, record.value) if isinstance(record, EncodedRecord) else encode(*record)
