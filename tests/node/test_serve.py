@@ -1,17 +1,21 @@
 """`barnabas serve` as a process: how it starts, refuses to start, and stops."""
 
+import resource
 import socket
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from barnabas.client.blocking import Client
 from barnabas.config.resources import Resource, ResourceKind
+from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode
 from support.admin import create, new_topic
 from support.batches import batch, values_of
 from support.process import BrokerProcess, run_serve
+from support.waiting import until
 from support.wire import Wire
 
 
@@ -46,6 +50,31 @@ def test_sigterm_stops_it_within_a_second_with_exit_code_0_though_clients_are_co
         assert (tmp_path / ".kafka_cleanshutdown").exists()
         assert "Traceback" not in broker.stderr
         assert "Exception" not in broker.stderr
+
+
+def test_it_ends_with_1_and_says_why_when_its_only_log_directory_fails(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path) as broker, Wire(broker.port) as wire:
+        create(wire, new_topic("t"))
+        _, hard_limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.prlimit(broker.process.pid, resource.RLIMIT_FSIZE, (0, hard_limit))
+        with suppress(ConnectionError):
+            assert wire.produce("t", batch(b"x")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert broker.process.wait(10) == 1
+    assert f"a log directory is offline, and every log in it [barnabas.log] path={tmp_path}" in broker.stderr
+    assert "File too large" in broker.stderr
+    assert "no log directory is left" in broker.stderr
+    assert "Traceback" not in broker.stderr
+
+
+def test_it_serves_on_when_one_of_its_log_directories_fails(tmp_path: Path) -> None:
+    with EmbeddedBroker({"log.dirs": f"{tmp_path / 'a'},{tmp_path / 'b'}"}) as kafka:
+        kafka.create_topic("t", partitions=2)
+        lost, left = (kafka.server.node.replicas.partition("t", index).log for index in range(2))
+        lost.take_offline(OSError(5, "Input/output error"))
+        kafka.produce("t", b"x", partition=1)
+        assert not kafka.server.failed.is_set()
+        left.take_offline(OSError(5, "Input/output error"))
+        until(kafka.server.failed.is_set)
 
 
 def test_a_port_in_use_is_told_and_ends_with_2(tmp_path: Path) -> None:

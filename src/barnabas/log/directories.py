@@ -196,6 +196,9 @@ class LogDirectories:
         if directory.failure is not None:
             return
         directory.failure = str(error)
+        _log.error(
+            "a log directory is offline, and every log in it", path=str(directory.path), why=str(error)
+        )
         for log in (*directory.logs.values(), *directory.futures.values()):
             log.failure = log.failure or f"the disk of {directory.path} failed: {error}"
         if self.on_directory_failure is not None:

@@ -152,7 +152,7 @@ class LogDirectory:
     def identify(self, cluster_id: str, node_id: int, random: Random) -> None:
         """Check whose directory it is, or make it this node's.
 
-        :raises LogDirectoryError: When it belongs to another cluster or node.
+        :raises LogDirectoryError: When it belongs to another cluster or node, or cannot be written to.
         """
         try:
             meta = read_meta_properties(self.path)
@@ -161,7 +161,11 @@ class LogDirectory:
         if meta is None or meta.directory_id is None:
             self._check_identity(meta, cluster_id, node_id)
             meta = MetaProperties(cluster_id, node_id, random_directory_id(random))
-            write_meta_properties(self.path, meta)
+            try:
+                write_meta_properties(self.path, meta)
+            except OSError as error:
+                message = f"log directory {self.path} cannot be written to: {error.strerror}"
+                raise LogDirectoryError(message) from error
         self._check_identity(meta, cluster_id, node_id)
         assert meta.directory_id is not None
         self.directory_id = meta.directory_id

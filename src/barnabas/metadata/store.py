@@ -41,7 +41,7 @@ class Conflict(Exception):
 
 
 class StoreError(Exception):
-    """A store that cannot be opened; the message is for whoever configured it."""
+    """A store that cannot be opened or written; the message is for whoever runs the broker."""
 
 
 class Store(Protocol):
@@ -59,6 +59,7 @@ class Store(Protocol):
 
         :returns: The transaction's revision.
         :raises Conflict: When a key has moved.
+        :raises StoreError: When the disk refuses.
         """
         ...
 

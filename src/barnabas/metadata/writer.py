@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import Image
-from barnabas.metadata.store import Change, Commit, Conflict, Store
+from barnabas.metadata.store import Change, Commit, Conflict, Store, StoreError
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -68,7 +68,8 @@ class MetadataWriter:
         Returns when this node's own image has reached the commit.
 
         :raises KafkaError: REQUEST_TIMED_OUT when `timeout_ms` is over first. What was decided is not taken back: it
-            may still come true. Only where there was no time from the start is nothing done.
+            may still come true. Only where there was no time from the start is nothing done. UNKNOWN_SERVER_ERROR
+            when the store cannot be written.
         """
         if timeout_ms is None:
             return await self._write(decide)
@@ -99,6 +100,11 @@ class MetadataWriter:
                 self.conflicts_count += 1
                 await self.reached(conflict.revision)
                 continue
+            except StoreError as error:
+                _log.error("cluster state cannot be written", why=str(error))
+                raise KafkaError(
+                    ErrorCode.UNKNOWN_SERVER_ERROR, f"Nothing can be changed: {error}."
+                ) from error
             self.commits_count += 1
             await self.reached(revision)
             return decision.response

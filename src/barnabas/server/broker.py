@@ -16,6 +16,7 @@ from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.listener_rules import check_listeners
 from barnabas.log.cleaner import LogCleaner
 from barnabas.log.directories import LogDirectories
+from barnabas.log.log_directory import LogDirectory
 from barnabas.log.meta_properties import read_meta_properties
 from barnabas.metadata.brokers import Broker, decide_register
 from barnabas.metadata.client_metrics import ClientTelemetry
@@ -78,6 +79,8 @@ class BrokerServer:
         #: What must be undone, the latest first: filled by `start` step by step, emptied by `stop`.
         self._undo = AsyncExitStack()
         self._abruptly = False
+        #: No log directory is left, so that there is nothing to serve: Apache Kafka halts then.
+        self.failed = asyncio.Event()
 
     async def start(self) -> None:
         """Open the store and the logs, then the listeners. What fails leaves nothing open.
@@ -119,6 +122,8 @@ class BrokerServer:
             random=self._dice,
         )
         self._directories.cordons = lambda path: cordons(self._config, path)
+        self._loop = asyncio.get_running_loop()
+        self._directories.on_directory_failure = self._directory_failed
         self._undo.push_async_callback(self._close_directories)
         await self._load_replicas()
         self._assemble()
@@ -192,6 +197,12 @@ class BrokerServer:
         adopted = await self._metadata.write(lambda image: decide_adopt(image, config.node_id, found, config))
         if adopted:
             _log.warning("took over topics found on disk", topics=adopted)
+
+    def _directory_failed(self, _: LogDirectory) -> None:
+        """See whether another directory is left. Any thread may call it."""
+        if all(directory.failure is not None for directory in self._directories.directories):
+            _log.error("no log directory is left: the broker cannot serve")
+            self._loop.call_soon_threadsafe(self.failed.set)
 
     def _forget(self, topic_ids: list[bytes]) -> None:
         """The logs are renamed, which a crash cannot undo: the cluster need not remember the topics."""

@@ -23,10 +23,11 @@ from barnabas.server.broker import BrokerServer
 from barnabas.server.first_users import conceal, first_users
 from barnabas.telemetry.logs import configure, get_logger
 from barnabas.telemetry.standard_logs import standard_logs_captured
+from barnabas.wire.errors import KafkaError
 
 _log = get_logger("barnabas.server")
 
-EXIT_STOPPED, EXIT_CANNOT_START = 0, 2
+EXIT_STOPPED, EXIT_FAILED, EXIT_CANNOT_START = 0, 1, 2
 DEFAULT_LISTEN = "127.0.0.1:9092"
 DEFAULT_DATA = Path("data")
 
@@ -42,7 +43,7 @@ def serve(
 
     `users` are those of --add-scram.
 
-    0 after a clean stop, 2 when it cannot start: the reason is on stderr.
+    0 after a clean stop, 1 when every log directory has failed, 2 when it cannot start: the reason is on stderr.
     """
     try:
         loaded = load(config_file, data, listen, overrides)
@@ -51,7 +52,9 @@ def serve(
         return run(loaded, passwords)
     except (ConfigError, StartError, LogDirectoryError, StoreError, MalformedFile, PolicyLoadError) as error:
         print(f"barnabas: {error}", file=sys.stderr)
-        return EXIT_CANNOT_START
+    except KafkaError as error:  # of the cluster's state, which a start changes, too
+        print(f"barnabas: {error.message}", file=sys.stderr)
+    return EXIT_CANNOT_START
 
 
 def _sensitive(settings: Mapping[str, str]) -> list[str]:
@@ -133,9 +136,16 @@ async def _serve(config: BrokerConfig, passwords: Mapping[str, str]) -> int:
     on_terminal = os.isatty(0)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hang_up)
     _greet(server, config)
-    await stop.wait()
+    await _first_of(stop, server.failed)
     await server.stop()
-    return EXIT_STOPPED
+    return EXIT_FAILED if server.failed.is_set() else EXIT_STOPPED
+
+
+async def _first_of(*events: asyncio.Event) -> None:
+    waits = [asyncio.create_task(event.wait()) for event in events]
+    await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    for wait in waits:
+        wait.cancel()
 
 
 async def _reload(server: BrokerServer) -> None:

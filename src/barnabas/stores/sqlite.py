@@ -41,7 +41,10 @@ class SqliteStore:
 
     async def commit(self, reads: Mapping[str, int], changes: tuple[Change, ...]) -> int:
         """Write `changes` if every key in `reads` still has that revision; see `metadata.store.Store`."""
-        return await self._in_thread(self._commit, asyncio.get_running_loop(), reads, changes)
+        try:
+            return await self._in_thread(self._commit, asyncio.get_running_loop(), reads, changes)
+        except sqlite3.OperationalError as error:
+            raise StoreError(f"the metadata store cannot be written: {error}") from error
 
     def watch(self, revision: int) -> AsyncIterator[Commit]:
         """Every transaction of this process from now on that is later than `revision`, in order."""

@@ -1,6 +1,6 @@
 import asyncio
 import random
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 import pytest
@@ -11,7 +11,7 @@ from barnabas.metadata.brokers import decide_register
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import Image
 from barnabas.metadata.producer_ids import KEY, decide_allocate_block
-from barnabas.metadata.store import Change, Conflict
+from barnabas.metadata.store import Change, Conflict, StoreError
 from barnabas.metadata.topic_creation import Created, decide_create
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
 from barnabas.metadata.writer import Listener, MetadataWriter
@@ -316,6 +316,27 @@ async def test_a_failing_store_fails_the_write() -> None:
     await writer.start()
     with pytest.raises(OSError, match="the disk is full"):
         await writer.write(lambda image: decide_allocate_block(image.producer_ids))
+    await writer.stop()
+
+
+@on_loop
+async def test_a_full_disk_is_told_to_who_wants_to_change_something_and_is_none_later() -> None:
+    class Full(MemoryStore):
+        is_full = True
+
+        async def commit(self, reads: Mapping[str, int], changes: tuple[Change, ...]) -> int:
+            if self.is_full:
+                raise StoreError("the disk is full")
+            return await super().commit(reads, changes)
+
+    store = Full()
+    writer = MetadataWriter(store)
+    await writer.start()
+    with pytest.raises(KafkaError, match="the disk is full") as refused:
+        await writer.write(lambda image: decide_allocate_block(image.producer_ids))
+    assert refused.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
+    store.is_full = False
+    assert await writer.write(lambda image: decide_allocate_block(image.producer_ids))
     await writer.stop()
 
 

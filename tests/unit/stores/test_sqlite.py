@@ -80,7 +80,7 @@ async def test_a_commit_that_the_disk_refuses_leaves_nothing_and_the_store_goes_
         database = store._database
         assert database is not None
         store._database = FullDisk(database)  # type: ignore[assignment]
-        with pytest.raises(sqlite3.OperationalError, match="disk is full"):
+        with pytest.raises(StoreError, match="disk is full"):
             await store.commit({}, (Change("a", b"1"),))
         store._database = database
         assert await store.load() == (0, [])
