@@ -198,14 +198,26 @@ def delete_records(topic: str, partition: int, before: int) -> object:
 class Member:
     """A consumer that joins a group, by either protocol."""
 
-    def __init__(self, topic: str, group: str, strategy: str = "range", protocol: str = "classic") -> None:
+    def __init__(
+        self,
+        topic: str,
+        group: str,
+        strategy: str = "range",
+        protocol: str = "classic",
+        instance: str | None = None,
+    ) -> None:
         by_protocol = {
             "classic": {"partition.assignment.strategy": strategy, "heartbeat.interval.ms": 200},
             "consumer": {"group.protocol": "consumer"},
         }
         start = {"group.id": group, "auto.offset.reset": "earliest"}
-        self._consumer = Consumer({**CONNECTION, **start, **by_protocol[protocol]})
-        self._consumer.subscribe([topic])
+        static = {} if instance is None else {"group.instance.id": instance, "session.timeout.ms": 6000}
+        self.assignments = 0
+        self._consumer = Consumer({**CONNECTION, **start, **by_protocol[protocol], **static})
+        self._consumer.subscribe([topic], on_assign=self._assigned)
+
+    def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        self.assignments += 1
 
     def read(self) -> list[str]:
         """Values that have come."""

@@ -26,6 +26,7 @@ class Member:
     def __init__(self, connect: Callable[[], GroupConsumer]) -> None:
         self.partitions: list[int] = []
         self.values: list[str] = []
+        self.assignments: int | None = None
         self.error: Exception | None = None
         self._leaving = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(connect,), daemon=True)
@@ -37,6 +38,7 @@ class Member:
             while not self._leaving.is_set():
                 self.values += consumer.read()
                 self.partitions = sorted(consumer.owned())
+                self.assignments = getattr(consumer, "assignments", None)
             consumer.close()
         except Exception as error:
             self.error = error
@@ -45,7 +47,7 @@ class Member:
         """What it has, or what went wrong."""
         if self.error is not None:
             raise self.error
-        return {"partitions": self.partitions, "values": self.values}
+        return {"partitions": self.partitions, "values": self.values, "assignments": self.assignments}
 
     def leave(self) -> None:
         """Wait until it has left."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from interop.brokers import Broker
-from interop.clients import KINDS, Client
+from interop.clients import KINDS, Client, ClientError
 from interop.topics import eventually, make_topic
 
 PARTITIONS_COUNT = 4
@@ -70,3 +70,48 @@ def test_members_share_the_work_and_take_over(
         newest_values = produce(helper, topic, *range(120, 160))
         eventually(lambda: values(one) == newest_values)
         one.do("leave_group")
+
+
+#: What users of each library see of a static member that another one has replaced.
+FENCED = {"java": "FencedInstanceIdException", "confluent-kafka": "_FATAL"}
+
+
+def assignments_count(member: Client) -> int:
+    """How often it was told what it has."""
+    count: int = member.do("membership")["assignments"]
+    return count
+
+
+@pytest.mark.parametrize("name", FENCED)
+def test_a_static_member_of_a_classic_group_comes_back_without_a_rebalance_and_fences_who_has_its_name(
+    name: str, broker: Broker, helper: Client, absent: str, tmp_path: Path
+) -> None:
+    topic = make_topic(helper, absent, PARTITIONS_COUNT)
+    joining = {"topic": topic, "group": absent}
+    with members(name, broker, tmp_path) as (one, two), members(name, broker, tmp_path) as (three, _):
+        one.do("join_group", **joining, instance="first")
+        two.do("join_group", **joining, instance="second")
+        eventually(lambda: len(owned(one)) == len(owned(two)) == PARTITIONS_COUNT // 2)
+        firsts, seconds, told_count = owned(one), owned(two), assignments_count(two)
+        one.do("leave_group")
+        one.do("join_group", **joining, instance="first")
+        eventually(lambda: owned(one) == firsts)
+        before = produce(helper, topic, *range(40))
+        eventually(lambda: values(one, two) == before)
+        three.do("join_group", **joining, instance="first")
+        eventually(lambda: owned(three) == firsts)
+        eventually(lambda: error_of(one) == FENCED[name])
+        after = produce(helper, topic, *range(40, 80))
+        eventually(lambda: values(two, three) >= after)
+        assert (owned(two), assignments_count(two)) == (seconds, told_count)
+        three.do("leave_group")  # for longer than its session takes
+        eventually(lambda: owned(two) == ALL)
+        two.do("leave_group")
+
+
+def error_of(member: Client) -> str | None:
+    try:
+        member.do("membership")
+    except ClientError as error:
+        return error.name
+    return None

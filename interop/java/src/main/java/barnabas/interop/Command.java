@@ -29,7 +29,8 @@ record Command(
         List<Integer> replicas,
         String group,
         String strategy,
-        String protocol) {
+        String protocol,
+        String instance) {
 
     /** A record as the commands carry it: text or null, the timestamp in milliseconds. */
     record Line(String key, String value, List<List<String>> headers, Long timestamp, Long offset) {}

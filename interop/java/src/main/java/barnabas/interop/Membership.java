@@ -1,12 +1,15 @@
 package barnabas.interop;
 
 import java.time.Duration;
+import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicInteger;
+import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.StringDeserializer;
@@ -26,6 +29,7 @@ final class Membership {
         made.setDaemon(true);
         return made;
     });
+    private final AtomicInteger assignments = new AtomicInteger();
     private volatile List<Integer> partitions = List.of();
     private volatile boolean leaving;
     private Future<?> reading;
@@ -36,6 +40,7 @@ final class Membership {
 
     Object join(Command command) {
         values.clear();
+        assignments.set(0);
         partitions = List.of();
         leaving = false;
         reading = thread.submit(() -> read(command));
@@ -44,7 +49,16 @@ final class Membership {
 
     private void read(Command command) {
         try (var consumer = new KafkaConsumer<>(configs(command), new StringDeserializer(), new StringDeserializer())) {
-            consumer.subscribe(List.of(command.topic()));
+            consumer.subscribe(List.of(command.topic()), new ConsumerRebalanceListener() {
+                @Override
+                public void onPartitionsAssigned(Collection<TopicPartition> assigned) {
+                    assignments.incrementAndGet();
+                }
+
+                @Override
+                public void onPartitionsRevoked(Collection<TopicPartition> revoked) {
+                }
+            });
             while (!leaving) {
                 consumer.poll(Duration.ofMillis(50)).forEach(record -> values.add(record.value()));
                 partitions = consumer.assignment().stream().map(TopicPartition::partition).sorted().toList();
@@ -61,6 +75,10 @@ final class Membership {
             configs.put("partition.assignment.strategy", "org.apache.kafka.clients.consumer." + assignor);
             configs.put("heartbeat.interval.ms", 200);
         }
+        if (command.instance() != null) {
+            configs.put("group.instance.id", command.instance());
+            configs.put("session.timeout.ms", 6000);
+        }
         return configs;
     }
 
@@ -68,7 +86,7 @@ final class Membership {
         if (reading.isDone()) {
             reading.get();
         }
-        return Map.of("partitions", partitions, "values", values);
+        return Map.of("partitions", partitions, "values", values, "assignments", assignments.get());
     }
 
     Object leave(Command command) throws Exception {
