@@ -146,16 +146,24 @@ class Cluster:
         known = self.cached_topic(name)
         if known is not None:
             return known
-        await self.refresh({*self.metadata.topics, name}, auto_create=auto_create)
+        if auto_create:
+            await self.refresh([name], auto_create=True)  # this one alone: others may have been deleted
+        if not auto_create or self._is_old:
+            await self.refresh({*self.metadata.topics, name})
         return self.metadata.topic(name)
 
     def cached_topic(self, name: str) -> Topic | None:
         """The topic as it is known, unless that is old, or nothing good."""
-        age_ms = self.retry.clock.monotonic_ms() - self._refreshed_ms
-        if self._stale or age_ms > self._metadata_max_age_ms:
+        if self._is_old:
             return None
         known = self.metadata.topics.get(name)
         return None if known is None or known.error is not None else known
+
+    @property
+    def _is_old(self) -> bool:
+        """Whether leaders may have moved since all known topics were last asked for."""
+        age_ms = self.retry.clock.monotonic_ms() - self._refreshed_ms
+        return self._stale or age_ms > self._metadata_max_age_ms
 
     async def leader(self, place: TopicPartition) -> int:
         """Node id of a partition's leader, asked for when it is not known.

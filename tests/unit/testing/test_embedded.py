@@ -55,6 +55,18 @@ def test_topics_are_made_listed_and_deleted(kafka: EmbeddedBroker) -> None:
     assert kafka.topics() == {"b": 1}
 
 
+def test_a_deleted_topic_stays_away_whatever_is_produced_elsewhere(kafka: EmbeddedBroker) -> None:
+    for name in ("gone", "kept"):
+        kafka.produce(name, "x")
+    kafka.delete_topic("gone")
+    kafka.produce("new", "x")
+    kafka.client.cluster.invalidate()
+    kafka.produce("kept", "y")
+    assert kafka.topics() == {"kept": 1, "new": 1}
+    kafka.produce("gone", "again")
+    assert [record.value for record in kafka.records("gone")] == [b"again"]
+
+
 def test_what_the_broker_refuses_is_raised(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("t")
     with pytest.raises(KafkaError) as exists:
