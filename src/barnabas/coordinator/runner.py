@@ -85,6 +85,10 @@ class ShardRunner(Generic[ShardT]):
         except KafkaError as error:
             self.fail(f"its log cannot be read: {error.message}")
             return
+        except Exception as error:  # whatever it is: it must not be asked for again and again
+            _log.exception("a coordinator cannot take its log over", partition=str(self.log))
+            self.fail(f"its log cannot be taken over: {error!r}")
+            return
         if self.state is not ShardState.LOADING:
             return
         self.load_ms = self._clock.monotonic_ms() - started_ms

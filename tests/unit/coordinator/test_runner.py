@@ -203,12 +203,13 @@ async def test_nobody_waits_for_an_answer_any_more_when_who_asked_has_gone() -> 
     assert runner.statistics()["pending_count"] == 0
 
 
+@pytest.mark.parametrize("damage", [KafkaError(ErrorCode.CORRUPT_MESSAGE, "damaged"), KeyError("who?")])
 @on_loop
-async def test_a_log_that_cannot_be_read_fails_its_shard() -> None:
+async def test_a_log_that_cannot_be_taken_over_fails_its_shard(damage: Exception) -> None:
     log = MemoryShardLog()
 
     def damaged(offset: int) -> list[object]:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, "damaged")
+        raise damage
 
     log.read = damaged  # type: ignore[method-assign, assignment]
     runner, _ = await running(log)
