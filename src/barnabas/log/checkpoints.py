@@ -80,11 +80,16 @@ def write_partition_metadata(directory: Path, topic_id: bytes) -> None:
 def read_partition_metadata(directory: Path) -> bytes | None:
     """The topic id in a partition's directory, or None when there is none.
 
+    A power cut can leave the file empty as long as nothing of the log has been flushed.
+
     :raises MalformedFile: When the file is damaged.
     """
     path = directory / PARTITION_METADATA_FILE
     try:
-        fields = dict(line.split(": ", 1) for line in path.read_text().splitlines())
+        text = path.read_text()
+        if not text.strip("\0"):
+            return None
+        fields = dict(line.split(": ", 1) for line in text.splitlines())
         return uuid_from_text(fields["topic_id"]) if fields["version"] == "0" else None
     except FileNotFoundError:
         return None

@@ -135,7 +135,7 @@ class LogDirectories:
 
         A directory that fails goes offline; the others load.
 
-        :raises LogDirectoryError: When two directories hold the same partition.
+        :raises LogDirectoryError: When two directories hold the same partition, or all have failed.
         """
         opened: list[Opened] = []
         with ThreadPoolExecutor(threads_count) as pool:
@@ -153,6 +153,9 @@ class LogDirectories:
                     )
                 except OSError as error:
                     self._fail(directory, error)
+        if all(directory.failure is not None for directory in self._directories):
+            failures = "; ".join(f"{each.path}: {each.failure}" for each in self._directories)
+            raise LogDirectoryError(f"no log directory can be used: {failures}")
         for each, role in settle(self._directories, opened, any_offline=self.any_offline):
             try:
                 self._assume(role, each)

@@ -34,12 +34,15 @@ class SparseIndex:
         return len(self.entries) // self.ENTRY.size
 
     def _read(self) -> bytearray:
-        """Kafka preallocates the file of an active segment: entries end where only zeros follow."""
+        """Kafka preallocates the file of an active segment: entries end where only zeros follow.
+
+        But a single entry may be all zeros: that of a record at the base offset with the timestamp 0.
+        """
         try:
             data = self.path.read_bytes()
         except FileNotFoundError:
             return bytearray()
-        used_bytes = len(data.rstrip(b"\0"))
+        used_bytes = len(data.rstrip(b"\0")) or (len(data) if len(data) == self.ENTRY.size else 0)
         count = min(-(-used_bytes // self.ENTRY.size), len(data) // self.ENTRY.size)
         return bytearray(data[: count * self.ENTRY.size])
 

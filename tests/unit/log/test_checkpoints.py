@@ -57,7 +57,7 @@ def test_a_partition_without_metadata_has_no_topic_id(tmp_path: Path) -> None:
     assert read_partition_metadata(tmp_path) is None
 
 
-@pytest.mark.parametrize("text", ["", "version: 0", "version: 0\ntopic_id: short", "nonsense"])
+@pytest.mark.parametrize("text", ["version: 0", "version: 0\ntopic_id: short", "nonsense"])
 def test_damaged_partition_metadata_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "partition.metadata").write_text(text)
     with pytest.raises(MalformedFile, match="topic_id"):

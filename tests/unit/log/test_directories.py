@@ -247,6 +247,29 @@ def test_a_log_that_cannot_be_loaded_takes_its_directory_offline(open_all: OpenA
     assert "t-0" in failure
 
 
+def test_when_every_directory_fails_at_the_start_each_is_told(open_all: OpenAll, tmp_path: Path) -> None:
+    first = open_all("a")
+    first.create("t", 0, TOPIC_ID, LogConfig())
+    first.close()
+    (tmp_path / "a" / "t-0" / "partition.metadata").write_text("nonsense")
+    with pytest.raises(
+        LogDirectoryError, match=r"no log directory can be used: .*/a: t-0: .*partition\.metadata"
+    ):
+        open_all("a")
+
+
+@pytest.mark.parametrize("left", [b"", bytes(40)])
+def test_a_topic_id_that_a_power_cut_has_emptied_is_none(
+    open_all: OpenAll, tmp_path: Path, left: bytes
+) -> None:
+    first = open_all("a")
+    first.create("t", 0, TOPIC_ID, LogConfig())
+    kill(first)
+    (tmp_path / "a" / "t-0" / "partition.metadata").write_bytes(left)
+    [log] = open_all("a").logs.values()
+    assert log.topic_id is None
+
+
 def test_without_any_directory_nothing_can_be_created(
     open_all: OpenAll, produce: Produce, monkeypatch: pytest.MonkeyPatch
 ) -> None:

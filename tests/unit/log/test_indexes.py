@@ -67,6 +67,12 @@ def test_zeros_behind_the_entries_are_room_that_kafka_preallocated(
     assert time_index.last() == (1 << 32, 100 + (1 << 16))
 
 
+def test_a_record_of_the_time_0_is_no_room(time_index: TimeIndex) -> None:
+    time_index.append(0, 100)
+    time_index.release()
+    assert (time_index.count, time_index.last()) == (1, (0, 100))
+
+
 def test_a_file_cut_inside_an_entry_keeps_the_whole_ones(offset_index: OffsetIndex) -> None:
     offset_index.path.write_bytes(struct.pack(">iiii", 5, 256, 10, 512)[:-1])
     assert offset_index.last() == (105, 256)
