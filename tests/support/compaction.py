@@ -1,13 +1,13 @@
 """Compaction of a log in one go, and what is left of it."""
 
-from collections.abc import Generator
-from typing import TypeVar
+from collections.abc import Callable, Generator
+from typing import Any, TypeVar
 
 from barnabas.log.cleanable import group_segments
 from barnabas.log.cleaner import cleanable_of, plan_pass
 from barnabas.log.cleaning import Cleaning
 from barnabas.log.files import unlink_files
-from barnabas.log.offset_map import OffsetMap
+from barnabas.log.offset_map import OffsetMap, PlainOffsetMap
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segment import Segment
 from barnabas.wire.records.batch import BatchHeader
@@ -27,17 +27,22 @@ def finish(steps: Generator[int, None, ResultT]) -> ResultT:
 
 
 def written_anew(
-    log: PartitionLog, now_ms: int, *, keys_count_max: int = 1_000, step_bytes: int = 4_096
+    log: PartitionLog,
+    now_ms: int,
+    *,
+    keys_count_max: int = 1_000,
+    step_bytes: int = 4_096,
+    make_map: Callable[[int], OffsetMap] = PlainOffsetMap,
 ) -> tuple[Cleaning, list[tuple[list[Segment], Segment]]]:
     """A pass without its end: what is to be replaced, and by what."""
     plan = plan_pass(log, cleanable_of(log, now_ms), now_ms)
-    cleaning = Cleaning(plan, OffsetMap(keys_count_max), step_bytes)
+    cleaning = Cleaning(plan, make_map(keys_count_max), step_bytes)
     finish(cleaning.index())
     groups = group_segments(cleaning.sources, plan.config)
     return cleaning, [([each.segment for each in group], finish(cleaning.clean(group))) for group in groups]
 
 
-def compact(log: PartitionLog, now_ms: int, **options: int) -> Cleaning:
+def compact(log: PartitionLog, now_ms: int, **options: Any) -> Cleaning:
     """One pass, as the cleaner does it."""
     cleaning, swaps = written_anew(log, now_ms, **options)
     for old, new in swaps:

@@ -19,7 +19,7 @@ from barnabas.log.cleanable import Cleanable, LogBounds, decide_cleanable, group
 from barnabas.log.cleaning import Cleaning, Pass, Source, discard, last_records
 from barnabas.log.directories import LogDirectories
 from barnabas.log.files import INDEX_SUFFIX, TIME_INDEX_SUFFIX, offset_file, sync_path
-from barnabas.log.offset_map import OffsetMap
+from barnabas.log.offset_map import offset_map_of_size
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segment import Segment
 from barnabas.telemetry.logs import get_logger
@@ -201,8 +201,8 @@ class LogCleaner:
         began_ms = self._clock.monotonic_ms()
         work = _Work(log, log.truncations_count)
         plan, settings = plan_pass(log, cleanable, self._clock.wall_ms()), self.settings
-        threads_count = max(settings.threads_count, 1)
-        offset_map = OffsetMap.of_size(settings.dedupe_buffer_bytes // threads_count, settings.load_factor)
+        share_bytes = settings.dedupe_buffer_bytes // max(settings.threads_count, 1)
+        offset_map = offset_map_of_size(share_bytes, settings.load_factor, plan.offsets_count)
         cleaning = Cleaning(plan, offset_map, self._step_bytes(settings))
         await self._drive(work, cleaning.index())
         for group in group_segments(cleaning.sources, plan.config):
@@ -215,7 +215,7 @@ class LogCleaner:
         log.cleaner_offset = cleaning.end_offset
         home = self._directories.directory_of(log.topic_partition)
         await self._in_thread(self._directories.checkpoint, home)
-        self.last_table_use = len(offset_map) / offset_map.keys_count_max
+        self.last_table_use = len(offset_map) * offset_map.entry_bytes / share_bytes
         self._count(log, cleaning, began_ms)
 
     def _count(self, log: PartitionLog, cleaning: Cleaning, began_ms: int) -> None:

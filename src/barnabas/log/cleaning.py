@@ -77,6 +77,11 @@ class Pass(NamedTuple):
     aborted: Sequence[AbortedTransaction]
     now_ms: int
 
+    @property
+    def offsets_count(self) -> int:
+        """How many records, and so keys, the dirty part can have at most."""
+        return self.first_uncleanable_offset - self.first_dirty_offset
+
 
 class Cleaning:
     """A pass that is under way. `index` first, then `clean` for each group; both may run in a thread."""
@@ -124,19 +129,15 @@ class Cleaning:
 
     def _index_chunk(self, columns: RecordColumns, transactions: CleanedTransactions) -> bool:
         """Put the keys into the map; True when it is full."""
-        first_dirty = self._plan.first_dirty_offset
+        rows: list[int] = []
         for batch, header in enumerate(columns.headers):
             if header.is_control:
                 transactions.is_spent(header, control_type_of(columns, batch))
             elif not transactions.is_aborted(header):
-                for row in range(columns.first_rows[batch], columns.first_rows[batch + 1]):
-                    key, offset = columns.key(row), columns.offsets[row]
-                    if key is not None and offset >= first_dirty:
-                        if self._map.is_full:
-                            return True
-                        self._map.put(key, offset)
-            if header.last_offset >= first_dirty:
-                self._map.pass_over(header.last_offset)
+                rows += range(columns.first_rows[batch], columns.first_rows[batch + 1])
+        if not self._map.put_rows(columns, rows, self._plan.first_dirty_offset):
+            return True
+        self._map.pass_over(columns.headers[-1].last_offset)
         return False
 
     def clean(self, group: Sequence[Source]) -> Generator[StepBytes, None, Segment]:
@@ -166,12 +167,13 @@ class Cleaning:
 
     def _write(self, cleaned: Segment, chunk: bytes) -> int:
         columns, position = read_columns(chunk), 0
+        obsolete = self._map.obsolete_rows(columns)
         batches: list[bytes | bytearray | memoryview] = []
         facts: list[BatchFacts] = []
         for batch, header in enumerate(columns.headers):
             whole = memoryview(chunk)[position : position + header.size_bytes]
             position += header.size_bytes
-            kept = self._filter(columns, batch, whole)
+            kept = self._filter(columns, batch, whole, obsolete)
             if kept is not None:
                 batches.append(kept)
                 max_timestamp = int.from_bytes(kept[35:43], "big", signed=True)
@@ -185,7 +187,7 @@ class Cleaning:
         return len(data)
 
     def _filter(
-        self, columns: RecordColumns, batch: int, whole: memoryview
+        self, columns: RecordColumns, batch: int, whole: memoryview, obsolete: bytes | bytearray
     ) -> bytes | bytearray | memoryview | None:
         """What is left of a batch; None when it goes."""
         header = columns.headers[batch]
@@ -194,11 +196,11 @@ class Cleaning:
         is_over = horizon_ms is not None and horizon_ms <= now_ms
         if header.is_control:
             is_spent = self._transactions.is_spent(header, control_type_of(columns, batch))
-            kept = [] if is_spent and is_over else list(rows)
+            kept: Sequence[int] = () if is_spent and is_over else rows
             has_mortal = is_spent
         else:
             is_aborted = self._transactions.is_aborted(header)
-            kept = [] if is_aborted else self._latest(columns, rows, tombstones_go=is_over)
+            kept = () if is_aborted else self._latest(columns, rows, obsolete, tombstones_go=is_over)
             has_mortal = any(columns.value_sizes[row] < 0 for row in kept)
         self.read_records_count += len(rows)
         self.kept_records_count += len(kept)
@@ -208,18 +210,20 @@ class Cleaning:
             return filter_batch(columns, batch, kept, now_ms + self._plan.config.delete_retention_ms)
         return whole if len(kept) == len(rows) else filter_batch(columns, batch, kept)
 
-    def _latest(self, columns: RecordColumns, rows: range, *, tombstones_go: bool) -> list[int]:
+    def _latest(
+        self, columns: RecordColumns, rows: range, obsolete: bytes | bytearray, *, tombstones_go: bool
+    ) -> Sequence[int]:
         """The rows of the records that are the latest of their keys, or too young to tell."""
-        latest_offset, latest = self._map.latest_offset, self._map.latest
-        offsets, value_sizes = columns.offsets, columns.value_sizes
-        kept = []
-        for row in rows:
-            offset = offsets[row]
-            if offset <= latest_offset:
-                key = columns.key(row)
-                if key is None or offset < latest(key) or (tombstones_go and value_sizes[row] < 0):
-                    continue
-            kept.append(row)
+        kept: Sequence[int] = rows
+        if obsolete.find(1, rows.start, rows.stop) >= 0:
+            kept = [row for row in rows if not obsolete[row]]
+        if tombstones_go:
+            latest_offset, offsets, value_sizes = (
+                self._map.latest_offset,
+                columns.offsets,
+                columns.value_sizes,
+            )
+            kept = [row for row in kept if value_sizes[row] >= 0 or offsets[row] > latest_offset]
         return kept
 
     def _must_stay(self, header: BatchHeader) -> bool:

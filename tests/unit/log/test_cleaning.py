@@ -6,7 +6,7 @@ import pytest
 from barnabas.base.clock import ManualClock
 from barnabas.log.cleaner import cleanable_of, plan_pass
 from barnabas.log.cleaning import Cleaning
-from barnabas.log.offset_map import OffsetMap
+from barnabas.log.offset_map import PlainOffsetMap
 from barnabas.log.partition_log import PartitionLog
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import read_header
@@ -273,7 +273,7 @@ def test_the_files_of_a_segment_that_is_given_up_half_way_are_removed(
     put(log, ("a", "1"))
     log.roll()
     plan = plan_pass(log, cleanable_of(log, clock.now_ms), clock.now_ms)
-    cleaning = Cleaning(plan, OffsetMap(9), 4_096)
+    cleaning = Cleaning(plan, PlainOffsetMap(9), 4_096)
     finish(cleaning.index())
     steps = cleaning.clean(cleaning.sources)
     next(steps)

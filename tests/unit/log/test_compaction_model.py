@@ -1,6 +1,7 @@
 """Random histories of keys, tombstones and transactions, compacted again and again, against a list of all records."""
 
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -12,6 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
 from barnabas.log.log_config import LogConfig
+from barnabas.log.offset_map import OffsetMap, PlainOffsetMap
+from barnabas.log.offset_map_numpy import NumpyOffsetMap
 from barnabas.log.open_files import OpenFiles
 from barnabas.log.partition_log import PartitionLog
 from barnabas.wire.records.batch import iterate_headers
@@ -34,6 +37,10 @@ pairs = st.lists(
     min_size=1,
     max_size=5,
 )
+
+
+def numpy_map(keys_count_max: int) -> OffsetMap:
+    return NumpyOffsetMap(keys_count_max, 7)
 
 
 @dataclass
@@ -115,12 +122,20 @@ class CompactionMachine(RuleBasedStateMachine):
     def roll(self) -> None:
         self.log.roll()
 
-    @rule(keys_count_max=st.integers(1, 6), wait_ms=st.sampled_from([0, 1, RETENTION_MS]), anew=st.booleans())
-    def clean(self, keys_count_max: int, wait_ms: int, anew: bool) -> None:
+    @rule(
+        keys_count_max=st.integers(1, 6),
+        wait_ms=st.sampled_from([0, 1, RETENTION_MS]),
+        anew=st.booleans(),
+        make_map=st.sampled_from([PlainOffsetMap, numpy_map]),
+    )
+    def clean(
+        self, keys_count_max: int, wait_ms: int, anew: bool, make_map: Callable[[int], OffsetMap]
+    ) -> None:
         self.clock.advance(wait_ms)
         if anew:
             self.log.cleaner_offset = 0
-        compact(self.log, self.clock.now_ms, keys_count_max=keys_count_max, step_bytes=200)
+        options = {"keys_count_max": keys_count_max, "step_bytes": 200, "make_map": make_map}
+        compact(self.log, self.clock.now_ms, **options)
         self.cleaned_to = max(self.cleaned_to, self.log.cleaner_offset)
         keys = [record.key for record in records_of(self.log) if record.offset < self.log.cleaner_offset]
         assert len(keys) == len(set(keys)), "of each key one record is left where the cleaner has been"
