@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from barnabas.base.ids import TopicPartition
 from barnabas.cli.main import app

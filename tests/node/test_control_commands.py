@@ -4,8 +4,7 @@ import json
 from collections.abc import Callable
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from barnabas.base.ids import uuid_to_text
 from barnabas.cli.main import app

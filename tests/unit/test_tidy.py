@@ -2,9 +2,11 @@
 
 import ast
 import re
+import sys
 import tomllib
 from collections.abc import Iterator
 from functools import cache
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -142,6 +144,25 @@ def layers() -> list[set[str]]:
     with (ROOT / "pyproject.toml").open("rb") as file:
         [contract] = tomllib.load(file)["tool"]["importlinter"]["contracts"]
     return [{room.strip(" ()") for room in layer.split("|")} for layer in contract["layers"]]
+
+
+def test_what_is_installed_for_the_tests_is_all_that_they_and_the_code_import() -> None:
+    """Packages that come along with others today may be gone tomorrow."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    wanted = [*project["dependencies"], *extras["test"], *extras["tracing"], "pip"]
+    declared = {re.split(r"[<>=~! ;\[]", each)[0].lower().replace("_", "-") for each in wanted}
+    own = {"barnabas", "bench", "differential", "interop", "node", "support", "tools", "unit"}
+    owners = packages_distributions()
+    folders = ("src", "tests/unit", "tests/node", "tests/support")
+    paths = [path for path in CODE if short(path).startswith(folders)]
+    roots = {name.partition(".")[0] for path in paths for name in imports_of(path)}
+    foreign = sorted(roots - own - sys.stdlib_module_names)
+    assert [
+        root
+        for root in foreign
+        if not declared & {each.lower().replace("_", "-") for each in owners.get(root, ())}
+    ] == []
 
 
 def test_every_room_has_its_layer() -> None:

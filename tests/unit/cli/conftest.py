@@ -1,8 +1,7 @@
 from collections.abc import Callable, Iterator
 
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from barnabas.cli.main import app
 from barnabas.client.loop_thread import LoopThread

@@ -1,7 +1,7 @@
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import click
 import pytest
 from typer.main import get_command
 
@@ -13,7 +13,7 @@ from unit.cli.conftest import Run
 JAAS = 'a.PlainLoginModule required username="alice" password="secret";'
 
 
-def commands(command: click.Command, name: str = "barnabas") -> Iterator[tuple[str, set[str]]]:
+def commands(command: Any, name: str = "barnabas") -> Iterator[tuple[str, set[str]]]:
     """Every command with its options."""
     inner = getattr(command, "commands", None)
     if inner is None:

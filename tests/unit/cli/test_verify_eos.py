@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from click.testing import Result
+from typer.testing import Result
 
 from barnabas.wire.records.control import EndMarker, encode_end_marker
 from barnabas.wire.records.record import Record, encode_batch

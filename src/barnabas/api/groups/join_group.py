@@ -3,8 +3,8 @@
 v1: rebalance timeout.  v4: a new member is given an id, to come back with (KIP-394).  v5: static members (KIP-345).
 v7: protocol type.  v8: the client's reason (KIP-800).  v9: a leader may be told not to assign (KIP-814).
 Errors: INVALID_GROUP_ID, INVALID_SESSION_TIMEOUT, GROUP_AUTHORIZATION_FAILED, MEMBER_ID_REQUIRED, UNKNOWN_MEMBER_ID,
-FENCED_INSTANCE_ID, INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED, REBALANCE_IN_PROGRESS, and those that say where
-the coordinator is.
+FENCED_INSTANCE_ID, INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED, REBALANCE_IN_PROGRESS,
+NOT_COORDINATOR, and others that say where the coordinator is.
 """
 
 from barnabas.api.context import RequestContext
