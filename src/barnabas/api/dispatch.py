@@ -166,6 +166,7 @@ class Dispatcher:
         finally:
             tracer.end(
                 context.span,
+                api_key=context.api.api_key,
                 api_version=context.api_version,
                 correlation_id=context.correlation_id,
                 client_id=context.client_id,

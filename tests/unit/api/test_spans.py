@@ -73,6 +73,7 @@ async def test_each_append_stands_below_its_request(tmp_path: Path) -> None:
         ]
         produce = exporter.get_finished_spans()[2]
         assert dict(produce.attributes or {}) == {
+            "api_key": 0,
             "api_version": 12,
             "correlation_id": 7,
             "client_id": "test",
