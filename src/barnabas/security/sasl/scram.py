@@ -55,7 +55,8 @@ class ScramServer:
     def _finish(self, token: bytes, client: ClientFirst, server: ServerFirst) -> bytes:
         final = scram.parse_client_final(token)
         if final.nonce != server.nonce:
-            raise BadCredentials("the nonce of the last message is not that of the first ones")
+            message = "the nonce of the last message is not that of the first ones (librdkafka before 2.6.1 does that)"
+            raise BadCredentials(message)
         messages = (client.bare, str(server), final.bare)
         credential = self._credential or self._pretended(client.name)
         if not self._proves(credential, final.proof, messages) or self._credential is None:
