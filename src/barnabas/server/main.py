@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from barnabas.client.address import Address
 from barnabas.config.broker_config import BrokerConfig, find_broker_key
 from barnabas.config.definition import ConfigError
 from barnabas.config.listeners import SecurityProtocol
@@ -157,7 +158,7 @@ async def _reload(server: BrokerServer) -> None:
 
 def _greet(server: BrokerServer, config: BrokerConfig) -> None:
     _, host, port = server.addresses[0]
-    bootstrap = f"{host}:{port}"
+    bootstrap = str(Address(host, port))
     print(f"Barnabas serves Kafka on {bootstrap}, data in {', '.join(config.log_dirs)}.")
     if server.metrics_port:
         metrics_host = config.text("barnabas.metrics.listener").rpartition(":")[0] or "127.0.0.1"

@@ -5,6 +5,8 @@ import socket
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -190,3 +192,12 @@ def test_it_allows_itself_as_many_files_as_the_system_does(tmp_path: Path) -> No
         assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_what_to_try_names_an_address_as_clients_take_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = loaded(data=tmp_path)
+    server: Any = SimpleNamespace(addresses=[("PLAINTEXT", "::1", 9092)], metrics_port=None)
+    main._greet(server, config)
+    assert "--bootstrap [::1]:9092" in capsys.readouterr().out
