@@ -1,31 +1,43 @@
 """A key that may be set while the broker runs either acts at once, with a test to show it, or says that it does not."""
 
 import ast
+import re
+from collections.abc import Mapping
 from pathlib import Path
 
+import pytest
+
 from barnabas.config.broker_keys import BROKER_KEYS
+from barnabas.config.client_metrics_keys import CLIENT_METRICS_KEYS
 from barnabas.config.definition import ConfigKey, Effect, UpdateMode
+from barnabas.config.group_keys import GROUP_KEYS
 from barnabas.config.quota_keys import BROKER_QUOTA_KEYS
+from barnabas.config.topic_keys import TOPIC_KEYS
 
 TESTS = Path(__file__).resolve().parents[2]
 
 #: Where a test sets a dynamic key and sees what it does. Who makes a key act adds the file of its test here.
-PROOFS = (
+BROKER_PROOFS = (
     "node/test_dynamic_configs.py",
     "node/test_dynamic_listeners.py",
     "node/test_log_dirs.py",
     "unit/groups/consumer/test_group_configs.py",
     "unit/server/test_housekeeping.py",
 )
+GROUP_PROOFS = ("unit/groups/consumer/test_group_configs.py", "unit/groups/consumer/test_heartbeats.py")
+TOPIC_PROOFS = ("node/test_dynamic_topic_configs.py",)
+
+#: Keys that stand behind a prefix where they are set.
+BEHIND_A_PREFIX = frozenset({"sasl.jaas.config"})
 
 
-def honoured_keys() -> dict[str, ConfigKey]:
-    keys = {**BROKER_KEYS, **BROKER_QUOTA_KEYS}
-    return {
-        name: key
+def honoured(*tables: Mapping[str, ConfigKey]) -> list[str]:
+    return [
+        name
+        for keys in tables
         for name, key in keys.items()
         if key.effect is Effect.HONOURED and key.mode is not UpdateMode.READ_ONLY
-    }
+    ]
 
 
 def words_of(path: Path) -> str:
@@ -39,11 +51,23 @@ def words_of(path: Path) -> str:
     return "\n".join(words)
 
 
-def test_every_dynamic_key_that_is_said_to_act_is_set_in_a_test() -> None:
-    texts = "\n".join(words_of(path) for path in map(TESTS.joinpath, PROOFS) if path.exists())
-    unproved = [name for name in honoured_keys() if name not in texts]
+@pytest.mark.parametrize(
+    ("keys", "proofs"),
+    [
+        (honoured(BROKER_KEYS, BROKER_QUOTA_KEYS), BROKER_PROOFS),
+        (honoured(TOPIC_KEYS, CLIENT_METRICS_KEYS), TOPIC_PROOFS),
+        (honoured(GROUP_KEYS), GROUP_PROOFS),
+    ],
+    ids=["brokers", "topics and client metrics", "groups"],
+)
+def test_every_dynamic_key_that_is_said_to_act_is_set_in_a_test(
+    keys: list[str], proofs: tuple[str, ...]
+) -> None:
+    texts = "\n".join(words_of(path) for path in map(TESTS.joinpath, proofs))
+    words = set(re.findall(r"[\w.-]+", texts))
+    unproved = [name for name in keys if name not in (texts if name in BEHIND_A_PREFIX else words)]
     assert unproved == [], (
-        "set the key while a broker runs, in a test among PROOFS, or mark it without effect"
+        "set the key while a broker runs, in a test of these proofs, or mark it without effect"
     )
 
 

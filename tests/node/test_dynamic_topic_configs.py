@@ -1,0 +1,95 @@
+"""What is set for a topic, or asked of clients, while the broker runs holds at once: a case for each key that acts."""
+
+import pytest
+
+from barnabas.client.blocking import Client
+from barnabas.config.edits import Edit, Operation
+from barnabas.config.resources import Resource, ResourceKind
+from barnabas.config.topic_keys import TOPIC_KEYS
+from barnabas.testing import EmbeddedBroker
+from barnabas.wire.messages.get_telemetry_subscriptions import (
+    GetTelemetrySubscriptionsRequest,
+    GetTelemetrySubscriptionsResponse,
+)
+
+#: topic key -> (a value, what then holds in the topic's log)
+IN_LOGS: dict[str, tuple[str, str, object]] = {
+    "cleanup.policy": ("compact,delete", "cleanup_policy", frozenset({"compact", "delete"})),
+    "compression.gzip.level": ("5", "compression_gzip_level", 5),
+    "compression.type": ("zstd", "compression_type", "zstd"),
+    "compression.zstd.level": ("6", "compression_zstd_level", 6),
+    "delete.retention.ms": ("20", "delete_retention_ms", 20),
+    "file.delete.delay.ms": ("15", "file_delete_delay_ms", 15),
+    "flush.messages": ("13", "flush_messages", 13),
+    "flush.ms": ("14", "flush_ms", 14),
+    "index.interval.bytes": ("12", "index_interval_bytes", 12),
+    "internal.segment.bytes": ("5000", "segment_bytes", 5_000),
+    "max.compaction.lag.ms": ("22", "max_compaction_lag_ms", 22),
+    "max.message.bytes": ("18", "max_message_bytes", 18),
+    "message.timestamp.after.max.ms": ("17", "message_timestamp_after_max_ms", 17),
+    "message.timestamp.before.max.ms": ("16", "message_timestamp_before_max_ms", 16),
+    "message.timestamp.type": ("LogAppendTime", "message_timestamp_type", "LogAppendTime"),
+    "min.cleanable.dirty.ratio": ("0.25", "min_cleanable_dirty_ratio", 0.25),
+    "min.compaction.lag.ms": ("21", "min_compaction_lag_ms", 21),
+    "min.insync.replicas": ("2", "min_insync_replicas", 2),
+    "preallocate": ("true", "preallocate", True),
+    "retention.bytes": ("10", "retention_bytes", 10),
+    "retention.ms": ("9", "retention_ms", 9),
+    "segment.bytes": ("2000000", "segment_bytes", 2_000_000),
+    "segment.index.bytes": ("1100", "segment_index_bytes", 1100),
+    "segment.jitter.ms": ("8", "segment_jitter_ms", 8),
+    "segment.ms": ("7", "segment_ms", 7),
+}
+
+
+def alter(kafka: EmbeddedBroker, resource: Resource, key: str, value: str | None) -> None:
+    """Set a value, or delete it."""
+    operation = Operation.DELETE if value is None else Operation.SET
+    [error] = kafka.client.admin.alter_configs({resource: [Edit(key, operation, value)]}).values()
+    assert error is None, (key, error)
+
+
+def test_a_value_of_a_topic_holds_in_its_logs_at_once_and_goes_as_it_came(kafka: EmbeddedBroker) -> None:
+    for name in ("t", "other"):
+        kafka.create_topic(name, partitions=2)
+    partitions = {(each.topic, each.index): each for each in kafka.server.node.replicas}
+    before = partitions["t", 0].log.config
+    topic = Resource(ResourceKind.TOPIC, "t")
+    for key, (value, field, expected) in IN_LOGS.items():
+        alter(kafka, topic, key, value)
+        assert [getattr(partitions["t", index].log.config, field) for index in range(2)] == [expected] * 2, (
+            key
+        )
+        assert partitions["other", 0].log.config == before, key
+        alter(kafka, topic, key, None)
+        assert partitions["t", 0].log.config == before, key
+
+
+def test_every_key_of_topics_that_acts_in_logs_has_a_case() -> None:
+    acting = {name for name, key in TOPIC_KEYS.items() if key.effect.name == "HONOURED"}
+    assert acting == set(IN_LOGS)
+
+
+def subscription(kafka: EmbeddedBroker, client_id: str) -> GetTelemetrySubscriptionsResponse:
+    """What a client of that name that asks for the first time is asked for."""
+    with Client(kafka.bootstrap, client_id=client_id) as client:
+        answer: GetTelemetrySubscriptionsResponse = client.admin.send(GetTelemetrySubscriptionsRequest())
+        return answer
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "field", "before", "after"),
+    [
+        ("metrics", "a.b", "requested_metrics", ["c.d"], ["a.b"]),
+        ("interval.ms", "2000", "push_interval_ms", 300_000, 2_000),
+        ("match", "client_id=other", "requested_metrics", ["c.d"], []),
+    ],
+)
+def test_what_clients_are_asked_for_follows_the_subscription(
+    kafka: EmbeddedBroker, key: str, value: str, field: str, before: object, after: object
+) -> None:
+    wanted = Resource(ResourceKind.CLIENT_METRICS, "m")
+    alter(kafka, wanted, "metrics", "c.d")
+    assert getattr(subscription(kafka, "me"), field) == before
+    alter(kafka, wanted, key, value)
+    assert getattr(subscription(kafka, "me"), field) == after
