@@ -202,7 +202,9 @@ class LogCleaner:
         work = _Work(log, log.truncations_count)
         plan, settings = plan_pass(log, cleanable, self._clock.wall_ms()), self.settings
         share_bytes = settings.dedupe_buffer_bytes // max(settings.threads_count, 1)
-        offset_map = offset_map_of_size(share_bytes, settings.load_factor, plan.offsets_count)
+        offset_map = await self._in_thread(  # importing numpy takes its time
+            offset_map_of_size, share_bytes, settings.load_factor, plan.offsets_count
+        )
         cleaning = Cleaning(plan, offset_map, self._step_bytes(settings))
         await self._drive(work, cleaning.index())
         for group in group_segments(cleaning.sources, plan.config):
