@@ -10,9 +10,12 @@ import pytest
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
 from barnabas.log import cleaner as module
+from barnabas.log import offset_map
 from barnabas.log.cleaner import CleanerSettings, LogCleaner
 from barnabas.log.directories import LogDirectories
 from barnabas.log.log_config import LogConfig
+from barnabas.log.offset_map import ENTRY_BYTES
+from barnabas.log.offset_map_numpy import SLOT_BYTES
 from barnabas.log.partition_log import PartitionLog
 from barnabas.wire.records.record import Record, encode_batch
 from support.compaction import offsets_of
@@ -94,9 +97,22 @@ async def test_every_log_that_is_due_is_compacted_and_written_down(
         statistics = the.cleaner.statistics()
         assert (statistics["cleaned_count"], statistics["uncleanable"]) == (2, {})
         assert (statistics["failures_count"], statistics["max_overdue_ms"]) == (0, 0)
-        assert 0 < the.cleaner.last_table_use < 1
         clock.advance(70)
         assert the.cleaner.unlooked_ms == 70
+
+
+@pytest.mark.parametrize(("many_count", "entry_bytes"), [(1, SLOT_BYTES), (100, ENTRY_BYTES)])
+@on_loop
+async def test_the_table_of_keys_is_of_the_size_that_is_told(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, many_count: int, entry_bytes: int
+) -> None:
+    monkeypatch.setattr(offset_map, "MANY_KEYS_COUNT", many_count)
+    async with home(tmp_path, clock) as the:
+        the.settings = SETTINGS._replace(threads_count=2)
+        log = the.log("x", "abcab")
+        await the.clean_once()
+        assert offsets_of(log) == [2, 3, 4]
+        assert the.cleaner.last_table_use == 3 * entry_bytes / (SETTINGS.dedupe_buffer_bytes / 2)
 
 
 @on_loop
