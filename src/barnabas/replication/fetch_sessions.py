@@ -23,6 +23,9 @@ EVICTION_AGE_MS = 120_000
 #: Partitions of one session at most, as many as one request can name: all of them are looked at on each fetch.
 SESSION_TARGETS_COUNT_MAX = 100_000
 
+#: Partitions of all sessions at most, each of some hundred bytes: who asks for more is served without a session.
+TARGETS_COUNT_MAX = 1_000_000
+
 _NOTHING_TOLD = -1
 
 Key = tuple[str | bytes, int]  #: topic name, or id where the client speaks ids; partition
@@ -153,10 +156,12 @@ class FetchSessionCache:
         if session.uses_topic_ids != uses_topic_ids:
             message = f"Fetch session {session.session_id} mixes topic names and topic ids."
             raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, message)
+        count_before = len(session.targets)
         session.apply(request)
-        if len(session.targets) > SESSION_TARGETS_COUNT_MAX:
+        has_grown = len(session.targets) > count_before
+        if len(session.targets) > SESSION_TARGETS_COUNT_MAX or (has_grown and self._is_overfull()):
             del self._sessions[session.session_id]
-            what = f"{SESSION_TARGETS_COUNT_MAX} partitions are the most"
+            what = f"{SESSION_TARGETS_COUNT_MAX} partitions are the most, {TARGETS_COUNT_MAX} of all sessions"
             message = f"Fetch session {session.session_id} has grown too large and is ended: {what}."
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, message)
         if not session.targets:
@@ -177,12 +182,19 @@ class FetchSessionCache:
         targets = OrderedDict(
             targets_of(request, by_id=uses_topic_ids)
         )  # of a partition named twice the last wish counts
-        if request.session_epoch == FINAL_EPOCH or not self._make_room():
+        if request.session_epoch == FINAL_EPOCH or self._is_overfull(len(targets)) or not self._make_room():
             return FetchContext(list(targets.items()))
         session = FetchSession(self._new_id(), uses_topic_ids, self._clock.monotonic_ms())
         session.targets = targets
         self._sessions[session.session_id] = session
         return FetchContext(list(session.targets.items()), session)
+
+    def _is_overfull(self, more_count: int = 0) -> bool:
+        return self._targets_count + more_count > TARGETS_COUNT_MAX
+
+    @property
+    def _targets_count(self) -> int:
+        return sum(len(session.targets) for session in self._sessions.values())
 
     def _make_room(self) -> bool:
         """Whether there is a place for one more session, evicting the longest unused one if it is old."""
@@ -207,6 +219,6 @@ class FetchSessionCache:
         """How many sessions there are, what they hold, and how many had to go."""
         return {
             "sessions_count": len(self._sessions),
-            "partitions_count": sum(len(session.targets) for session in self._sessions.values()),
+            "partitions_count": self._targets_count,
             "evictions_count": self.evictions_count,
         }

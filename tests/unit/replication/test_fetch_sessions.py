@@ -237,6 +237,19 @@ def test_a_session_that_grows_beyond_what_one_request_may_ask_for_ends(
     assert cache.cache.statistics()["partitions_count"] == 0
 
 
+def test_all_sessions_together_hold_a_bounded_number_of_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "TARGETS_COUNT_MAX", 3)
+    cache = Cache(slots_count=10)
+    session = cache.begin(asking(A0, A1)).session_id
+    unremembered = cache.begin(asking(A0, A1))
+    assert (unremembered.session_id, len(unremembered.targets)) == (0, 2)
+    assert cache.begin(asking(B0)).session_id > 0
+    assert len(cache.begin(asking(A0, session=session, epoch=1)).targets) == 2
+    with pytest.raises(KafkaError, match="3 of all sessions"):
+        cache.begin(asking(B0, session=session, epoch=2))
+    assert cache.cache.statistics()["partitions_count"] == 1
+
+
 def test_a_cache_without_places_has_no_sessions() -> None:
     assert Cache(slots_count=0).begin(asking(A0)).session_id == 0
 
