@@ -87,6 +87,13 @@ class ConfigKey(NamedTuple):
         return not self.internal and self.since != "4.4"
 
     @property
+    def description(self) -> str:
+        """What DescribeConfigs tells of the key: its documentation, and whether it acts here."""
+        if self.effect is Effect.HONOURED:
+            return self.documentation
+        return f"{self.documentation} {self.effect.value.capitalize()} in Barnabas."
+
+    @property
     def sensitive(self) -> bool:
         """Whether the value is never shown."""
         return self.type is ConfigType.PASSWORD

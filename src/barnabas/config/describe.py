@@ -87,7 +87,7 @@ def _topic_entry(key: ConfigKey, value: str | None, overridden: bool, layers: li
         is_sensitive=False,
         synonyms=synonyms,
         config_type=key.type,
-        documentation=key.documentation,
+        documentation=key.description,
     )
 
 
@@ -136,7 +136,7 @@ def _broker_entry(name: str, value: str | None, synonyms: tuple[ConfigSynonym, .
         is_sensitive=sensitive,
         synonyms=synonyms,
         config_type=key.type if key else ConfigType.UNKNOWN,
-        documentation=key.documentation if key else None,
+        documentation=key.description if key else None,
     )
 
 

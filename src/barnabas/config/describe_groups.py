@@ -75,7 +75,7 @@ def _entry(key: ConfigKey, value: Value, synonyms: tuple[ConfigSynonym, ...]) ->
         is_sensitive=False,
         synonyms=synonyms,
         config_type=key.type,
-        documentation=key.documentation,
+        documentation=key.description,
     )
 
 

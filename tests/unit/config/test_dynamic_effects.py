@@ -79,3 +79,10 @@ def test_a_key_without_effect_says_so_where_people_look() -> None:
             rows.setdefault(line.split("`")[1], line)  # brokers' keys come first
     for name, key in BROKER_KEYS.items():
         assert ("accepted without effect" in rows[name]) == (key.effect is Effect.NONE), name
+
+
+@pytest.mark.parametrize("keys", [BROKER_KEYS, TOPIC_KEYS, GROUP_KEYS], ids=["brokers", "topics", "groups"])
+def test_a_key_without_effect_says_so_when_it_is_described(keys: Mapping[str, ConfigKey]) -> None:
+    for name, key in keys.items():
+        is_silent = "Accepted without effect in Barnabas." not in key.description
+        assert is_silent == (key.effect is Effect.HONOURED), name
