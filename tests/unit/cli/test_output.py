@@ -1,6 +1,9 @@
+import sys
+
 import pytest
 
 from barnabas.cli import output
+from barnabas.cli.work.progress import progress
 
 
 class Terminal:
@@ -43,3 +46,18 @@ def test_notices_are_for_terminals_only(
     monkeypatch.setattr(output.sys, "stderr", Terminal(output.sys.stderr))
     output.notice("done twice")
     assert capsys.readouterr().err == "done twice\n"
+
+
+@pytest.mark.parametrize(("of_records", "told"), [(True, "300/300"), (False, "300/300 bytes")])
+def test_long_work_shows_how_far_it_is_on_a_terminal_alone(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, of_records: bool, told: str
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    for is_terminal, total in ((False, 300), (True, 0), (True, 300)):
+        if is_terminal:
+            monkeypatch.setattr(sys, "stderr", Terminal(sys.stderr))
+        with progress(total, of_records=of_records) as advance:
+            advance(100)
+            advance(200)
+        shown = capsys.readouterr().err
+        assert (told in shown) == bool(is_terminal and total), shown

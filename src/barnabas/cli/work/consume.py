@@ -10,6 +10,7 @@ from barnabas.cli.failures import wrong_use
 from barnabas.cli.work.calls import with_cluster
 from barnabas.cli.work.formats import FORMAT_DEFAULT, Render, compile_format
 from barnabas.cli.work.formats import as_json as render_json
+from barnabas.cli.work.progress import progress
 from barnabas.cli.work.times import parse_time_ms
 from barnabas.client.cluster import Cluster
 from barnabas.client.consumer import Consumer, Start
@@ -71,11 +72,21 @@ async def _print_records(cluster: Cluster, wanted: Wanted, render: Render) -> No
     left = wanted.count
     async with Consumer(cluster, isolation=wanted.isolation) as consumer:
         await consumer.assign(starts, stop_at_end=wanted.exit_at_end)
-        while not consumer.finished and left != 0:
-            records = (await consumer.poll())[:left]
-            sys.stdout.buffer.write(b"".join(map(render, records)))
-            sys.stdout.buffer.flush()
-            left = None if left is None else left - len(records)
+        with progress(_total(consumer, wanted), of_records=True) as advance:
+            while not consumer.finished and left != 0:
+                records = (await consumer.poll())[:left]
+                sys.stdout.buffer.write(b"".join(map(render, records)))
+                sys.stdout.buffer.flush()
+                advance(len(records))
+                left = None if left is None else left - len(records)
+
+
+def _total(consumer: Consumer, wanted: Wanted) -> int:
+    """How many records will be printed, as far as offsets tell; 0 where nobody knows, or where they are seen anyway."""
+    if sys.stdout.isatty() or not wanted.exit_at_end:
+        return 0
+    ahead = sum(max(0, (each.end or 0) - each.offset) for each in consumer.positions.values())
+    return ahead if wanted.count is None else min(ahead, wanted.count)
 
 
 async def _starts(cluster: Cluster, wanted: Wanted) -> Mapping[TopicPartition, Start]:

@@ -6,15 +6,21 @@ from collections.abc import Callable, Iterator
 
 
 @contextlib.contextmanager
-def progress(total_bytes: int) -> Iterator[Callable[[int], None]]:
-    """Gives a function that takes note of bytes done; shows nothing for a pipe (0) or off a terminal."""
-    if not total_bytes or not sys.stderr.isatty():
-        yield lambda size_bytes: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
+def progress(total: int, *, of_records: bool = False) -> Iterator[Callable[[int], None]]:
+    """Gives a function that takes note of bytes, or records, done.
 
-    columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total_bytes)
-        yield lambda size_bytes: bar.advance(task, size_bytes)
+    Nothing is shown off a terminal, and for a total of 0, which stands for one that is not known.
+    """
+    if not total or not sys.stderr.isatty():
+        yield lambda count: None
+        return
+    from rich import progress as rich
+    from rich.console import Console
+
+    amount = (
+        (rich.MofNCompleteColumn(),) if of_records else (rich.DownloadColumn(), rich.TransferSpeedColumn())
+    )
+    columns = (rich.BarColumn(), *amount, rich.TimeRemainingColumn())
+    with rich.Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda count: bar.advance(task, count)
