@@ -87,6 +87,17 @@ def test_a_port_in_use_is_told_and_ends_with_2(tmp_path: Path) -> None:
     assert "Traceback" not in ended.stderr
 
 
+@pytest.mark.parametrize("option", [["--listen"], ["--listen", "127.0.0.1:0", "--set"]])
+def test_a_host_that_nobody_knows_is_told_and_ends_with_2(tmp_path: Path, option: list[str]) -> None:
+    address = "127.0.0.1:1:0"  # no name that could be looked up
+    what = address if option == ["--listen"] else f"barnabas.metrics.listener={address}"
+    ended = run_serve("--data", str(tmp_path), *option, what)
+    assert ended.returncode == 2
+    assert address in ended.stderr
+    assert "Unknown error" not in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
 def test_a_metrics_port_in_use_is_told_and_ends_with_2(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"

@@ -22,6 +22,12 @@ def backlog(config: BrokerConfig) -> int:
     return config.integer(key) if config.is_set(key) else BACKLOG_COUNT
 
 
+def reason_of(error: OSError) -> str:
+    """Why an address cannot be had, in the system's words; asyncio puts the address in front of them."""
+    is_of_system = error.errno is not None and error.errno > 0  # those of name servers are not
+    return os.strerror(error.errno or 0) if is_of_system else error.strerror or str(error)
+
+
 class StartError(Exception):
     """The broker cannot start as it is configured; the message is for whoever configured it."""
 
@@ -66,7 +72,7 @@ class NetworkListener:
                 start_serving=False,
             )
         except OSError as error:
-            why = os.strerror(error.errno) if error.errno else str(error)
+            why = reason_of(error)
             message = f"Cannot listen on {host or '*'}:{port}: {why}. Choose another address with --listen."
             raise StartError(message) from error
 

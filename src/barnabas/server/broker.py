@@ -1,7 +1,6 @@
 """A whole broker, put together from its rooms: started, serving, stopped."""
 
 import asyncio
-import os
 import random
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
@@ -29,7 +28,7 @@ from barnabas.metadata.topic_adoption import FoundLog, decide_adopt
 from barnabas.metadata.topic_deletion import decide_forget
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.net.connections import Connections
-from barnabas.net.listener import StartError
+from barnabas.net.listener import StartError, reason_of
 from barnabas.policy.policies import Policies
 from barnabas.quotas.manager import QuotaManager
 from barnabas.replication.fetch_sessions import FetchSessionCache
@@ -358,7 +357,7 @@ class BrokerServer:
         try:
             await self._metrics.start()
         except OSError as error:
-            why = os.strerror(error.errno) if error.errno else str(error)
+            why = reason_of(error)
             message = (
                 f"Metrics cannot be served on {address}: {why}. Choose another barnabas.metrics.listener."
             )
