@@ -57,6 +57,19 @@ def test_a_throttled_consumer_reads_everything_in_the_end(
     assert kafka.server.node.quotas.statistics()["throttled_count"] > 0
 
 
+def test_a_throttled_consumer_takes_no_place_for_a_session_that_it_is_not_told_of(
+    kafka: EmbeddedBroker, wire: Wire, topic: str
+) -> None:
+    wire.produce(topic, batch(b"x" * 90_000))
+    wire.ask(quota({"client-id": "test"}, consumer_byte_rate=1_000.0))
+    request = wire.fetch_request(topic, 0)
+    request.session_id, request.session_epoch = 0, 0
+    answer = wire.ask(request)
+    assert answer.throttle_time_ms > 0
+    assert answer.session_id == 0
+    assert kafka.server.node.fetch_sessions.statistics()["sessions_count"] == 0
+
+
 def test_connections_that_come_too_fast_are_closed_unheard(kafka: EmbeddedBroker, wire: Wire) -> None:
     wire.ask(quota({"ip": "127.0.0.1"}, connection_creation_rate=1.0))
     for _ in range(10):

@@ -172,6 +172,16 @@ class FetchSessionCache:
         self._sessions.move_to_end(session.session_id)
         return FetchContext(list(session.targets.items()), session, is_incremental=True)
 
+    def untold(self, fetch: FetchContext) -> int:
+        """The session that an answer without partitions names; one that has just begun is given up.
+
+        Its client begins anew when it may: what was not told is as if it had not been.
+        """
+        if fetch.is_incremental:
+            return fetch.session_id
+        self._sessions.pop(fetch.session_id, None)
+        return INVALID_SESSION_ID
+
     def get(self, session_id: int) -> FetchSession | None:
         """A session as it stands; None when there is none with this id."""
         return self._sessions.get(session_id)

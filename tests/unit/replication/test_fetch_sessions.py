@@ -237,6 +237,17 @@ def test_a_session_that_grows_beyond_what_one_request_may_ask_for_ends(
     assert cache.cache.statistics()["partitions_count"] == 0
 
 
+def test_a_session_that_its_client_is_not_told_of_takes_no_place() -> None:
+    cache = Cache()
+    begun = cache.begin(asking(A0))
+    assert cache.cache.untold(begun) == 0
+    assert cache.cache.statistics()["sessions_count"] == 0
+    session = cache.begin(asking(A0)).session_id
+    assert cache.cache.untold(cache.begin(asking(session=session, epoch=1))) == session
+    assert cache.cache.untold(cache.begin(asking(A0, epoch=FINAL_EPOCH))) == 0
+    assert cache.cache.statistics()["sessions_count"] == 1
+
+
 def test_all_sessions_together_hold_a_bounded_number_of_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "TARGETS_COUNT_MAX", 3)
     cache = Cache(slots_count=10)

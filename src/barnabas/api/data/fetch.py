@@ -79,7 +79,7 @@ async def handle(context: RequestContext, request: FetchRequest) -> FetchRespons
         _trace(context, started_ns, reads)
     if quotas is not None and (throttle_ms := node.quotas.fetched(quotas, reads.size_bytes)):
         context.throttle_ms = throttle_ms
-        return FetchResponse(session_id=fetch.session_id if fetch.is_incremental else 0)
+        return FetchResponse(session_id=node.fetch_sessions.untold(fetch))
     return _response(fetch, reads)
 
 
