@@ -18,12 +18,14 @@ from differential.budget import EXAMPLES
 from differential.sequences import Step
 from differential.test_histories import budget, check
 from differential.transactions import (
+    EVERY_TIME,
     RECORDS,
     beginning,
     delete,
     describe,
     end,
     ending,
+    find,
     histories,
     of_transaction,
     read,
@@ -131,9 +133,13 @@ def test_any_history_of_transactions_is_read_as_from_kafka(unasked: Pair, data: 
         check(world, beginning() + steps + ending())
 
 
-def test_the_last_stable_offset_is_not_before_the_start_as_in_kafka(world: World) -> None:
-    """Kafka's is that of the batch in which the log starts; docs/differences.md has it."""
-    check(world, [*beginning(), write(A, of_transaction(0, count=2)), delete(A, 1)])
-    [difference] = world.exchange(*read(A, 1))
-    assert difference.path.endswith("last_stable_offset")
-    assert (difference.kafka, difference.barnabas) == (0, 1)
+def test_a_log_that_starts_within_an_open_transaction(world: World) -> None:
+    """Its last stable offset is that of the batch in which it starts: nobody can read there any more."""
+    deleted = [write(A, of_transaction(0, count=2)), write(A, of_transaction(1, count=2)), delete(A, 1)]
+    reads = [
+        *(read(A, offset, committed=committed) for offset in (*range(7),) for committed in (True, False))
+    ]
+    finds = [find(A, timestamp) for timestamp in EVERY_TIME]
+    check(world, [*beginning(), *deleted, *reads, *finds])
+    check(world, [delete(A, 3), *reads, *finds, end(0, A, commit=False), *reads, *finds])
+    check(world, [delete(A, -1), *reads, *finds, end(1, A, commit=True), *reads])

@@ -5,6 +5,7 @@ from barnabas.log.producer_recovery import end_transaction
 from barnabas.log.producer_state import ActiveProducer, Verification
 from barnabas.log.segments import LogSlice
 from barnabas.log.transaction_index import AbortedTransaction
+from barnabas.wire.errors import KafkaError
 from barnabas.wire.records.batch import BatchHeader
 
 
@@ -13,11 +14,27 @@ class TransactionalLog(LocalLog):
 
     @property
     def last_stable_offset(self) -> int:
-        """Up to here every transaction is decided: what `read_committed` may see."""
+        """Up to here every transaction is decided: what `read_committed` may see.
+
+        It is before the start of a log that starts within an open transaction and within a batch, as in Kafka.
+        """
         unstable = self._producers.first_unstable_offset
         if unstable is None:
             return self.high_watermark
-        return min(max(unstable, self.log_start_offset), self.high_watermark)
+        if unstable < self.log_start_offset:
+            unstable = self._first_batch_offset()
+        return min(unstable, self.high_watermark)
+
+    def _first_batch_offset(self) -> int:
+        """Where the batch begins in which the log starts, or the first one after its start."""
+        start_offset = self.log_start_offset
+        try:
+            for segment in self._segments.since(start_offset):
+                for _, header in segment.headers(segment.position_of(start_offset)):
+                    return header.base_offset
+        except (OSError, KafkaError):
+            return start_offset  # who reads there finds the same, and says so
+        return self.log_end_offset
 
     def start_verification(
         self, producer_id: int, producer_epoch: int, sequence: int, *, bumps_epochs: bool

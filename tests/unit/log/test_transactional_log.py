@@ -113,12 +113,17 @@ def test_a_marker_must_be_replicated_before_it_counts(open_log: OpenLog, write: 
     assert log.last_stable_offset == 2
 
 
-def test_the_last_stable_offset_is_never_before_the_start(open_log: OpenLog, write: Write) -> None:
+def test_in_an_open_transaction_the_last_stable_offset_is_that_of_the_batch_in_which_the_log_starts(
+    open_log: OpenLog, write: Write
+) -> None:
     log = open_log()
     write(log, 1, b"a")
-    write(log, 1, b"b", sequence=1)
-    log.increment_log_start_offset(1)
-    assert log.last_stable_offset == 1
+    write(log, 1, b"b", b"c", sequence=1)
+    seen = [log.last_stable_offset]
+    for start in (1, 2, 3):
+        log.increment_log_start_offset(start)
+        seen.append(log.last_stable_offset)
+    assert seen == [0, 1, 1, 3]
 
 
 def test_an_unverified_transaction_is_refused_unless_that_is_configured(
