@@ -39,7 +39,7 @@ format: $(VENV)/.installed-check  ## Put every file into the project's form
 	$(BIN)/ruff check --fix
 
 test: $(VENV)/.installed-test  ## All tests that need packages from pip alone
-	$(BIN)/pytest tests/unit tests/node $(ARGS)
+	$(BIN)/pytest tests/unit tests/node tests/spark $(ARGS)
 
 interop: $(VENV)/.installed-test  ## Real clients and Apache Kafka itself; installs what they need
 	interop/run $(ARGS)

@@ -1,0 +1,68 @@
+"""Spark in this process: its JVM on loopback alone, its Python workers with what these tests can import."""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
+
+ROOT = Path(__file__).resolve().parents[2]
+JVM_STOPS_S = 30
+
+#: Enough for tests; the compiler's second stage costs more than it gives in so short a life.
+SETTINGS: Mapping[str, str] = {
+    "spark.driver.memory": "1g",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "3",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.log.level": "ERROR",
+}
+
+
+def worker_environment() -> dict[str, str]:
+    """What Python workers need to know: the packages under test, and this interpreter."""
+    paths = [str(ROOT / "src"), str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {
+        "PYTHONPATH": os.pathsep.join(paths),
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+
+
+@contextmanager
+def running_session(
+    settings: Mapping[str, str] | None = None, master: str = "local[2]"
+) -> Iterator[SparkSession]:
+    """A session with a JVM of its own, which has ended when this is left; one at a time in a process."""
+    os.environ |= worker_environment()
+    with TemporaryDirectory(prefix="barnabas-spark-", ignore_cleanup_errors=True) as home:
+        builder = SparkSession.builder.master(master).appName("barnabas-tests")
+        places = {"spark.local.dir": f"{home}/local", "spark.sql.warehouse.dir": f"{home}/warehouse"}
+        for key, value in {**SETTINGS, **places, **(settings or {})}.items():
+            builder = builder.config(key, value)
+        session = builder.getOrCreate()
+        try:
+            yield session
+        finally:
+            session.stop()
+            end_jvm()
+
+
+def end_jvm() -> None:
+    """End the JVM that this process started, by the handle that py4j holds of it."""
+    gateway = SparkContext._gateway
+    if gateway is None:
+        return
+    SparkContext._gateway = SparkContext._jvm = None
+    gateway.shutdown()
+    process = getattr(gateway, "proc", None)
+    if process is not None:
+        process.stdin.close()
+        process.wait(JVM_STOPS_S)
