@@ -58,7 +58,14 @@ def read_columns(buffer: bytes) -> RecordColumns:
 
     :raises KafkaError: CORRUPT_MESSAGE.
     """
-    data, bodies = _unpack(buffer)
+    return columns_of(*_unpack(buffer))
+
+
+def columns_of(data: bytes, bodies: Sequence[Body]) -> RecordColumns:
+    """What `read_columns` gives, of records that are unpacked already.
+
+    :raises KafkaError: CORRUPT_MESSAGE.
+    """
     first_rows = [0]
     for body in bodies:
         first_rows.append(first_rows[-1] + body.header.records_count)

@@ -183,7 +183,7 @@ def _decode_record(body: bytes, position: int, header: BatchHeader) -> tuple[Rec
         raise _corrupt(header, f"offset delta {offset_delta} is outside [0, {header.last_offset_delta}]")
     key, position = _read_bytes(body, position, end, header)
     value, position = _read_bytes(body, position, end, header)
-    headers, position = _read_headers(body, position, end, header)
+    headers, position = read_headers(body, position, end, header)
     if position != end:
         raise _corrupt(header, f"a record ends {end - position} bytes before its length says")
     timestamp_ms = (
@@ -201,7 +201,12 @@ def _read_bytes(body: bytes, position: int, end: int, header: BatchHeader) -> tu
     return body[position : position + size_bytes], position + size_bytes
 
 
-def _read_headers(body: bytes, position: int, end: int, header: BatchHeader) -> tuple[RecordHeaders, int]:
+def read_headers(body: bytes, position: int, end: int, header: BatchHeader) -> tuple[RecordHeaders, int]:
+    """The headers at `position` of a record that ends at `end`, and the position behind them.
+
+    :raises IndexError: When the body ends within a number.
+    :raises KafkaError: CORRUPT_MESSAGE.
+    """
     count, position = read_varint(body, position)
     if count == 0:
         return (), position

@@ -1,0 +1,60 @@
+"""Records as Arrow shows them: the columns there are, and which rows of them are wanted."""
+
+from collections.abc import Callable, Collection
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records.batch import BatchHeader
+
+US_PER_MS = 1_000
+#: Beyond these, microseconds do not fit into 64 bits.
+TIMESTAMP_MS_MAX = ((1 << 63) - 1) // US_PER_MS
+TIMESTAMP_MS_MIN = -TIMESTAMP_MS_MAX
+
+#: One of a record's headers.
+HEADER_TYPE = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
+
+#: The columns there are, under the names that Spark's Kafka source gives them.
+COLUMN_TYPES: dict[str, pa.DataType] = {
+    "key": pa.binary(),
+    "value": pa.binary(),
+    "offset": pa.int64(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+    "timestampType": pa.int32(),
+    "headers": pa.list_(pa.field("element", HEADER_TYPE)),
+}
+
+OFFSET_END = (1 << 63) - 1
+
+
+def is_data(header: BatchHeader) -> bool:
+    """Whether the batch holds what producers wrote."""
+    return not header.is_control
+
+
+class Selection(NamedTuple):
+    """Which records of a buffer are read, and what of them."""
+
+    columns: Collection[str]  #: names of `COLUMN_TYPES`
+    low: int = 0  #: first offset
+    high: int = OFFSET_END  #: offset behind the last
+    admits: Callable[[BatchHeader], bool] = is_data  #: whether a batch is seen
+    check_crcs: bool = True
+
+
+class Decoded(NamedTuple):
+    """Some records, in the order of the log."""
+
+    rows_count: int
+    columns: dict[str, pa.Array]
+
+
+def outside_of_time(header: BatchHeader) -> KafkaError:
+    """The error for a timestamp that microseconds cannot hold."""
+    message = (
+        f"batch at offset {header.base_offset}: a timestamp is outside of what microseconds can hold, "
+        f"[{TIMESTAMP_MS_MIN}, {TIMESTAMP_MS_MAX}] ms"
+    )
+    return KafkaError(ErrorCode.INVALID_TIMESTAMP, message)
