@@ -199,14 +199,19 @@ def fetched(response: OffsetFetchResponse) -> dict[TopicPartition, CommittedOffs
     return found
 
 
-def committing(name: str, offsets: Mapping[TopicPartition, int]) -> OffsetCommitRequest:
+def committing(name: str, offsets: Mapping[TopicPartition, int | CommittedOffset]) -> OffsetCommitRequest:
     """The order to commit from outside a group."""
     topics: defaultdict[str, list[OffsetCommitRequestPartition]] = defaultdict(list)
-    for place, offset in offsets.items():
-        topics[place.topic].append(OffsetCommitRequestPartition(place.partition, offset))
+    for place, given in offsets.items():
+        offset, epoch, metadata = (
+            given if isinstance(given, CommittedOffset) else CommittedOffset(given, -1, "")
+        )
+        topics[place.topic].append(
+            OffsetCommitRequestPartition(place.partition, offset, epoch, committed_metadata=metadata)
+        )
     return OffsetCommitRequest(
         name,
-        topics=[OffsetCommitRequestTopic(topic, partitions=given) for topic, given in topics.items()],
+        topics=[OffsetCommitRequestTopic(topic, partitions=each) for topic, each in topics.items()],
     )
 
 

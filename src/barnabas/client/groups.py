@@ -109,7 +109,7 @@ class Groups:
         return await self._ask(name, ask)
 
     async def commit_offsets(
-        self, name: str, offsets: Mapping[TopicPartition, int]
+        self, name: str, offsets: Mapping[TopicPartition, int | CommittedOffset]
     ) -> dict[TopicPartition, KafkaError | None]:
         """Commit for a group without members; None stands for success.
 

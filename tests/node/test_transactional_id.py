@@ -1,0 +1,119 @@
+"""A transaction in parts: begun, filled and ended by calls that share nothing but the identity."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.accumulator import Identity
+from barnabas.client.batch_sender import BatchSender
+from barnabas.client.cluster import Cluster
+from barnabas.client.group_messages import CommittedOffset
+from barnabas.client.groups import Groups
+from barnabas.client.offsets import LATEST, Isolation, find_offsets
+from barnabas.client.transactional_id import TransactionalId
+from barnabas.testing import EmbeddedBroker
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records.record import Record, encode_batch
+from support.loop import on_loop
+
+TIMEOUT_MS = 60_000
+TOPIC = "out"
+PLACES = [TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 1)]
+SETTINGS = {"offsets.topic.num.partitions": "2", "transaction.state.log.num.partitions": "2"}
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(SETTINGS) as running:
+        running.create_topic(TOPIC, 2)
+        yield running
+
+
+@asynccontextmanager
+async def cluster(broker: EmbeddedBroker) -> AsyncIterator[Cluster]:
+    async with Cluster(broker.bootstrap) as connected:
+        yield connected
+
+
+async def produce(cluster: Cluster, name: str, identity: Identity, *values: bytes) -> None:
+    """A value to each partition in turn."""
+    await TransactionalId(cluster, name).add_partitions(identity, PLACES[: len(values)])
+    async with BatchSender(cluster, transactional_id=name) as sender:
+        for place, value in zip(PLACES, values, strict=False):
+            batch = encode_batch(
+                [Record(0, 1_000, None, value)],
+                producer_id=identity.producer_id,
+                producer_epoch=identity.producer_epoch,
+                base_sequence=0,
+                transactional=True,
+            )
+            await sender.put([(place, batch)])
+        await sender.flush()
+
+
+def test_whoever_knows_the_identity_ends_the_transaction_and_may_say_so_twice(broker: EmbeddedBroker) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with cluster(broker) as beginning:
+            identity = await TransactionalId(beginning, "twice").initialize(TIMEOUT_MS)
+            await produce(beginning, "twice", identity, b"a", b"b")
+            committed = CommittedOffset(5, -1, "about it")
+            await TransactionalId(beginning, "twice").commit_offsets(
+                identity, "twice", {PLACES[0]: committed}
+            )
+            assert await Groups(beginning).offsets("twice") == {}
+        async with cluster(broker) as ending:
+            for _ in range(2):
+                await TransactionalId(ending, "twice").end(identity, commit=True)
+            assert await Groups(ending).offsets("twice") == {PLACES[0]: committed}
+
+    scenario()
+
+
+def test_a_new_identity_aborts_what_the_one_before_left_open(broker: EmbeddedBroker) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with cluster(broker) as connected:
+            name = TransactionalId(connected, "fenced")
+            first = await name.initialize(TIMEOUT_MS)
+            await produce(connected, "fenced", first, b"lost")
+            second = await name.initialize(TIMEOUT_MS)
+            assert second != first
+            ends = await find_offsets(connected, {PLACES[0]: LATEST}, Isolation.READ_COMMITTED)
+            assert ends == await find_offsets(connected, {PLACES[0]: LATEST})
+            with pytest.raises(KafkaError, match="'fenced': not committed") as caught:
+                await name.end(first, commit=True)
+            assert caught.value.code in {ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH}
+            with pytest.raises(KafkaError):
+                await produce(connected, "fenced", first, b"zombie")
+
+    scenario()
+
+
+def test_a_transaction_that_was_aborted_is_not_committed_any_more(broker: EmbeddedBroker) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with cluster(broker) as connected:
+            name = TransactionalId(connected, "aborted")
+            identity = await name.initialize(TIMEOUT_MS)
+            await produce(connected, "aborted", identity, b"lost")
+            for _ in range(2):
+                await name.end(identity, commit=False)
+            with pytest.raises(KafkaError) as caught:
+                await name.end(identity, commit=True)
+            assert caught.value.code is ErrorCode.INVALID_TXN_STATE
+
+    scenario()
+
+
+def test_a_timeout_that_the_broker_does_not_allow_is_named(broker: EmbeddedBroker) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with cluster(broker) as connected:
+            with pytest.raises(KafkaError, match=r"no identity \(timeout 900001 ms\)") as caught:
+                await TransactionalId(connected, "slow").initialize(900_001)
+            assert caught.value.code is ErrorCode.INVALID_TRANSACTION_TIMEOUT
+
+    scenario()
