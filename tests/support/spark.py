@@ -10,6 +10,8 @@ from tempfile import TemporaryDirectory
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from pyspark_barnabas.session import prepare
+
 ROOT = Path(__file__).resolve().parents[2]
 JVM_STOPS_S = 30
 
@@ -42,6 +44,7 @@ def running_session(
 ) -> Iterator[SparkSession]:
     """A session with a JVM of its own, which has ended when this is left; one at a time in a process."""
     os.environ |= worker_environment()
+    prepare(os.environ)
     with TemporaryDirectory(prefix="barnabas-spark-", ignore_cleanup_errors=True) as home:
         builder = SparkSession.builder.master(master).appName("barnabas-tests")
         places = {"spark.local.dir": f"{home}/local", "spark.sql.warehouse.dir": f"{home}/warehouse"}

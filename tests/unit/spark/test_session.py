@@ -1,0 +1,41 @@
+"""What is set before a JVM starts."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from pyspark_barnabas.session import prepare
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """The home of a program that answers as a Java does."""
+    program = tmp_path / "home" / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\necho 'java.specification.version = 17' >&2\n")
+    program.chmod(0o755)
+    return tmp_path / "home"
+
+
+def test_java_is_found_and_workers_run_this_interpreter(home: Path) -> None:
+    environment = {"PATH": str(home / "bin")}
+    prepare(environment)
+    assert environment == {
+        "PATH": str(home / "bin"),
+        "JAVA_HOME": str(home),
+        "PYSPARK_PYTHON": sys.executable,
+    }
+
+
+def test_an_interpreter_that_was_named_stays(home: Path) -> None:
+    environment = {"PATH": str(home / "bin"), "PYSPARK_PYTHON": "/opt/python"}
+    prepare(environment)
+    assert environment["PYSPARK_PYTHON"] == "/opt/python"
+
+
+@pytest.mark.parametrize("started_by", ["PYSPARK_GATEWAY_PORT", "SPARK_REMOTE"])
+def test_nothing_is_set_where_spark_runs_already(started_by: str) -> None:
+    environment = {started_by: "1", "PATH": "/nowhere"}
+    prepare(environment)
+    assert environment == {started_by: "1", "PATH": "/nowhere"}
