@@ -17,6 +17,7 @@ from barnabas.cli import (
     quotas,
     reassignments,
     serve,
+    spark_submit,
     topics,
     transactions,
     users,
@@ -49,6 +50,7 @@ app.add_typer(acls.app, name="acls")
 app.add_typer(groups.app, name="groups")
 app.add_typer(transactions.app, name="transactions")
 app.add_typer(verify_eos.app, name="verify-eos")
+app.command("spark-submit", context_settings=spark_submit.CONTEXT)(spark_submit.spark_submit)
 
 
 def main() -> None:

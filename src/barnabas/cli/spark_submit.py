@@ -1,0 +1,35 @@
+"""`barnabas spark-submit`: an application for Spark, with Java found and Barnabas sent along."""
+
+import os
+from typing import Annotated
+
+import typer
+
+from barnabas.cli.failures import Failure, guarded
+
+#: Options that are not ours are Spark's, and behind the application everything is the application's.
+CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
+
+
+@guarded
+def spark_submit(
+    context: typer.Context,
+    ship: Annotated[
+        bool, typer.Option(help="Send Barnabas's own packages to the workers, unless the master is local.")
+    ] = True,
+) -> None:
+    """Run an application on Spark: spark-submit's own options, the application, and its arguments.
+
+    Spark comes with pip install 'barnabas[spark]'; Java too, where there is none. SPARK_HOME, JAVA_HOME, PYSPARK_PYTHON
+    and PYSPARK_DRIVER_PYTHON name others. `barnabas spark-submit -- --help` shows Spark's options.
+    """
+    try:
+        from pyspark_barnabas.java import JavaNotFound
+        from pyspark_barnabas.submit import submission
+    except ModuleNotFoundError as error:
+        raise Failure(f"Spark is not installed ({error})", hint="pip install 'barnabas[spark]'") from error
+    try:
+        submitted = submission(context.args, os.environ, ship=ship)
+    except JavaNotFound as error:
+        raise Failure(str(error)) from error
+    os.execve(submitted.command[0], submitted.command, submitted.environment)
