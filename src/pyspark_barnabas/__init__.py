@@ -4,3 +4,35 @@ Spark itself looks for packages whose name begins with `pyspark_`, imports them 
 source, and offers the `DefaultSource` it finds in each. An error in here would break every session on a machine, so
 nothing is imported here but what Spark itself has; the readers and writers are imported when they are asked for.
 """
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.types import StructType
+
+
+class DefaultSource(DataSource):
+    """The format `barnabas`: options and columns are those of Spark's Kafka connector."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What `format` is given."""
+        return "barnabas"
+
+    def schema(self) -> StructType:
+        """The connector's columns; with `headers` where `includeHeaders` asks for them."""
+        from pyspark_barnabas.schemas import schema_of_options
+
+        return schema_of_options(self.options)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """For `spark.read`."""
+        from pyspark_barnabas.batch_reader import BatchReader
+        from pyspark_barnabas.schemas import RECORD_TYPES, wanted_columns
+
+        return BatchReader(self.options, wanted_columns(schema, RECORD_TYPES))
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        """For `spark.readStream`."""
+        from pyspark_barnabas.schemas import RECORD_TYPES, wanted_columns
+        from pyspark_barnabas.stream_reader import StreamReader
+
+        return StreamReader(self.options, wanted_columns(schema, RECORD_TYPES))

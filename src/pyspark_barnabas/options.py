@@ -142,6 +142,9 @@ class SourceOptions:
     max_offsets_per_trigger: int | None = None
     min_offsets_per_trigger: int | None = None
     max_trigger_delay_ms: int = MAX_TRIGGER_DELAY_MS
+    #: How often ends are asked for that seem to have gone back.
+    offset_attempts_count: int = 3
+    offset_retry_ms: int = 1_000
     transport: Transport = Transport.FETCH
     log_dirs: tuple[str, ...] = ()
     task_bytes: int = TASK_BYTES
@@ -244,6 +247,12 @@ def _options(given: _Given, starting: Bound, ending: Bound, ignored: tuple[str, 
         max_offsets_per_trigger=maximum,
         min_offsets_per_trigger=minimum,
         max_trigger_delay_ms=duration_ms("maxTriggerDelay", given.get("maxTriggerDelay", "15m")),
+        offset_attempts_count=number(
+            "fetchOffset.numRetries", given.get("fetchOffset.numRetries", "3"), minimum=1
+        ),
+        offset_retry_ms=number(
+            "fetchOffset.retryIntervalMs", given.get("fetchOffset.retryIntervalMs", "1000"), minimum=0
+        ),
         transport=transport,
         log_dirs=_log_dirs(given, transport),
         task_bytes=size_bytes("taskSize", given.get("taskSize", str(TASK_BYTES))),

@@ -1,6 +1,7 @@
 """An event loop in a thread of its own, which leaves nothing behind when it stops."""
 
 import asyncio
+import concurrent.futures
 import threading
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -18,12 +19,16 @@ class LoopThread:
 
     def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
         """Wait for `work` to be done on the loop; when the wait is interrupted, `work` is cancelled."""
-        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        future = self.start(work)
         try:
             return future.result()
         except BaseException:
             future.cancel()
             raise
+
+    def start(self, work: Coroutine[Any, Any, ResultT]) -> concurrent.futures.Future[ResultT]:
+        """Begin `work`; the caller goes on, and asks the future when it needs the result."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def stop(self) -> None:
         """Cancel what still runs, then end the loop, its worker threads and its thread."""

@@ -1,0 +1,48 @@
+"""`spark.read.format("barnabas")`: what there is when a DataFrame is planned, the same whenever it is read."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from pyspark_barnabas.losses import Losses
+from pyspark_barnabas.offsets import Positions, ending_offsets, starting_offsets
+from pyspark_barnabas.options import Offsets, SourceOptions, batch_options
+from pyspark_barnabas.planner import Planner, open_logs
+from pyspark_barnabas.planning import OffsetRange
+from pyspark_barnabas.tasks import ReadTask, read_records
+
+
+class BatchReader(DataSourceReader):
+    """Reads the columns that are wanted of the records that are asked for."""
+
+    def __init__(self, options: Mapping[str, str], columns: Sequence[str]) -> None:
+        self._options = batch_options(options)
+        self._columns = tuple(columns)
+
+    def partitions(self) -> list[InputPartition]:
+        """The tasks; both ends of every partition are settled here."""
+        return list(plan_batch(self._options))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one task."""
+        return read_records(partition, self._options, self._columns)
+
+
+def plan_batch(options: SourceOptions) -> list[ReadTask]:
+    """Tasks for all that `options` ask for."""
+    with closing(open_logs(options)) as logs:
+        topic_ids = logs.partitions(options.selection)
+        starts = starting_offsets(logs, topic_ids, options)
+        ends = ending_offsets(logs, topic_ids, options)
+        if isinstance(options.starting, Offsets):
+            _check_starts(starts, ends, Losses(fail=options.fail_on_data_loss))
+        ranges = [OffsetRange(place, starts[place], ends[place]) for place in topic_ids]
+        return Planner(logs, options).plan(ranges, topic_ids)
+
+
+def _check_starts(starts: Positions, ends: Positions, losses: Losses) -> None:
+    for place, start in sorted(starts.items()):
+        if start > ends[place]:
+            losses.report(f"partition {place} ends at offset {ends[place]}, before the start at {start}")

@@ -1,0 +1,169 @@
+"""A range of offsets over the wire: few large Fetches, the next one under way while the last is decoded."""
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+import uvloop
+
+from barnabas.base.buffers import Buffer
+from barnabas.base.ids import ZERO_UUID, TopicPartition
+from barnabas.client.errors import check
+from barnabas.client.fetch_messages import FetchLimits, data_by_place, fetch_request, version_max
+from barnabas.client.loop_thread import LoopThread
+from barnabas.client.offsets import EARLIEST, LATEST, Isolation, find_offsets
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.fetch import FetchResponse, PartitionData
+from barnabas.wire.records.batch import iterate_headers
+from pyspark_barnabas.cluster_logs import new_cluster
+from pyspark_barnabas.losses import Losses
+from pyspark_barnabas.options import SourceOptions
+from pyspark_barnabas.planning import OffsetRange
+from pyspark_barnabas.rows import NONE_ABORTED, AbortedRanges
+
+_LANE = "fetch"
+_MAX_WAIT_MS = 500
+#: How often a topic that is said not to be there is asked for before it counts as deleted.
+_UNKNOWN_ATTEMPTS_COUNT = 8
+#: What a broker answers for a topic that is not, or not any more, the one that was asked for.
+_NOT_THIS_TOPIC = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+    }
+)
+
+
+class RawBatches(NamedTuple):
+    """Whole batches of a partition, some perhaps outside of what was asked for, and what of them was aborted."""
+
+    batches: Buffer
+    aborted: AbortedRanges
+
+
+class RangeReader(Protocol):
+    """Reads ranges of partitions; a context manager."""
+
+    def read(self, wanted: OffsetRange, topic_id: bytes) -> Iterator[RawBatches]:
+        """Every batch that holds offsets of the range, in their order.
+
+        :raises DataLossError: When records are gone, unless that is to be passed over.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of everything."""
+        ...
+
+
+class _Gone(Exception):
+    """The topic is not there any more, or is another one of the same name."""
+
+
+class _Fetched(NamedTuple):
+    """What one Fetch brought: batches up to `next_offset`; `lost` tells what is missing before them."""
+
+    raw: RawBatches | None
+    next_offset: int
+    lost: str | None = None
+
+
+class FetchReader:
+    """A `RangeReader` over the wire."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._isolation = options.isolation
+        self._losses = Losses(fail=options.fail_on_data_loss)
+        size_bytes = options.fetch_bytes
+        self._limits = FetchLimits(_MAX_WAIT_MS, 1, size_bytes, size_bytes)
+        self._cluster = new_cluster(options.connection, options.connection.retry_timeout_ms)
+        self._loop = LoopThread("barnabas-fetch", uvloop.new_event_loop())
+
+    def read(self, wanted: OffsetRange, topic_id: bytes) -> Iterator[RawBatches]:
+        """See `RangeReader`."""
+        coming = self._loop.start(self._next(*wanted, topic_id))
+        try:
+            while True:
+                fetched = coming.result()
+                position = fetched.next_offset
+                if fetched.lost is not None:
+                    self._losses.report(fetched.lost)
+                if position < wanted.high:
+                    coming = self._loop.start(self._next(wanted.place, position, wanted.high, topic_id))
+                if fetched.raw is not None:
+                    yield fetched.raw
+                if position >= wanted.high:
+                    return
+        finally:
+            coming.cancel()
+
+    def close(self) -> None:
+        """See `RangeReader`."""
+        self._loop.run(self._cluster.close())
+        self._loop.stop()
+
+    async def _next(self, place: TopicPartition, position: int, high: int, topic_id: bytes) -> _Fetched:
+        """The batches from `position` on, asked for until they come or are known to be gone."""
+        asked_in_vain_count = 0
+
+        async def attempt() -> _Fetched:
+            nonlocal asked_in_vain_count
+            try:
+                return await self._fetch(place, position, high, topic_id)
+            except KafkaError as error:
+                if error.code in _NOT_THIS_TOPIC:
+                    asked_in_vain_count += 1
+                    if asked_in_vain_count >= _UNKNOWN_ATTEMPTS_COUNT:
+                        raise _Gone from error
+                raise
+
+        try:
+            return await self._cluster.retrying(attempt)
+        except _Gone:
+            what = f"topic '{place.topic}' was deleted: offsets {position} to {high} of partition {place} are gone"
+            return _Fetched(None, high, what)
+
+    async def _fetch(self, place: TopicPartition, position: int, high: int, topic_id: bytes) -> _Fetched:
+        leader = await self._cluster.leader(place)
+        metadata = self._cluster.metadata
+        known_id = metadata.topic(place.topic).topic_id
+        if ZERO_UUID not in (topic_id, known_id) and known_id != topic_id:
+            raise _Gone
+        request = fetch_request({place: position}, metadata, self._limits, self._isolation)
+        response: FetchResponse = await self._cluster.send(
+            request, leader, lane=_LANE, version_max=version_max(request)
+        )
+        check(response.error_code, f"broker {leader} refused Fetch")
+        data = data_by_place(response, metadata)[place]
+        if data.error_code != ErrorCode.OFFSET_OUT_OF_RANGE:
+            check(data.error_code, f"fetch from offset {position} of partition {place}")
+            behind = [header.next_offset for _, header in iterate_headers(data.records or b"")]
+            if behind and behind[-1] > position:
+                return _Fetched(self._raw(data), behind[-1])
+        return await self._without_batches(place, position, high)
+
+    def _raw(self, data: PartitionData) -> RawBatches:
+        batches = data.records or b""
+        if self._isolation is Isolation.READ_UNCOMMITTED or not data.aborted_transactions:
+            return RawBatches(batches, NONE_ABORTED)
+        transactions = [(each.producer_id, each.first_offset) for each in data.aborted_transactions]
+        return RawBatches(batches, AbortedRanges.fetched(batches, transactions))
+
+    async def _without_batches(self, place: TopicPartition, position: int, high: int) -> _Fetched:
+        """What is lost where a broker has nothing to give.
+
+        :raises KafkaError: OFFSET_NOT_AVAILABLE when it should have, so that it is asked again.
+        """
+        starts = await find_offsets(self._cluster, {place: EARLIEST}, self._isolation)
+        ends = await find_offsets(self._cluster, {place: LATEST}, self._isolation)
+        start, end = starts[place], ends[place]
+        if position < start:
+            next_offset = min(start, high)
+            what = f"partition {place} begins at offset {start} now: offsets {position} to {next_offset} are gone"
+            return _Fetched(None, next_offset, what)
+        if end < high:
+            first = max(position, end)
+            what = f"partition {place} ends at offset {end} now: offsets {first} to {high} are gone"
+            return _Fetched(None, high, what)
+        message = f"nothing came from offset {position} of partition {place}, which ends at {end}"
+        raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE, message)

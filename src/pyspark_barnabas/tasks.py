@@ -1,0 +1,51 @@
+"""What a Spark task is told to read, and reading it. Everything in here travels to the executors."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from pyspark_barnabas.fetching import FetchReader, RangeReader
+from pyspark_barnabas.files import FileReader
+from pyspark_barnabas.options import SourceOptions, Transport
+from pyspark_barnabas.planning import OffsetRange
+from pyspark_barnabas.rows import read_arrow
+
+
+class Piece(NamedTuple):
+    """A range, and the topic that it was planned for."""
+
+    range: OffsetRange
+    topic_id: bytes
+
+
+@dataclass
+class ReadTask(InputPartition):
+    """Ranges that one task reads one after the other."""
+
+    pieces: tuple[Piece, ...]
+
+    def __repr__(self) -> str:
+        return ", ".join(f"{place} [{low}, {high})" for (place, low, high), _ in self.pieces)
+
+
+def open_reader(options: SourceOptions) -> RangeReader:
+    """What reads ranges by the transport that was asked for."""
+    return FileReader(options) if options.transport is Transport.FILES else FetchReader(options)
+
+
+def read_records(
+    task: InputPartition, options: SourceOptions, columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a task; one that is no `ReadTask` stands for a plan without any."""
+    if not isinstance(task, ReadTask):
+        return
+    with closing(open_reader(options)) as reader:
+        for (place, low, high), topic_id in task.pieces:
+            for batches, aborted in reader.read(OffsetRange(place, low, high), topic_id):
+                yield from read_arrow(
+                    batches, *place, low, high, columns, aborted, check_crcs=options.check_crcs
+                )

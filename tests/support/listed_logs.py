@@ -1,0 +1,37 @@
+"""Logs that are told what they hold."""
+
+from collections.abc import Collection, Mapping
+
+from barnabas.base.ids import ZERO_UUID, TopicPartition
+from barnabas.client.offsets import EARLIEST, LATEST, OffsetSpec
+from pyspark_barnabas.offsets import NO_OFFSET
+from pyspark_barnabas.options import Selection
+from pyspark_barnabas.planning import OffsetRange
+
+
+class ListedLogs:
+    """Partitions with a first and an end offset; a record's timestamp is its offset."""
+
+    def __init__(self, ends: Mapping[TopicPartition, int]) -> None:
+        self.ends = dict(ends)
+        self.starts: dict[TopicPartition, int] = {}
+        self.topic_ids: dict[str, bytes] = {}
+        self.is_closed = False
+
+    def partitions(self, selection: Selection) -> dict[TopicPartition, bytes]:
+        return {place: self.topic_ids.get(place.topic, ZERO_UUID) for place in self.ends}
+
+    def offsets(self, specs: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
+        return {place: self._offset(place, spec) for place, spec in specs.items()}
+
+    def record_bytes(self, ranges: Collection[OffsetRange]) -> dict[TopicPartition, float]:
+        return {}
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    def _offset(self, place: TopicPartition, spec: OffsetSpec) -> int:
+        start, end = self.starts.get(place, 0), self.ends[place]
+        if spec in (EARLIEST, LATEST):
+            return start if spec == EARLIEST else end
+        return max(start, spec.timestamp_ms) if spec.timestamp_ms < end else NO_OFFSET
