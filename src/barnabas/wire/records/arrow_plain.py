@@ -16,18 +16,19 @@ from barnabas.wire.records.arrow_types import (
 )
 from barnabas.wire.records.bodies import Body, corrupt
 from barnabas.wire.records.columns import RecordColumns, columns_of
+from barnabas.wire.records.compression import Buffer
 from barnabas.wire.records.record import RecordHeaders, read_headers
 
 #: A record's headers as Arrow takes them.
 Structs: TypeAlias = Sequence[Mapping[str, str | bytes | None]]
 
 
-def decode_bodies(data: bytes, bodies: Sequence[Body], selection: Selection) -> Decoded:
+def decode_bodies(data: Buffer, bodies: Sequence[Body], selection: Selection) -> Decoded:
     """The wanted columns of the records in `bodies` whose offsets lie in the selection.
 
     :raises KafkaError: CORRUPT_MESSAGE, INVALID_TIMESTAMP.
     """
-    records = columns_of(data, bodies)
+    records = columns_of(bytes(data), bodies)
     offsets = records.offsets
     rows = [row for row, offset in enumerate(offsets) if selection.low <= offset < selection.high]
     columns = {

@@ -2,7 +2,6 @@
 
 import mmap
 import struct
-from collections.abc import Callable
 from enum import IntEnum
 from typing import TypeAlias
 
@@ -60,21 +59,43 @@ def decompress(codec: Compression, data: Buffer, size_max_bytes: int = DECOMPRES
     :raises KafkaError: CORRUPT_MESSAGE when `data` is not of that codec or unpacks to more than
         `size_max_bytes`.
     """
+    if codec is Compression.NONE:
+        return bytes(data)
+    # An anonymous map costs only the pages that the output touches, so the bound itself is free.
+    with mmap.mmap(-1, size_max_bytes) as output:
+        size_bytes = decompress_into(codec, data, output)
+        return output[:size_bytes]
+
+
+def decompress_into(codec: Compression, data: Buffer, output: Buffer) -> int:
+    """Unpack the records section of a batch to the beginning of `output`; gives back its size in bytes.
+
+    :raises KafkaError: CORRUPT_MESSAGE when `data` is not of that codec or does not fit.
+    """
     try:
         match codec:
             case Compression.NONE:
-                return bytes(data)
+                return _copy_into(data, output)
             case Compression.GZIP:
-                return _decompress_bounded(cramjam.gzip.decompress_into, data, size_max_bytes)
+                return cramjam.gzip.decompress_into(data, output)
             case Compression.SNAPPY:
-                return _decompress_snappy(memoryview(data), size_max_bytes)
+                return _copy_into(_decompress_snappy(memoryview(data), len(output)), output)
             case Compression.LZ4:
-                return _decompress_bounded(cramjam.lz4.decompress_into, data, size_max_bytes)
+                return cramjam.lz4.decompress_into(data, output)
             case Compression.ZSTD:
-                return _decompress_bounded(cramjam.zstd.decompress_into, data, size_max_bytes)
+                return cramjam.zstd.decompress_into(data, output)
     except (cramjam.DecompressionError, struct.error) as error:
         message = f"records compressed with {codec.name.lower()} cannot be unpacked: {error}"
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message) from error
+
+
+def _copy_into(data: Buffer, output: Buffer) -> int:
+    if len(data) > len(output):
+        message = f"{len(data)} bytes of records, more than the {len(output)} allowed"
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
+    with memoryview(output) as view:
+        view[: len(data)] = data
+    return len(data)
 
 
 def _compress_xerial(data: memoryview) -> bytes:
@@ -96,15 +117,6 @@ def _compress_lz4_frame(data: memoryview) -> bytes:
             parts += (struct.pack("<I", len(plain) | _LZ4_STORED), bytes(plain))
     parts.append(_LZ4_END)
     return b"".join(parts)
-
-
-def _decompress_bounded(
-    decompress_into: Callable[[Buffer, mmap.mmap], int], data: Buffer, size_max_bytes: int
-) -> bytes:
-    # An anonymous map costs only the pages that the output touches, so the bound itself is free.
-    with mmap.mmap(-1, size_max_bytes) as output:
-        size_bytes = decompress_into(data, output)
-        return output[:size_bytes]
 
 
 def _decompress_snappy(data: memoryview, size_max_bytes: int) -> bytes:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.records import columns, columns_numpy
+from barnabas.wire.records import columns, columns_numba, columns_numpy
 from barnabas.wire.records.batch import BATCH_HEADER_BYTES, iterate_headers, read_header, seal
 from barnabas.wire.records.bodies import Body
 from barnabas.wire.records.columns import MANY_RECORDS_COUNT, RecordColumns, read_bodies, read_columns
@@ -134,14 +134,14 @@ def test_a_timestamp_of_more_than_64_bits_is_corrupt() -> None:
         read_columns(bytes(batch))
 
 
-def by_both(buffer: bytes) -> list[list[list[int]] | None]:
-    """What plain Python and numpy make of the same records; None for corrupt ones."""
+def by_all(buffer: bytes) -> list[list[list[int]] | None]:
+    """What plain Python, numpy and numba make of the same records; None for corrupt ones."""
     bodies = [
         Body(header, position + BATCH_HEADER_BYTES, position + header.size_bytes)
         for position, header in iterate_headers(buffer)
     ]
     found: list[list[list[int]] | None] = []
-    for read in (read_bodies, columns_numpy.read_bodies):
+    for read in (read_bodies, columns_numpy.read_bodies, columns_numba.read_bodies):
         try:
             found.append([list(column) for column in read(buffer, bodies)])
         except KafkaError as error:
@@ -152,13 +152,14 @@ def by_both(buffer: bytes) -> list[list[list[int]] | None]:
 
 @settings(deadline=None)
 @given(buffer=buffers())
-def test_numpy_reads_the_same_as_plain_python(buffer: bytes) -> None:
+def test_numpy_and_numba_read_the_same_as_plain_python(buffer: bytes) -> None:
     plain = b"".join(
         recompress(buffer, position, header, Compression.NONE) for position, header in iterate_headers(buffer)
     )
-    by_python, by_numpy = by_both(plain)
+    by_python, by_numpy, by_numba = by_all(plain)
     assert by_python is not None
     assert by_numpy == by_python
+    assert by_numba == by_python
 
 
 @settings(deadline=None)
@@ -167,14 +168,15 @@ def test_numpy_reads_the_same_as_plain_python(buffer: bytes) -> None:
         st.tuples(st.integers(0, 10_000), st.sampled_from([0, 1, 2, 0x7F, 0x80, 0xFF])), max_size=12
     )
 )
-def test_numpy_refuses_the_same_as_plain_python(damage: list[tuple[int, int]]) -> None:
+def test_numpy_and_numba_refuse_the_same_as_plain_python(damage: list[tuple[int, int]]) -> None:
     records = [Record(0, 1_000 + 100 * number, b"key", b"v" * 80) for number in range(4)]
     buffer = bytearray(encode_batch(records) + encode_batch(records, log_append_time=True))
     for position, value in damage:
         body = position % (len(buffer) // 2 - BATCH_HEADER_BYTES) + BATCH_HEADER_BYTES
         buffer[body + position % 2 * len(buffer) // 2] = value
-    by_python, by_numpy = by_both(bytes(buffer))
+    by_python, by_numpy, by_numba = by_all(bytes(buffer))
     assert by_numpy == by_python
+    assert by_numba == by_python
 
 
 def test_many_records_are_read_by_numpy_and_few_without() -> None:

@@ -1,0 +1,185 @@
+"""The columns of records by numba: one pass in machine code over all fields."""
+
+from array import array
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from barnabas.wire.records.bodies import Body, corrupt
+from barnabas.wire.records.compiled import address_of, compiled, compiled_inline, load_byte
+from barnabas.wire.records.compression import Buffer
+
+Bytes: TypeAlias = NDArray[np.uint8]
+Numbers: TypeAlias = NDArray[np.int64]
+
+#: A record has seven numbers, so that many bytes, at least.
+RECORD_BYTES_MIN = 7
+
+COLUMNS_COUNT = 8
+
+OFFSET_MAX = (1 << 63) - 1
+
+#: The address behind a number that is none: beyond every end, so that whatever is read from there on is none either.
+NOWHERE = 1 << 62
+
+#: What `scan` found wrong, by what it gives back.
+_TOO_MANY = 1
+_CUT_OFF = 2
+_OFFSET = 3
+_FIELDS = 4
+_TIMESTAMP = 5
+_LEFT = 6
+_WHAT = {
+    _TOO_MANY: "more records than its bytes can hold",
+    _CUT_OFF: "a record is cut off",
+    _OFFSET: "an offset delta is outside the batch",
+    _FIELDS: "the fields of a record are longer than the record",
+    _TIMESTAMP: "a timestamp of more than 64 bits",
+    _LEFT: "bytes follow the last record",
+}
+
+
+def read_bodies(data: Buffer, bodies: Sequence[Body]) -> list[Sequence[int]]:
+    """What `columns.read_bodies` gives, for many records much sooner.
+
+    :raises KafkaError: CORRUPT_MESSAGE.
+    """
+    rows_count = rows_of(bodies)
+    plain = [array("q", bytes(8 * rows_count)) for _ in range(COLUMNS_COUNT)]
+    scan_bodies(data, bodies, [np.frombuffer(column, np.int64) for column in plain])
+    return [*plain]
+
+
+def rows_of(bodies: Sequence[Body]) -> int:
+    """How many records there are, as the headers have it.
+
+    :raises KafkaError: CORRUPT_MESSAGE for more, or less, than there can be.
+    """
+    rows_count = 0
+    for body in bodies:
+        count = body.header.records_count
+        if not 0 <= count * RECORD_BYTES_MIN <= body.end - body.position:
+            raise corrupt(body.header, _WHAT[_TOO_MANY])
+        if body.header.last_offset > OFFSET_MAX:
+            raise corrupt(body.header, "offsets of more than 64 bits")
+        rows_count += count
+    return rows_count
+
+
+def scan_bodies(data: Buffer, bodies: Sequence[Body], columns: Sequence[Numbers]) -> None:
+    """Fill the columns `starts` to `value_sizes`, which have `rows_of(bodies)` rows.
+
+    :raises KafkaError: CORRUPT_MESSAGE.
+    """
+    table = np.array(
+        [
+            (
+                position,
+                end,
+                header.records_count,
+                header.base_offset,
+                header.last_offset_delta,
+                header.base_timestamp,
+                header.max_timestamp,
+                header.is_log_append_time,
+            )
+            for header, position, end in bodies
+        ],
+        np.int64,
+    ).reshape(-1, 8)
+    wrong, batch = scan(np.frombuffer(data, np.uint8), table, *columns)
+    if wrong:
+        raise corrupt(bodies[batch].header, _WHAT[wrong])
+
+
+@compiled
+def read_long_varint(position: int, end: int) -> tuple[int, int]:
+    """What `read_varint` gives, for a number of any length."""
+    number = 0
+    for shift in range(0, 70, 7):
+        if position >= end:
+            break
+        byte = load_byte(position)
+        position += 1
+        if shift == 63 and byte > 1:
+            break
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return ((number >> 1) & 0x7FFFFFFFFFFFFFFF) ^ -(number & 1), position
+    return 0, NOWHERE
+
+
+@compiled_inline
+def read_varint(position: int, end: int) -> tuple[int, int]:
+    """The signed number at an address and the address behind it; `NOWHERE` for a number cut off or too long."""
+    if position + 1 < end:
+        first = load_byte(position)
+        if first < 0x80:
+            return (first >> 1) ^ -(first & 1), position + 1
+        second = load_byte(position + 1)
+        if second < 0x80:
+            number = first & 0x7F | second << 7
+            return (number >> 1) ^ -(number & 1), position + 2
+    return read_long_varint(position, end)
+
+
+@compiled
+def scan(
+    data: Bytes,
+    bodies: Numbers,
+    starts: Numbers,
+    ends: Numbers,
+    offsets: Numbers,
+    timestamps_ms: Numbers,
+    key_positions: Numbers,
+    key_sizes: Numbers,
+    value_positions: Numbers,
+    value_sizes: Numbers,
+) -> tuple[int, int]:
+    """Fill the columns, a row for each record; zero, or what is wrong, and in which batch."""
+    base = address_of(data)
+    row = 0
+    for batch in range(bodies.shape[0]):
+        position, body_end = base + bodies[batch, 0], base + bodies[batch, 1]
+        base_offset, last_delta = bodies[batch, 3], bodies[batch, 4]
+        base_ms, append_ms, is_append_time = bodies[batch, 5], bodies[batch, 6], bodies[batch, 7] != 0
+        for _ in range(bodies[batch, 2]):
+            start = position
+            size, position = read_varint(position, body_end)
+            if size < 0 or size > body_end - position:
+                return _CUT_OFF, batch
+            end = position + size
+            timestamp_delta, position = read_varint(position + 1, end)
+            offset_delta, position = read_varint(position, end)
+            if position > end:
+                return _CUT_OFF, batch
+            if offset_delta < 0 or offset_delta > last_delta:
+                return _OFFSET, batch
+            key_size, position = read_varint(position, end)
+            if key_size > end - position:
+                return _FIELDS, batch
+            key_position = position
+            position += max(key_size, 0)
+            value_size, position = read_varint(position, end)
+            if max(value_size, 0) >= end - position:
+                return _FIELDS, batch
+            timestamp_ms = append_ms
+            if not is_append_time:
+                timestamp_ms = base_ms + timestamp_delta
+                if ((base_ms ^ timestamp_ms) & (timestamp_delta ^ timestamp_ms)) < 0:
+                    return _TIMESTAMP, batch
+            starts[row] = start - base
+            ends[row] = end - base
+            offsets[row] = base_offset + offset_delta
+            timestamps_ms[row] = timestamp_ms
+            key_positions[row] = key_position - base
+            key_sizes[row] = key_size
+            value_positions[row] = position - base
+            value_sizes[row] = value_size
+            position = end
+            row += 1
+        if position != body_end:
+            return _LEFT, batch
+    return 0, -1

@@ -1,0 +1,132 @@
+"""Functions that numba compiles, and where it keeps what it made: no process compiles what another one has.
+
+Nothing of the broker imports this: numba takes most of a second, and a hundred megabytes.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import numba
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.typing.templates import Signature
+from numba.extending import intrinsic
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+#: What `copy_short` copies, always: whoever calls it has so many bytes to read and to write.
+SHORT_BYTES = 32
+
+
+def compiled(function: Function) -> Function:
+    """The function in machine code, from the user's cache when it has been there before."""
+    return _compile(function)
+
+
+def compiled_inline(function: Function) -> Function:
+    """A function that becomes part of each compiled one that calls it."""
+    return _compile(function, forceinline=True)
+
+
+def _compile(function: Function, *, forceinline: bool = False) -> Function:
+    settings: Any = numba.config
+    chosen = settings.CACHE_DIR
+    settings.CACHE_DIR = cache_directory(chosen)
+    try:
+        made: Any = numba.njit(cache=True, nogil=True, forceinline=forceinline)(function)
+    except RuntimeError:  # no directory can be written
+        made = numba.njit(nogil=True, forceinline=forceinline)(function)
+    finally:
+        settings.CACHE_DIR = chosen
+    return cast("Function", made)
+
+
+@cache
+def cache_directory(chosen: str) -> str:
+    """Where compiled functions lie: below `chosen` (`NUMBA_CACHE_DIR`), else in the user's cache.
+
+    numba looks only at the file of a function, not at those of the functions in it: so each state of these sources
+    has a directory of its own.
+    """
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    directory = Path(chosen) if chosen else home / "barnabas" / "numba"
+    sources = sorted(Path(__file__).parent.glob("*_numba.py"))
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in (Path(__file__), *sources)))
+    return str(directory / digest.hexdigest()[:16])
+
+
+# Bytes are read and written by their addresses: an array that is handed from one compiled function to the next is
+# counted as used and as not used any more, which takes ten times as long as what is then done with it.
+
+
+def instructions(generator: Callable[..., Any]) -> Any:
+    """A function of compiled ones, for which `generator` gives the types and writes the instructions."""
+    return intrinsic(generator)
+
+
+def _pointer(builder: Any, address: Any, value_type: Any) -> Any:
+    return builder.inttoptr(address, value_type.as_pointer())
+
+
+@instructions
+def address_of(_: Any, array: Any) -> tuple[Signature, Callable[..., Any]]:
+    """Where the elements of an array begin; the caller keeps the array."""
+
+    def generate(context: Any, builder: Any, signature: Signature, arguments: Any) -> Any:
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        return builder.ptrtoint(data, ir.IntType(64))
+
+    return types.int64(array), generate
+
+
+@instructions
+def load_byte(_: Any, address: Any) -> tuple[Signature, Callable[..., Any]]:
+    """The byte at `address`; nothing is checked."""
+
+    def generate(context: Any, builder: Any, signature: Signature, arguments: Any) -> Any:
+        loaded = builder.load(_pointer(builder, arguments[0], ir.IntType(8)))
+        return builder.zext(loaded, ir.IntType(64))
+
+    return types.int64(types.int64), generate
+
+
+@instructions
+def store_byte(_: Any, address: Any, byte: Any) -> tuple[Signature, Callable[..., Any]]:
+    """Write the lowest eight bits of `byte`; nothing is checked."""
+
+    def generate(context: Any, builder: Any, signature: Signature, arguments: Any) -> Any:
+        lowest = builder.trunc(arguments[1], ir.IntType(8))
+        builder.store(lowest, _pointer(builder, arguments[0], ir.IntType(8)))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
+@instructions
+def copy(_: Any, target: Any, source: Any, size: Any) -> tuple[Signature, Callable[..., Any]]:
+    """Copy bytes from address to address; nothing is checked."""
+
+    def generate(context: Any, builder: Any, signature: Signature, arguments: Any) -> Any:
+        to, origin = (_pointer(builder, address, ir.IntType(8)) for address in arguments[:2])
+        write: Any = cgutils.raw_memcpy
+        write(builder, to, origin, arguments[2], 1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
+@instructions
+def copy_short(_: Any, target: Any, source: Any) -> tuple[Signature, Callable[..., Any]]:
+    """Copy `SHORT_BYTES` from address to address in one piece; nothing is checked."""
+
+    def generate(context: Any, builder: Any, signature: Signature, arguments: Any) -> Any:
+        piece = ir.VectorType(ir.IntType(8), SHORT_BYTES)
+        to, origin = (_pointer(builder, address, piece) for address in arguments)
+        builder.store(builder.load(origin, align=1), to, align=1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate

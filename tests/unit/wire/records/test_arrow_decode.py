@@ -1,0 +1,258 @@
+from collections.abc import Callable, Sequence
+from random import Random
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records import arrow_decode, arrow_numba, arrow_plain
+from barnabas.wire.records.arrow_decode import CHUNK_BYTES, decode_arrow
+from barnabas.wire.records.arrow_types import COLUMN_TYPES, TIMESTAMP_MS_MAX, Decoded, Selection
+from barnabas.wire.records.batch import BATCH_HEADER_BYTES, iterate_headers, seal
+from barnabas.wire.records.bodies import Body
+from barnabas.wire.records.compression import Buffer, Compression
+from barnabas.wire.records.record import Record, decode_all, encode_batch
+from support.guarded import guarded
+
+ALL = list(COLUMN_TYPES)
+
+optional_bytes = st.none() | st.binary(max_size=400)
+headers = st.lists(st.tuples(st.text(max_size=5), optional_bytes), max_size=3).map(tuple)
+timestamps = st.integers(-4_000_000_000_000, 4_000_000_000_000) | st.sampled_from(
+    [-1, TIMESTAMP_MS_MAX, -TIMESTAMP_MS_MAX]
+)
+record_lists = st.lists(
+    st.builds(Record, st.just(0), timestamps, optional_bytes, optional_bytes, headers),
+    min_size=1,
+    max_size=20,
+)
+codecs = st.sampled_from(Compression)
+
+decoders = pytest.mark.parametrize("decode", [arrow_plain.decode_bodies, arrow_numba.decode_bodies])
+Decoder = Callable[[Buffer, Sequence[Body], Selection], Decoded]
+
+
+@st.composite
+def buffers(draw: st.DrawFn) -> bytes:
+    """Some batches one behind the other, packed in different ways, some records missing as compaction leaves it."""
+    buffer, offset = b"", draw(st.integers(0, 2**50))
+    for records in draw(st.lists(record_lists, max_size=4)):
+        placed = []
+        for record in records:
+            offset += draw(st.sampled_from([1, 1, 1, 70, 20_000]))
+            placed.append(record._replace(offset=offset))
+        buffer += encode_batch(
+            placed,
+            base_offset=placed[0].offset,
+            keep_offsets=True,
+            compression=draw(codecs),
+            log_append_time=draw(st.booleans()),
+        )
+    return buffer
+
+
+def bodies_of(buffer: bytes) -> list[Body]:
+    return [
+        Body(header, position + BATCH_HEADER_BYTES, position + header.size_bytes)
+        for position, header in iterate_headers(buffer)
+    ]
+
+
+def rows(decode: Decoder, buffer: Buffer, selection: Selection) -> list[dict[str, object]]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrow_decode, "_quickest", lambda: decode)
+        found: list[dict[str, object]] = []
+        for decoded in decode_arrow(buffer, selection):
+            batch = pa.RecordBatch.from_arrays(list(decoded.columns.values()), list(decoded.columns))
+            batch.validate(full=True)
+            assert batch.num_rows == decoded.rows_count > 0
+            assert {field.name: field.type for field in batch.schema} == {
+                name: COLUMN_TYPES[name] for name in selection.columns
+            }
+            if "timestamp" in selection.columns:  # Python's own times do not reach so far
+                at = batch.schema.get_field_index("timestamp")
+                batch = batch.set_column(at, "timestamp", batch["timestamp"].cast(pa.int64()))
+            found += batch.to_pylist()
+        return found
+
+
+def shown(record: Record) -> dict[str, object]:
+    return {
+        "key": record.key,
+        "value": record.value,
+        "offset": record.offset,
+        "timestamp": record.timestamp_ms * 1_000,
+        "headers": [{"key": key, "value": value} for key, value in record.headers] or None,
+    }
+
+
+@decoders
+@settings(deadline=None)
+@given(buffer=buffers())
+def test_the_columns_hold_what_the_records_do(decode: Decoder, buffer: bytes) -> None:
+    names = ["key", "value", "offset", "timestamp", "headers"]
+    assert rows(decode, buffer, Selection(names)) == [shown(record) for record in decode_all(buffer)]
+
+
+@decoders
+@settings(deadline=None)
+@given(buffer=buffers(), name=st.sampled_from(ALL), ends=st.tuples(st.integers(0, 60), st.integers(0, 60)))
+def test_a_column_alone_is_that_of_all_columns(
+    decode: Decoder, buffer: bytes, name: str, ends: tuple[int, int]
+) -> None:
+    everything = rows(decode, buffer, Selection(ALL))
+    offsets = [row["offset"] for row in everything]
+    bounds = sorted([0, *offsets, 1 << 62])  # type: ignore[type-var]
+    low, high = sorted(bounds[min(end, len(bounds) - 1)] for end in ends)  # type: ignore[type-var]
+    found = rows(decode, buffer, Selection([name], low, high))  # type: ignore[arg-type]
+    assert found == [{name: row[name]} for row in everything if low <= row["offset"] < high]  # type: ignore[operator]
+
+
+def by_both(buffer: Buffer, bodies: list[Body]) -> list[dict[str, pa.Array] | ErrorCode]:
+    found: list[dict[str, pa.Array] | ErrorCode] = []
+    for decode in (arrow_plain.decode_bodies, arrow_numba.decode_bodies):
+        try:
+            found.append(decode(buffer, bodies, Selection(ALL)).columns)
+        except KafkaError as error:
+            found.append(error.code)
+    return found
+
+
+@settings(deadline=None)
+@given(buffer=buffers())
+def test_numba_gives_the_same_arrays_as_plain_python(buffer: bytes) -> None:
+    for data, bodies in arrow_decode._chunks(
+        memoryview(buffer), arrow_decode._chosen(memoryview(buffer), Selection(ALL))
+    ):
+        by_python, by_numba = by_both(data, bodies)
+        assert isinstance(by_python, dict)
+        assert by_numba == by_python
+
+
+def damaged(random: Random) -> bytes:
+    """Two batches with some bytes of their records changed."""
+    records = [
+        Record(0, 1_000 + 100 * number, b"key", b"v" * 80, (("name", b"value"), ("n", None)) * (number % 3))
+        for number in range(4)
+    ]
+    buffer = bytearray(encode_batch(records) + encode_batch(records, log_append_time=True))
+    half = len(buffer) // 2
+    for _ in range(random.randrange(1, 6)):
+        position = random.randrange(BATCH_HEADER_BYTES, half) + random.randrange(2) * half
+        buffer[position] = random.choice([0, 1, 2, 3, 0x0F, 0x7F, 0x80, 0xFF, random.randrange(256)])
+    return bytes(buffer)
+
+
+@settings(deadline=None, max_examples=300)
+@given(random=st.randoms(use_true_random=False))
+def test_numba_refuses_the_same_as_plain_python(random: Random) -> None:
+    buffer = damaged(random)
+    by_python, by_numba = by_both(buffer, bodies_of(buffer))
+    assert by_numba == by_python
+
+
+def test_nothing_is_read_behind_the_data() -> None:
+    random = Random(7)
+    with guarded(4_096) as memory:
+        for _ in range(1_000):
+            buffer = damaged(random)
+            cut = buffer[: random.randrange(BATCH_HEADER_BYTES, len(buffer) + 1)]
+            place = memory[len(memory) - len(cut) :]
+            place[:] = cut
+            bodies = [
+                body._replace(end=min(body.end, len(cut)))
+                for body in bodies_of(buffer)
+                if body.position <= len(cut)
+            ]
+            by_python, by_numba = by_both(place, bodies)
+            assert by_numba == by_python
+
+
+@decoders
+def test_headers_whose_names_are_no_text_are_shown_as_far_as_they_are(decode: Decoder) -> None:
+    batch = encode_batch([Record(0, 0, None, b"v", (("na", b"1"), ("me", b"2")))])
+    batch[batch.index(b"na")] = 0xFF
+    [row] = rows(decode, seal_of(batch), Selection(["headers"]))
+    assert row == {"headers": [{"key": "\ufffda", "value": b"1"}, {"key": "me", "value": b"2"}]}
+
+
+def seal_of(batch: bytearray) -> bytes:
+    seal(batch, 0)
+    return bytes(batch)
+
+
+@decoders
+@pytest.mark.parametrize("timestamp_ms", [TIMESTAMP_MS_MAX + 1, -TIMESTAMP_MS_MAX - 1])
+def test_a_time_that_microseconds_cannot_hold_is_refused_where_times_are_wanted(
+    decode: Decoder, timestamp_ms: int
+) -> None:
+    batch = bytes(encode_batch([Record(0, timestamp_ms, b"k", b"v")], base_offset=5))
+    assert rows(decode, batch, Selection(["value"])) == [{"value": b"v"}]
+    with pytest.raises(KafkaError, match="batch at offset 5: a timestamp") as error:
+        rows(decode, batch, Selection(["timestamp"]))
+    assert error.value.code is ErrorCode.INVALID_TIMESTAMP
+
+
+@decoders
+@pytest.mark.parametrize("count", [-1, 2, 1_000_000, (1 << 31) - 1])
+def test_a_count_of_records_that_the_bytes_do_not_hold_is_corrupt(decode: Decoder, count: int) -> None:
+    batch = encode_batch([Record(0, 0, b"k", b"v")], base_offset=5)
+    batch[57:61] = count.to_bytes(4, "big", signed=True)
+    with pytest.raises(KafkaError, match="batch at offset 5") as error:
+        rows(decode, seal_of(batch), Selection(["value"]))
+    assert error.value.code is ErrorCode.CORRUPT_MESSAGE
+
+
+@decoders
+@pytest.mark.parametrize("codec", [codec for codec in Compression if codec])
+def test_records_that_cannot_be_unpacked_are_corrupt(decode: Decoder, codec: Compression) -> None:
+    batch = encode_batch([Record(0, 0, b"k", b"v" * 100)], base_offset=5, compression=codec)
+    batch[-12:-4] = bytes(8)
+    batch[BATCH_HEADER_BYTES + 2] ^= 0xFF
+    with pytest.raises(KafkaError, match="batch at offset 5") as error:
+        rows(decode, seal_of(batch), Selection(["value"]))
+    assert error.value.code is ErrorCode.CORRUPT_MESSAGE
+
+
+@decoders
+def test_a_batch_that_lost_all_its_records_has_no_rows(decode: Decoder) -> None:
+    batch = encode_batch([Record(0, 0, b"k", b"v")])[:BATCH_HEADER_BYTES]
+    batch[8:12] = (BATCH_HEADER_BYTES - 12).to_bytes(4, "big")
+    batch[57:61] = bytes(4)
+    rest = encode_batch([Record(0, 0, b"k", b"v")], base_offset=1)
+    assert rows(decode, seal_of(batch), Selection(ALL)) == []
+    assert [row["offset"] for row in rows(decode, seal_of(batch) + rest, Selection(ALL))] == [1]
+
+
+@pytest.mark.parametrize("codec", [Compression.NONE, Compression.LZ4])
+def test_what_is_long_comes_in_parts_and_a_batch_in_one(codec: Compression) -> None:
+    value = bytes(CHUNK_BYTES // 3)
+    buffer = b"".join(
+        encode_batch([Record(0, 0, None, value)] * 2, base_offset=2 * number, compression=codec)
+        for number in range(3)
+    )
+    buffer += encode_batch([Record(0, 0, None, value)] * 7, base_offset=6, compression=codec)
+    parts = list(decode_arrow(buffer, Selection(["offset"])))
+    assert len(parts) >= 2
+    assert [offset for part in parts for offset in part.columns["offset"].to_pylist()] == list(range(13))
+    assert parts[-1].rows_count >= 7
+
+
+def test_parts_do_not_change_when_the_next_is_read() -> None:
+    batches = [
+        encode_batch(
+            [Record(0, 0, bytes([number]), bytes([number]) * CHUNK_BYTES)], compression=Compression.LZ4
+        )
+        for number in range(3)
+    ]
+    parts = list(decode_arrow(b"".join(batches), Selection(["key", "value"])))
+    assert [part.columns["value"][0].as_py()[:2] for part in parts] == [b"\0\0", b"\1\1", b"\2\2"]
+
+
+def test_without_numba_plain_python_reads() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrow_decode, "find_spec", lambda name: None)
+        assert arrow_decode._quickest.__wrapped__() is arrow_plain.decode_bodies
+    assert arrow_decode._quickest() is arrow_numba.decode_bodies
