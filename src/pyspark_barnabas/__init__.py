@@ -5,7 +5,13 @@ source, and offers the `DefaultSource` it finds in each. An error in here would 
 nothing is imported here but what Spark itself has; the readers and writers are imported when they are asked for.
 """
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import StructType
 
 
@@ -36,3 +42,15 @@ class DefaultSource(DataSource):
         from pyspark_barnabas.stream_reader import StreamReader
 
         return StreamReader(self.options, wanted_columns(schema, RECORD_TYPES))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """For `df.write`."""
+        from pyspark_barnabas.sink.writers import batch_writer
+
+        return batch_writer(self.options, schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        """For `df.writeStream`."""
+        from pyspark_barnabas.sink.writers import stream_writer
+
+        return stream_writer(self.options, schema, overwrite)

@@ -10,12 +10,12 @@ from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.ids import TopicPartition
 from barnabas.client.accumulator import Accumulator, Batch, Delivery, Identity, record_size_bytes
 from barnabas.client.cluster import Cluster
-from barnabas.client.errors import check, error_for, is_retriable
+from barnabas.client.errors import error_for, is_retriable
 from barnabas.client.metadata import NO_LEADER, Topic
 from barnabas.client.partitioner import Sticky, partition_for_key
 from barnabas.client.produce_messages import outcomes_by_place, produce_request, version_max
+from barnabas.client.transactional_id import idempotent_identity
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.wire.messages.produce import PartitionProduceResponse
 from barnabas.wire.records.batch import SEQUENCE_LIMIT
 from barnabas.wire.records.compression import Compression
@@ -29,7 +29,6 @@ DELIVERY_TIMEOUT_MS = 120_000
 TOPIC_TIMEOUT_MS = 5_000
 ACKS_ALL = -1
 _LANE = "produce"
-_NO_TRANSACTION_TIMEOUT_MS = 2**31 - 1
 
 #: Refusals of a batch as too large: as two it may pass.
 _TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
@@ -219,16 +218,7 @@ class Producer:
         """Get a producer id when there is none; sequences begin anew with it."""
         if self._identity is not None or self._acks != ACKS_ALL:
             return
-        request = InitProducerIdRequest(
-            transactional_id=None, transaction_timeout_ms=_NO_TRANSACTION_TIMEOUT_MS
-        )
-
-        async def attempt() -> Identity:
-            response: InitProducerIdResponse = await self.cluster.send(request, lane=_LANE)
-            check(response.error_code, "no producer id for an idempotent producer")
-            return Identity(response.producer_id, response.producer_epoch)
-
-        self._identity = await self.cluster.retrying(attempt)
+        self._identity = await idempotent_identity(self.cluster, _LANE)
         self._sequences.clear()
 
     def _stamp(self, batch: Batch) -> None:

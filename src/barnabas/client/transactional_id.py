@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.accumulator import Identity
-from barnabas.client.cluster import Cluster
+from barnabas.client.cluster import MAIN_LANE, Cluster
 from barnabas.client.coordinators import KeyType, ask_coordinator
 from barnabas.client.errors import check
 from barnabas.client.group_messages import CommittedOffset
@@ -34,6 +34,7 @@ ResultT = TypeVar("ResultT")
 _ADD_PARTITIONS_VERSION_MAX = 3
 _COMMIT_OFFSETS_VERSION_MAX = 4
 _END_VERSION_MAX = 4
+_NO_TRANSACTION_TIMEOUT_MS = 2**31 - 1
 
 
 class TransactionalId:
@@ -150,3 +151,18 @@ def _committing(
         producer_epoch=identity.producer_epoch,
         topics=[TxnOffsetCommitRequestTopic(*each) for each in topics.items()],
     )
+
+
+async def idempotent_identity(cluster: Cluster, lane: str = MAIN_LANE) -> Identity:
+    """An identity for a producer without a transactional id: its batches are stored once, however often sent.
+
+    :raises KafkaError: When the cluster gives none.
+    """
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_NO_TRANSACTION_TIMEOUT_MS)
+
+    async def attempt() -> Identity:
+        response: InitProducerIdResponse = await cluster.send(request, lane=lane)
+        check(response.error_code, "no producer id for an idempotent producer")
+        return Identity(response.producer_id, response.producer_epoch)
+
+    return await cluster.retrying(attempt)

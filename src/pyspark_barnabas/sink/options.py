@@ -1,0 +1,166 @@
+"""The sink's options: those of Spark's Kafka connector by their names, and a few of our own. No IO."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeVar
+
+from barnabas.wire.records.compression import Compression
+from pyspark_barnabas.options import ConnectionOptions, connection_options
+from pyspark_barnabas.values import OptionError, flag, number, refused, size_bytes
+
+#: As long as brokers allow by default (`transaction.max.timeout.ms`): so long a restart may take that finishes a batch.
+TRANSACTION_TIMEOUT_MS = 900_000
+DELIVERY_TIMEOUT_MS = 120_000
+#: Half of what brokers take by default (`max.message.bytes`).
+BATCH_BYTES = 512 * 1024
+REQUEST_BYTES_MAX = 4 * 1024 * 1024
+BUFFER_BYTES = 32 * 1024 * 1024
+
+_ACKS = {"all": -1, "-1": -1, "1": 1, "0": 0}
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
+_REFUSED_PROPERTIES = {
+    "key.serializer": "leave it out: keys are written as bytes, made by expressions",
+    "value.serializer": "leave it out: values are written as bytes, made by expressions",
+    "transactional.id": "leave it out: option sinkName begins the transactional ids of all tasks",
+    "interceptor.classes": "leave it out: interceptors cannot be run",
+    "partitioner.class": "leave it out: a column named partition says where a row goes",
+}
+_OptionT = TypeVar("_OptionT")
+
+
+class Delivery(Enum):
+    """What is promised of each row."""
+
+    EXACTLY_ONCE = "exactly-once"
+    AT_LEAST_ONCE = "at-least-once"
+
+
+@dataclass(frozen=True)
+class SinkOptions:
+    """Everything that a sink was asked for."""
+
+    connection: ConnectionOptions
+    delivery: Delivery
+    topic: str | None = None  #: None where the rows say
+    name: str | None = None  #: begins all transactional ids and groups; None for one that Spark's query gives
+    batch_id: int | None = None  #: of a write that is not a stream's: one that is done is not done again
+    include_timestamp: bool = False
+    acks: int = -1
+    compression: Compression = Compression.NONE
+    batch_bytes: int = BATCH_BYTES
+    request_bytes_max: int = REQUEST_BYTES_MAX
+    buffer_bytes: int = BUFFER_BYTES
+    transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS
+    delivery_timeout_ms: int = DELIVERY_TIMEOUT_MS
+
+
+def batch_options(options: Mapping[str, str]) -> SinkOptions:
+    """What `df.write` was asked for.
+
+    At least once unless asked otherwise, as the connector: a transaction is open from a task's first row to the end
+    of the job, and brokers bound that (15 minutes by default), while bulk writes take as long as they take.
+
+    :raises OptionError: For an option that cannot be; passwords are not quoted.
+    """
+    found = _options(_folded(options), Delivery.AT_LEAST_ONCE)
+    if found.batch_id is not None and found.name is None:
+        raise refused("batchId", str(found.batch_id), "it counts the batches of a sinkName, which is missing")
+    if found.batch_id is not None and found.delivery is not Delivery.EXACTLY_ONCE:
+        raise refused("batchId", str(found.batch_id), "it needs delivery=exactly-once")
+    return found
+
+
+def stream_options(options: Mapping[str, str]) -> SinkOptions:
+    """What `df.writeStream` was asked for; exactly once unless asked otherwise: micro-batches are short.
+
+    :raises OptionError: For an option that cannot be; passwords are not quoted.
+    """
+    found = _options(_folded(options), Delivery.EXACTLY_ONCE)
+    if found.batch_id is not None:
+        raise refused("batchId", str(found.batch_id), "a stream counts its batches itself; leave it out")
+    return found
+
+
+def _folded(options: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): str(value) for name, value in options.items()}
+
+
+def _options(given: Mapping[str, str], default: Delivery) -> SinkOptions:
+    properties = {
+        name.removeprefix("kafka."): value for name, value in given.items() if name.startswith("kafka.")
+    }
+    for name, advice in _REFUSED_PROPERTIES.items():
+        if name in properties:
+            raise refused(f"kafka.{name}", properties[name], f"this is not supported; {advice}")
+    delivery = _delivery(given, default)
+    batch_id = given.get("batchid")
+    return SinkOptions(
+        connection=connection_options(given),
+        delivery=delivery,
+        topic=_topic(given),
+        name=_name(given),
+        batch_id=None if batch_id is None else number("batchId", batch_id, minimum=0),
+        include_timestamp=flag("includeTimestamp", given.get("includetimestamp", "false")),
+        acks=_acks(properties, delivery),
+        compression=_one_of(
+            "kafka.compression.type",
+            properties.get("compression.type", "none"),
+            {codec.name.lower(): codec for codec in Compression},
+        ),
+        batch_bytes=_size(properties, "batch.size", BATCH_BYTES),
+        request_bytes_max=_size(properties, "max.request.size", REQUEST_BYTES_MAX),
+        buffer_bytes=_size(properties, "buffer.memory", BUFFER_BYTES),
+        transaction_timeout_ms=_number(properties, "transaction.timeout.ms", TRANSACTION_TIMEOUT_MS),
+        delivery_timeout_ms=_number(properties, "delivery.timeout.ms", DELIVERY_TIMEOUT_MS),
+    )
+
+
+def _delivery(given: Mapping[str, str], default: Delivery) -> Delivery:
+    by_name = {each.value: each for each in Delivery}
+    return _one_of("delivery", given.get("delivery", default.value), by_name)
+
+
+def _topic(given: Mapping[str, str]) -> str | None:
+    topic = given.get("topic")
+    if topic is not None and not topic.strip():
+        raise refused(
+            "topic", topic, "the name of a topic is expected; left out, each row's column topic says it"
+        )
+    return None if topic is None else topic.strip()
+
+
+def _name(given: Mapping[str, str]) -> str | None:
+    name = given.get("sinkname")
+    if name is not None and not _NAME.fullmatch(name):
+        raise refused(
+            "sinkName", name, "1 to 200 letters, digits, dots, underscores and hyphens are expected"
+        )
+    return name
+
+
+def _acks(properties: Mapping[str, str], delivery: Delivery) -> int:
+    text = properties.get("acks", "all")
+    acks = _one_of("kafka.acks", text, _ACKS)
+    if acks != -1 and delivery is Delivery.EXACTLY_ONCE:
+        raise refused("kafka.acks", text, "delivery=exactly-once needs all")
+    return acks
+
+
+def _size(properties: Mapping[str, str], name: str, default: int) -> int:
+    return size_bytes(f"kafka.{name}", properties.get(name, str(default)))
+
+
+def _number(properties: Mapping[str, str], name: str, default: int) -> int:
+    return number(f"kafka.{name}", properties.get(name, str(default)), minimum=1)
+
+
+def _one_of(option: str, text: str, known: Mapping[str, _OptionT]) -> _OptionT:
+    found = known.get(text.strip().lower())
+    if found is None:
+        raise refused(option, text, f"one of {', '.join(known)} is expected")
+    return found
+
+
+__all__ = ["Delivery", "OptionError", "SinkOptions", "batch_options", "stream_options"]

@@ -1,0 +1,164 @@
+"""How a batch of many transactions is committed once, whoever dies when: names, marks, and what follows. No IO.
+
+A batch is written by tasks 0..N-1, each in a transaction of its own under the transactional id `<sink>.<task>`. Kafka
+commits one transaction at a time, so a batch may be committed in part. Two things are kept as committed offsets, which
+every Kafka cluster has:
+
+- The *mark* of a task, an offset of group `<sink>.<task>`, is committed within the task's transaction: its offset is
+  the number of the batch, its metadata the query and a fingerprint of the rows. So there is no mark without its rows,
+  and there are no rows without their mark.
+- The *decision*, an offset of group `<sink>`, is committed within the transaction of task 0, which the driver ends
+  first, when all tasks have succeeded: it names the batch and the identity (producer id, epoch) of every transaction.
+  From then on the batch is to be committed as those transactions hold it.
+
+Whoever meets a batch again asks in this order:
+
+1. Is there a decision for it? Then every transaction that it names is committed, again if need be: an identity has but
+   one transaction, and to end that twice does no harm. If all are committed the batch is done, and no row is written.
+2. Else, per task: InitProducerId fences off everybody who wrote as this task before, and aborts what they left open.
+   From here on nothing of theirs can be committed any more, so the mark that is read now is final: if it names this
+   batch the task is done, else its rows are written. Task 0 does so even without rows, so that of two drivers with
+   the same batch only the one whose task 0 came last can decide.
+
+With the same rows in each task when a batch comes again, (2) alone makes every row arrive once, however many of the
+transactions were committed: a task writes if and only if its rows were not. Where rows move between tasks, (1) makes
+that harmless: what was prepared is committed, not written again. Both fail together only if rows moved *and* a
+transaction was lost between decision and restart, because its timeout passed. Then the fingerprints differ, or a task
+that was done is missing, and the query fails (`RowsMoved`) rather than write a row twice or not at all.
+"""
+
+import base64
+import binascii
+import struct
+import zlib
+from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
+
+from barnabas.client.accumulator import Identity
+from barnabas.client.group_messages import CommittedOffset
+
+_MARK = "barnabas-mark:1"
+_DECISION = "barnabas-decision:1"
+_ENTRY = struct.Struct(">iqh")
+#: What an offset's metadata may hold by default (`offset.metadata.max.bytes`), less the words around it.
+_PART_CHARS = 3_800
+_UNKNOWN_EPOCH = -1
+
+
+class BatchId(NamedTuple):
+    """A batch of a query; `query` is empty for batches that a writer counts himself."""
+
+    query: str
+    number: int
+
+
+class Fingerprint(NamedTuple):
+    """Of a task's rows, in any order."""
+
+    rows_count: int
+    digest: int  #: 64 bits
+
+    def plus(self, other: "Fingerprint") -> "Fingerprint":
+        """Of the rows of both."""
+        return Fingerprint(self.rows_count + other.rows_count, (self.digest + other.digest) % (1 << 64))
+
+
+NO_ROWS = Fingerprint(0, 0)
+
+
+class Mark(NamedTuple):
+    """That a task's rows of a batch are committed."""
+
+    batch: BatchId
+    rows: Fingerprint
+
+    def to_offset(self) -> CommittedOffset:
+        """As it is committed."""
+        words = (_MARK, self.batch.query, str(self.rows.rows_count), f"{self.rows.digest:016x}")
+        return CommittedOffset(self.batch.number, _UNKNOWN_EPOCH, ";".join(words))
+
+    @classmethod
+    def from_offset(cls, committed: CommittedOffset) -> "Mark | None":
+        """The reverse; None for an offset that somebody else committed."""
+        words = committed.metadata.split(";")
+        if len(words) != 4 or words[0] != _MARK:
+            return None
+        batch = BatchId(words[1], committed.offset)
+        return cls(batch, Fingerprint(int(words[2]), int(words[3], 16)))
+
+
+class Prepared(NamedTuple):
+    """A transaction that holds all rows of a task, and its mark."""
+
+    task: int
+    identity: Identity
+
+
+class Decision(NamedTuple):
+    """That a batch is to be committed as these transactions hold it."""
+
+    batch: BatchId
+    prepared: tuple[Prepared, ...]
+
+    def to_offsets(self) -> list[CommittedOffset]:
+        """As they are committed, together: the decision in as many parts as it needs."""
+        flat = b"".join(_ENTRY.pack(each.task, *each.identity) for each in self.prepared)
+        text = base64.b64encode(zlib.compress(flat, 9)).decode()
+        parts = [text[start : start + _PART_CHARS] for start in range(0, len(text), _PART_CHARS)]
+        return [
+            CommittedOffset(
+                self.batch.number,
+                _UNKNOWN_EPOCH,
+                ";".join((_DECISION, self.batch.query, f"{number}/{len(parts)}", part)),
+            )
+            for number, part in enumerate(parts)
+        ]
+
+    @classmethod
+    def find(cls, committed: Iterable[CommittedOffset], batch: BatchId) -> "Decision | None":
+        """That of a batch among these offsets; None when there is none, or not the whole of it."""
+        parts: dict[int, str] = {}
+        counts: set[int] = set()
+        for each in committed:
+            words = each.metadata.split(";")
+            if len(words) == 4 and words[0] == _DECISION and BatchId(words[1], each.offset) == batch:
+                number, _, count = words[2].partition("/")
+                parts[int(number)] = words[3]
+                counts.add(int(count))
+        if counts != {len(parts)}:
+            return None
+        prepared = _entries("".join(parts[number] for number in sorted(parts)))
+        return None if prepared is None else cls(batch, prepared)
+
+
+def _entries(text: str) -> tuple[Prepared, ...] | None:
+    try:
+        flat = zlib.decompress(base64.b64decode(text, validate=True))
+        entries = list(_ENTRY.iter_unpack(flat))
+    except (binascii.Error, zlib.error, struct.error):  # parts of two decisions
+        return None
+    return tuple(Prepared(task, Identity(producer_id, epoch)) for task, producer_id, epoch in entries)
+
+
+def task_name(sink: str, task: int) -> str:
+    """The transactional id of a task, and the group of its mark."""
+    return f"{sink}.{task}"
+
+
+def find_mark(committed: Iterable[CommittedOffset], batch: BatchId) -> Mark | None:
+    """A task's mark of a batch, among all offsets of its group; None when it has none."""
+    marks = (Mark.from_offset(each) for each in committed)
+    return next((mark for mark in marks if mark is not None and mark.batch == batch), None)
+
+
+def newest_batch(committed: Iterable[CommittedOffset], query: str) -> int:
+    """The number of the newest batch of a query that these marks or decisions speak of; -1 for none."""
+    heads = {(_MARK, query), (_DECISION, query)}
+    return max(
+        (each.offset for each in committed if tuple(each.metadata.split(";")[:2]) in heads), default=-1
+    )
+
+
+def moved(done: Collection[int], skipped: Collection[int]) -> Sequence[int]:
+    """Tasks whose rows of a batch are committed, though in this run no task found its own so."""
+    return sorted(set(done) - set(skipped))

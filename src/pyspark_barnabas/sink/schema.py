@@ -1,0 +1,58 @@
+"""The columns that a DataFrame must have to become records: the connector's. No IO."""
+
+from pyspark.errors import AnalysisException
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    StringType,
+    StructType,
+    TimestampType,
+)
+
+from pyspark_barnabas.sink.options import SinkOptions
+
+
+def check_schema(schema: StructType, options: SinkOptions) -> None:
+    """Find out before any task runs whether these rows can be records; columns of other names are left out.
+
+    :raises AnalysisException: Which column is missing, or of which type it should be.
+    """
+    types = {field.name: field.dataType for field in schema.fields}
+    if "value" not in types:
+        raise _error(f"a column named value is needed; there are {', '.join(types) or 'none'}")
+    for name in ("key", "value"):
+        _check(types, name, (StringType, BinaryType), "string or binary")
+    _check(types, "partition", (IntegerType,), "int")
+    if options.topic is None:
+        if "topic" not in types:
+            raise _error("neither option topic nor a column named topic says where the rows go")
+        _check(types, "topic", (StringType,), "string")
+    if "headers" in types and not _are_headers(types["headers"]):
+        raise _wrong("headers", types["headers"], "array<struct<key:string,value:binary>>")
+    if options.include_timestamp:
+        if "timestamp" not in types:
+            raise _error("includeTimestamp asks for a column named timestamp, which is missing")
+        _check(types, "timestamp", (TimestampType,), "timestamp")
+
+
+def _check(types: dict[str, DataType], name: str, allowed: tuple[type[DataType], ...], expected: str) -> None:
+    if name in types and not isinstance(types[name], allowed):
+        raise _wrong(name, types[name], expected)
+
+
+def _are_headers(found: DataType) -> bool:
+    if not isinstance(found, ArrayType) or not isinstance(found.elementType, StructType):
+        return False
+    fields = found.elementType.fields
+    types = [type(field.dataType) for field in fields]
+    return [field.name for field in fields] == ["key", "value"] and types == [StringType, BinaryType]
+
+
+def _wrong(name: str, found: DataType, expected: str) -> AnalysisException:
+    return _error(f"column {name} is of type {found.simpleString()}: {expected} is expected")
+
+
+def _error(message: str) -> AnalysisException:
+    return AnalysisException(message=f"[BARNABAS_SINK] {message}")

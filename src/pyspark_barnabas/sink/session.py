@@ -1,0 +1,63 @@
+"""A cluster for blocking code: connected on a loop of its own, as long as a task or a commit takes."""
+
+from collections.abc import Coroutine
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from barnabas.client.cluster import Cluster
+from barnabas.client.loop_thread import LoopThread
+from barnabas.client.metadata import Topic
+from barnabas.client.retry import Retry
+from barnabas.wire.errors import KafkaError
+from pyspark_barnabas.sink.errors import SinkError
+from pyspark_barnabas.sink.options import SinkOptions
+
+ResultT = TypeVar("ResultT")
+
+#: A topic that was only just made, or is made by asking for it, takes a moment to be known.
+_TOPIC_TIMEOUT_MS = 10_000
+
+
+class Session:
+    """Use as a context manager."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        self.options = options
+        self._loop = LoopThread("barnabas-sink")
+        connection = options.connection
+        self.cluster = Cluster(
+            connection.bootstrap,
+            client_id=connection.client_id,
+            request_timeout_ms=connection.request_timeout_ms,
+            login=connection.login,
+            retry=Retry(timeout_ms=options.delivery_timeout_ms),
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.run(self.cluster.close())
+        self._loop.stop()
+
+    def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
+        """Wait for `work`."""
+        return self._loop.run(work)
+
+    def topic(self, name: str) -> Topic:
+        """The topic of that name, made by the broker where that is allowed (`auto.create.topics.enable`).
+
+        :raises SinkError: When there is none.
+        """
+
+        async def attempt() -> Topic:
+            return await self.cluster.topic(name, auto_create=True)
+
+        known = self.cluster.cached_topic(name)
+        try:
+            return known or self.run(self.cluster.retrying(attempt, _TOPIC_TIMEOUT_MS))
+        except KafkaError as error:
+            message = f"topic '{name}' cannot be written to: {error}"
+            raise SinkError(message) from error

@@ -1,0 +1,160 @@
+"""The writers that Spark calls: in a task to write, and in another process on the driver to commit or to abort.
+
+All that they know of each other is in the commit messages.
+"""
+
+import uuid
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.errors import AnalysisException
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from pyspark_barnabas.sink.committing import CARRIER, Committing
+from pyspark_barnabas.sink.options import Delivery, SinkOptions, batch_options, stream_options
+from pyspark_barnabas.sink.protocol import BatchId, Prepared
+from pyspark_barnabas.sink.schema import check_schema
+from pyspark_barnabas.sink.session import Session
+from pyspark_barnabas.sink.writing import Outcome, TaskDone, TaskWriter, Work
+
+#: What Spark tells its tasks of the stream that they belong to.
+_BATCH_PROPERTY = "streaming.sql.batchId"
+_QUERY_PROPERTY = "sql.streaming.queryId"
+
+Messages = Sequence[WriterCommitMessage | None]
+
+
+def batch_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> "BatchWriter":
+    """For `df.write`.
+
+    :raises OptionError: For options that cannot be.
+    :raises AnalysisException: For columns that cannot be, and for mode overwrite.
+    """
+    if overwrite:
+        message = "mode overwrite is not supported: what is in a topic stays; use mode append"
+        raise AnalysisException(message=f"[BARNABAS_SINK] {message}")
+    parsed = batch_options(options)
+    check_schema(schema, parsed)
+    return BatchWriter(parsed)
+
+
+def stream_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> "StreamWriter":
+    """For `df.writeStream`; Spark asks for it once in each micro-batch.
+
+    :raises OptionError: For options that cannot be.
+    :raises AnalysisException: For columns that cannot be, and for output mode complete.
+    """
+    if overwrite:
+        message = "output mode complete is not supported: what is in a topic stays; use append or update"
+        raise AnalysisException(message=f"[BARNABAS_SINK] {message}")
+    parsed = stream_options(options)
+    check_schema(schema, parsed)
+    return StreamWriter(parsed)
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """Writes a DataFrame once."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        self.options = options
+        self.sink = options.name or f"barnabas-spark-{uuid.uuid4().hex}"
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Write the rows of one task."""
+        batch = None if self.options.batch_id is None else BatchId("", self.options.batch_id)
+        return _write(self.options, Work(self.sink, batch, _context().partitionId()), iterator)
+
+    def commit(self, messages: Messages) -> None:
+        """Commit what all tasks wrote."""
+        _commit(self.options, messages)
+
+    def abort(self, messages: Messages) -> None:
+        """Abort what tasks wrote."""
+        _abort(self.options, messages)
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """Writes one micro-batch after the other."""
+
+    def __init__(self, options: SinkOptions) -> None:
+        self.options = options
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Write the rows of one task of a micro-batch."""
+        context = _context()
+        query, number = context.getLocalProperty(_QUERY_PROPERTY), context.getLocalProperty(_BATCH_PROPERTY)
+        assert query, f"{_QUERY_PROPERTY} is missing"
+        assert number, f"{_BATCH_PROPERTY} is missing"
+        sink = self.options.name or f"barnabas-spark-{query}"
+        return _write(self.options, Work(sink, BatchId(query, int(number)), context.partitionId()), iterator)
+
+    def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803
+        """Commit what all tasks wrote."""
+        _commit(self.options, messages)
+
+    def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803
+        """Abort what tasks wrote, unless it is decided that it counts."""
+        _abort(self.options, messages)
+
+
+def _context() -> TaskContext:
+    context = TaskContext.get()
+    assert context is not None, "outside of a task"
+    return context
+
+
+def _write(options: SinkOptions, work: Work, batches: Iterable[pa.RecordBatch]) -> TaskDone:
+    with Session(options) as session:
+        return TaskWriter(session, work).write(batches)
+
+
+def _commit(options: SinkOptions, messages: Messages) -> None:
+    done = _of_tasks(messages)
+    prepared = _prepared(done)
+    if options.delivery is Delivery.AT_LEAST_ONCE or not done:
+        return
+    work = done[0].work
+    with Session(options) as session:
+        committing = Committing(session.cluster, work.sink, options.transaction_timeout_ms)
+        if any(each.outcome is Outcome.DONE for each in done):
+            session.run(
+                committing.abort(None, prepared)
+            )  # written once more by tasks that came too early to know
+        elif work.batch is None:
+            session.run(committing.commit_plainly(prepared))
+        else:
+            skipped = [each.work.task for each in done if each.outcome is Outcome.SKIPPED]
+            topic = next((each.topic for each in done if each.topic), "")
+            carrier = next(each.identity for each in done if each.work.task == CARRIER)
+            assert carrier is not None
+            session.run(committing.commit(work.batch, prepared, carrier, skipped, topic))
+
+
+def _abort(options: SinkOptions, messages: Messages) -> None:
+    done = _of_tasks(messages)
+    prepared = _prepared(done)
+    if options.delivery is Delivery.AT_LEAST_ONCE or not prepared:
+        return
+    work = done[0].work
+    carriers = [
+        Prepared(CARRIER, each.identity)
+        for each in done
+        if each.work.task == CARRIER and each.identity is not None and work.batch is not None
+    ]
+    with Session(options) as session:
+        committing = Committing(session.cluster, work.sink, options.transaction_timeout_ms)
+        session.run(committing.abort(carriers[0] if carriers else None, prepared))
+
+
+def _of_tasks(messages: Messages) -> list[TaskDone]:
+    return [each for each in messages if isinstance(each, TaskDone)]
+
+
+def _prepared(done: Iterable[TaskDone]) -> list[Prepared]:
+    return [
+        Prepared(each.work.task, each.identity)
+        for each in done
+        if each.outcome is Outcome.WRITTEN and each.identity is not None
+    ]
