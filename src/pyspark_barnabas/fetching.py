@@ -35,9 +35,10 @@ _NOT_THIS_TOPIC = frozenset(
 
 
 class RawBatches(NamedTuple):
-    """Whole batches of a partition, some perhaps outside of what was asked for, and what of them was aborted."""
+    """Whole batches of a partition, and what of them is to be seen; they may go beyond the range asked for."""
 
     batches: Buffer
+    low: int  #: records before it have been read, or are gone
     aborted: AbortedRanges
 
 
@@ -139,15 +140,15 @@ class FetchReader:
             check(data.error_code, f"fetch from offset {position} of partition {place}")
             behind = [header.next_offset for _, header in iterate_headers(data.records or b"")]
             if behind and behind[-1] > position:
-                return _Fetched(self._raw(data), behind[-1])
+                return _Fetched(self._raw(data, position), behind[-1])
         return await self._without_batches(place, position, high)
 
-    def _raw(self, data: PartitionData) -> RawBatches:
-        batches = data.records or b""
-        if self._isolation is Isolation.READ_UNCOMMITTED or not data.aborted_transactions:
-            return RawBatches(batches, NONE_ABORTED)
-        transactions = [(each.producer_id, each.first_offset) for each in data.aborted_transactions]
-        return RawBatches(batches, AbortedRanges.fetched(batches, transactions))
+    def _raw(self, data: PartitionData, position: int) -> RawBatches:
+        batches, aborted = data.records or b"", NONE_ABORTED
+        if self._isolation is Isolation.READ_COMMITTED and data.aborted_transactions:
+            transactions = [(each.producer_id, each.first_offset) for each in data.aborted_transactions]
+            aborted = AbortedRanges.fetched(batches, transactions)
+        return RawBatches(batches, position, aborted)
 
     async def _without_batches(self, place: TopicPartition, position: int, high: int) -> _Fetched:
         """What is lost where a broker has nothing to give.

@@ -158,8 +158,8 @@ class FileReader:
             aborted = segments.aborted(max(low, start), high)
         position = max(low, start)
         for chunk in segments.chunks(position, high):
+            yield RawBatches(chunk.buffer, position, aborted)
             position = chunk.next_offset
-            yield RawBatches(chunk.buffer, aborted)
         if position < high:
             self._losses.report(
                 f"partition {place} ends at offset {position} now: offsets up to {high} are gone"

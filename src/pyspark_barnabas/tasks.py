@@ -45,7 +45,7 @@ def read_records(
         return
     with closing(open_reader(options)) as reader:
         for (place, low, high), topic_id in task.pieces:
-            for batches, aborted in reader.read(OffsetRange(place, low, high), topic_id):
+            for batches, start, aborted in reader.read(OffsetRange(place, low, high), topic_id):
                 yield from read_arrow(
-                    batches, *place, low, high, columns, aborted, check_crcs=options.check_crcs
+                    batches, *place, start, high, columns, aborted, check_crcs=options.check_crcs
                 )

@@ -1,0 +1,359 @@
+"""Both transports against a consumer of another make, without Spark: what its tasks would be given."""
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.base.ids import TopicPartition
+from barnabas.testing import EmbeddedBroker
+from barnabas.wire.errors import KafkaError
+from pyspark_barnabas.batch_reader import BatchReader
+from pyspark_barnabas.losses import DataLossError
+from pyspark_barnabas.values import OptionError
+from support.source_rows import (
+    consumed_rows,
+    fill,
+    producer,
+    read_batches,
+    read_rows,
+    record,
+    source_options,
+)
+from support.waiting import until
+
+TRANSPORTS = ("fetch", "files")
+
+
+@pytest.fixture(params=TRANSPORTS)
+def transport(request: pytest.FixtureRequest, broker: EmbeddedBroker) -> dict[str, str]:
+    """The options of a transport; files are read as far as the broker says."""
+    return {} if request.param == "fetch" else {"transport": "files", "logDirs": str(broker.directory)}
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_records_of_every_kind_and_codec_are_as_a_consumer_sees_them(
+    broker: EmbeddedBroker, topic: str, codec: str, transport: dict[str, str]
+) -> None:
+    broker.create_topic(topic, 3)
+    fill(broker.bootstrap, topic, 500, 2, compression_type=codec)  # the third partition stays empty
+    rows = read_rows(source_options(broker.bootstrap, topic, **transport))
+    assert len(rows) == 500
+    assert rows == consumed_rows(broker.bootstrap, topic)
+
+
+def test_timestamps_of_the_broker_are_told_apart(
+    broker: EmbeddedBroker, topic: str, transport: dict[str, str]
+) -> None:
+    broker.create_topic(topic, 1, {"message.timestamp.type": "LogAppendTime"})
+    fill(broker.bootstrap, topic, 20)
+    rows = read_rows(source_options(broker.bootstrap, topic, **transport))
+    assert {row.timestamp_type for row in rows} == {1}
+    assert rows == consumed_rows(broker.bootstrap, topic)
+
+
+def transact(broker: EmbeddedBroker, topic: str, name: str, outcomes: str) -> None:
+    """A transaction for each letter: `c` commits, `a` aborts, `o` stays open."""
+    writer = producer(broker.bootstrap, transactional_id=name)
+    writer.init_transactions(20)
+    for outcome in outcomes:
+        writer.begin_transaction()
+        for number in range(10):
+            writer.produce(topic, f"{name} {outcome} {number}".encode())
+        writer.flush(20)
+        if outcome == "c":
+            writer.commit_transaction(20)
+        elif outcome == "a":
+            writer.abort_transaction(20)
+
+
+@pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
+def test_aborted_and_open_transactions_are_seen_only_uncommitted(
+    broker: EmbeddedBroker, topic: str, level: str, transport: dict[str, str]
+) -> None:
+    broker.create_topic(topic)
+    transact(broker, topic, f"{topic}-a", "acca")
+    fill(broker.bootstrap, topic, 30)
+    transact(broker, topic, f"{topic}-b", "caaco")
+    fill(broker.bootstrap, topic, 5)
+    rows = read_rows(source_options(broker.bootstrap, topic, kafka_isolation_level=level, **transport))
+    committed = level == "read_committed"
+    assert rows == consumed_rows(broker.bootstrap, topic, committed=committed)
+    assert len(rows) == (40 + 30 if committed else 40 + 30 + 50 + 5)
+
+
+def test_a_task_may_begin_in_the_midst_of_an_aborted_transaction(
+    broker: EmbeddedBroker, topic: str, transport: dict[str, str]
+) -> None:
+    broker.create_topic(topic)
+    transact(broker, topic, topic, "caac")
+    wanted = consumed_rows(broker.bootstrap, topic, committed=True)
+    for low in range(0, 44, 3):
+        for high in (low + 1, low + 7, 44):
+            start, end = f'{{"{topic}": {{"0": {low}}}}}', f'{{"{topic}": {{"0": {min(high, 44)}}}}}'
+            given = {
+                "kafka.isolation.level": "read_committed",
+                "startingOffsets": start,
+                "endingOffsets": end,
+            }
+            rows = read_rows({**source_options(broker.bootstrap, topic, **transport), **given})
+            assert rows == [row for row in wanted if low <= row.offset < high]
+
+
+def test_many_small_fetches_read_what_one_reads(broker: EmbeddedBroker, topic: str) -> None:
+    broker.create_topic(topic)
+    for _ in range(20):
+        fill(broker.bootstrap, topic, 25)
+    options = source_options(broker.bootstrap, topic)
+    small = {**options, "kafka.max.partition.fetch.bytes": "1"}
+    assert len(list(read_batches(small))) >= 20
+    assert read_rows(small) == read_rows(options) == consumed_rows(broker.bootstrap, topic)
+
+
+def test_tasks_are_cut_at_any_offset(broker: EmbeddedBroker, topic: str, transport: dict[str, str]) -> None:
+    broker.create_topic(topic, 2)
+    fill(broker.bootstrap, topic, 200, 2)
+    options = source_options(broker.bootstrap, topic, minPartitions="7", includeHeaders="true", **transport)
+    assert read_rows(options) == consumed_rows(broker.bootstrap, topic)
+
+
+def test_segments_are_read_one_after_the_other(
+    broker: EmbeddedBroker, topic: str, transport: dict[str, str]
+) -> None:
+    broker.create_topic(topic, 1, {"segment.bytes": str(1 << 20)})
+    writer = producer(broker.bootstrap, linger_ms=0, batch_size=20_000)
+    for number in range(400):
+        writer.produce(topic, b"%d" % number * 3_000)
+        writer.poll(0)
+    assert writer.flush(20) == 0
+    assert len(list((broker.directory / f"{topic}-0").glob("*.log"))) > 2
+    rows = read_rows(source_options(broker.bootstrap, topic, **transport))
+    assert rows == consumed_rows(broker.bootstrap, topic)
+
+
+def test_starts_and_ends_are_where_they_were_asked_for(
+    broker: EmbeddedBroker, topic: str, transport: dict[str, str]
+) -> None:
+    broker.create_topic(topic)
+    for number in range(50):
+        broker.produce(topic, str(number), partition=0, timestamp_ms=1_000 + number)
+    options = source_options(broker.bootstrap, topic, **transport)
+    given = {"startingTimestamp": "1010", "endingTimestamp": "1020"}
+    assert [row.offset for row in read_rows({**options, **given})] == list(range(10, 20))
+    given = {"startingOffsets": f'{{"{topic}": {{"0": 45}}}}'}
+    assert [row.offset for row in read_rows({**options, **given})] == list(range(45, 50))
+
+
+def test_a_plan_ends_where_the_log_ended_when_it_was_made(
+    broker: EmbeddedBroker, topic: str, transport: dict[str, str]
+) -> None:
+    broker.create_topic(topic)
+    fill(broker.bootstrap, topic, 10)
+    options = source_options(broker.bootstrap, topic, **transport)
+    tasks = BatchReader(options, ("offset",)).partitions()
+    fill(broker.bootstrap, topic, 10)
+    assert len(read_rows(options, tasks)) == 10
+    assert len(read_rows(options)) == 20
+
+
+def test_a_missing_topic_is_named(broker: EmbeddedBroker, transport: dict[str, str]) -> None:
+    with pytest.raises(KafkaError, match="not-there"):
+        read_rows(source_options(broker.bootstrap, "not-there", **transport))
+
+
+def test_topics_are_found_by_a_pattern_without_internal_ones(
+    broker: EmbeddedBroker, topic: str, transport: dict[str, str]
+) -> None:
+    for name in (f"{topic}-a", f"{topic}-b", f"{topic}-c1"):
+        broker.create_topic(name)
+        broker.produce(name, name)
+    options = source_options(broker.bootstrap, topic, **transport)
+    del options["subscribe"]
+    rows = read_rows({**options, "subscribePattern": f"{topic}-.|__.*"})
+    assert [row.topic for row in rows] == [f"{topic}-a", f"{topic}-b"]
+
+
+def test_partitions_can_be_assigned(broker: EmbeddedBroker, topic: str, transport: dict[str, str]) -> None:
+    broker.create_topic(topic, 3)
+    fill(broker.bootstrap, topic, 30, 3)
+    options = source_options(broker.bootstrap, topic, **transport)
+    del options["subscribe"]
+    rows = read_rows({**options, "assign": f'{{"{topic}": [0, 2]}}'})
+    assert {row.partition for row in rows} == {0, 2}
+
+
+# Losses
+
+
+def test_records_deleted_before_the_start_are_a_loss(
+    broker: EmbeddedBroker, topic: str, transport: dict[str, str]
+) -> None:
+    broker.create_topic(topic)
+    fill(broker.bootstrap, topic, 30)
+    broker.client.admin.delete_records({TopicPartition(topic, 0): 12})
+    options = source_options(broker.bootstrap, topic, **transport)
+    assert [row.offset for row in read_rows(options)] == list(range(12, 30))
+    asked = {**options, "startingOffsets": f'{{"{topic}": {{"0": 5}}}}'}
+    if transport:
+        until(lambda: f"{topic} 0 12" in (broker.directory / "log-start-offset-checkpoint").read_text())
+    with pytest.raises(DataLossError, match="begins at offset 12 now: offsets 5 to 12 are gone"):
+        read_rows(asked)
+    assert [row.offset for row in read_rows({**asked, "failOnDataLoss": "false"})] == list(range(12, 30))
+
+
+def test_an_end_beyond_the_log_is_a_loss(
+    broker: EmbeddedBroker, topic: str, transport: dict[str, str]
+) -> None:
+    broker.create_topic(topic)
+    fill(broker.bootstrap, topic, 10)
+    asked = source_options(broker.bootstrap, topic, **transport)
+    asked |= {"endingOffsets": f'{{"{topic}": {{"0": 15}}}}'}
+    with pytest.raises(DataLossError, match="ends at offset 10 now"):
+        read_rows(asked)
+    assert len(read_rows({**asked, "failOnDataLoss": "false"})) == 10
+
+
+def test_a_start_beyond_the_log_is_a_loss(broker: EmbeddedBroker, topic: str) -> None:
+    broker.create_topic(topic)
+    asked = source_options(broker.bootstrap, topic) | {"startingOffsets": f'{{"{topic}": {{"0": 15}}}}'}
+    with pytest.raises(DataLossError, match="ends at offset 0, before the start at 15"):
+        read_rows(asked)
+
+
+@pytest.mark.parametrize("made_anew", [False, True])
+def test_a_topic_that_was_deleted_after_the_plan_is_a_loss(
+    broker: EmbeddedBroker, topic: str, transport: dict[str, str], made_anew: bool
+) -> None:
+    broker.create_topic(topic)
+    fill(broker.bootstrap, topic, 10)
+    options = source_options(broker.bootstrap, topic, **transport)
+    tasks = BatchReader(options, ("offset",)).partitions()
+    broker.delete_topic(topic)
+    if made_anew:
+        broker.create_topic(topic)
+        fill(broker.bootstrap, topic, 20)
+    with pytest.raises(DataLossError, match=f"topic '{topic}'"):
+        read_rows(options, tasks)
+    assert read_rows({**options, "failOnDataLoss": "false"}, tasks) == []
+
+
+# Trouble on the way
+
+
+@pytest.mark.parametrize(
+    "error", ["NOT_LEADER_OR_FOLLOWER", "FENCED_LEADER_EPOCH", "UNKNOWN_TOPIC_OR_PARTITION"]
+)
+def test_a_task_outlives_errors_that_pass(broker: EmbeddedBroker, topic: str, error: str) -> None:
+    broker.create_topic(topic)
+    fill(broker.bootstrap, topic, 50)
+    fault = broker.fail_next("Fetch", error, times=2)
+    assert len(read_rows(source_options(broker.bootstrap, topic))) == 50
+    assert fault.is_over
+
+
+def test_a_task_outlives_lost_connections(broker: EmbeddedBroker, topic: str) -> None:
+    broker.create_topic(topic)
+    fill(broker.bootstrap, topic, 50)
+    broker.drop_next("Fetch", times=3)
+    assert len(read_rows(source_options(broker.bootstrap, topic))) == 50
+
+
+def test_a_task_outlives_a_restart_of_the_broker(topic: str) -> None:
+    with EmbeddedBroker() as broker:
+        broker.create_topic(topic)
+        for _ in range(5):
+            fill(broker.bootstrap, topic, 50)
+        options = source_options(broker.bootstrap, topic, kafka_max_partition_fetch_bytes="1")
+        batches = read_batches(options)
+        found = next(batches).num_rows
+        broker.restart(kill=True)
+        assert found + sum(batch.num_rows for batch in batches) == 250
+
+
+def test_sizes_are_sampled_where_nobody_tells_them(broker: EmbeddedBroker, topic: str) -> None:
+    broker.create_topic(topic)
+    fill(broker.bootstrap, topic, 50)
+    broker.fail_next("DescribeLogDirs", "CLUSTER_AUTHORIZATION_FAILED")
+    options = source_options(broker.bootstrap, topic, taskSize="1k")
+    assert read_rows(options) == consumed_rows(broker.bootstrap, topic)
+
+
+def test_damage_is_found_unless_nobody_looks(broker: EmbeddedBroker, topic: str) -> None:
+    broker.create_topic(topic)
+    broker.produce(topic, "intact", partition=0)
+    [path] = (broker.directory / f"{topic}-0").glob("*.log")
+    with path.open("r+b") as file:
+        data = file.read()
+        file.seek(data.index(b"intact"))
+        file.write(b"INTACT")
+    options = source_options(broker.bootstrap, topic)
+    with pytest.raises(KafkaError, match="checksum"):
+        read_rows(options)
+    assert [row.value for row in read_rows({**options, "checkCrcs": "false"})] == [b"INTACT"]
+
+
+def test_who_logs_in_reads() -> None:
+    with EmbeddedBroker(users={"alice": "alice-secret"}) as broker:
+        broker.produce("orders", "secret")
+        jaas = 'x.ScramLoginModule required username="alice" password="alice-secret";'
+        given = {
+            "kafka.security.protocol": "SASL_PLAINTEXT",
+            "kafka.sasl.mechanism": "SCRAM-SHA-256",
+            "kafka.sasl.jaas.config": jaas,
+        }
+        assert len(read_rows({**source_options(broker.bootstrap, "orders"), **given})) == 1
+
+
+def test_no_schema_is_wider_than_the_connectors(broker: EmbeddedBroker, topic: str) -> None:
+    broker.produce(topic, **{key: record(3)[key] for key in ("key", "value")})
+    [batch] = read_batches(source_options(broker.bootstrap, topic), ("offset",))
+    assert batch.schema.names == ["offset"]
+
+
+# Archives: nobody to ask
+
+
+def test_an_archive_is_read_up_to_its_checkpoints(topic: str) -> None:
+    with EmbeddedBroker() as broker:
+        broker.create_topic(topic, 2)
+        transact(broker, topic, topic, "cac")
+        fill(broker.bootstrap, topic, 30)
+        expected = {
+            level: consumed_rows(broker.bootstrap, topic, committed=level == "read_committed")
+            for level in ("read_committed", "read_uncommitted")
+        }
+        for level, rows in expected.items():
+            broker._halt(kill=False)
+            options = {
+                "subscribe": topic,
+                "transport": "files",
+                "logDirs": str(broker.directory),
+                "kafka.isolation.level": level,
+            }
+            assert read_rows(options) == rows
+            broker._serve()
+
+
+def test_an_archive_is_not_read_beyond_an_open_transaction(topic: str) -> None:
+    with EmbeddedBroker() as broker:
+        broker.create_topic(topic)
+        fill(broker.bootstrap, topic, 5)
+        transact(broker, topic, topic, "cao")
+        fill(broker.bootstrap, topic, 5)
+        expected = consumed_rows(broker.bootstrap, topic, committed=True)
+        broker._halt(kill=False)
+        options = {"subscribe": topic, "transport": "files", "logDirs": str(broker.directory)}
+        assert read_rows({**options, "kafka.isolation.level": "read_committed"}) == expected
+        assert len(read_rows(options)) == 5 + 30 + 5
+        given = {"startingTimestamp": "1700000000000", "endingTimestamp": "1700000020000"}
+        times = {row.timestamp for row in read_rows({**options, **given})}
+        assert times
+        broker._serve()
+
+
+def test_without_checkpoints_nothing_is_guessed(tmp_path: Path) -> None:
+    (tmp_path / "orders-0").mkdir()
+    options = {"subscribe": "orders", "transport": "files", "logDirs": str(tmp_path)}
+    with pytest.raises(OptionError, match=r"replication-offset-checkpoint.*kafka.bootstrap.servers"):
+        read_rows(options)
+    with pytest.raises(OptionError, match="no directory"):
+        read_rows({**options, "logDirs": str(tmp_path / "nowhere")})
