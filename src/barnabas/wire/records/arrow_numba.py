@@ -19,12 +19,10 @@ from barnabas.wire.records.arrow_types import (
 )
 from barnabas.wire.records.bodies import Body, corrupt
 from barnabas.wire.records.columns_numba import Bytes, Numbers, read_varint, rows_of, scan_bodies
-from barnabas.wire.records.compiled import SHORT_BYTES, address_of, compiled, copy, copy_short
+from barnabas.wire.records.compiled import SHORT_BYTES, address_of, compiled, copy_field
 from barnabas.wire.records.compression import Buffer
 
 _HEADER_BYTES_MIN = 2
-#: Longer fields are for the C library to copy.
-_LONG_BYTES = 8 * SHORT_BYTES
 
 
 class _Rows(NamedTuple):
@@ -55,7 +53,7 @@ def decode_bodies(data: Buffer, bodies: Sequence[Body], selection: Selection) ->
 def _read_rows(data: Buffer, bodies: Sequence[Body], selection: Selection) -> _Rows:
     counts = [body.header.records_count for body in bodies]
     rows_count = rows_of(bodies)
-    columns = [_array(rows_count, np.int64)[0] for _ in range(8)]
+    columns = [arrow_array(rows_count, np.int64)[0] for _ in range(8)]
     scan_bodies(data, bodies, columns)
     rows = _Rows(
         np.frombuffer(data, np.uint8), bodies, lambda: np.repeat(np.arange(len(bodies)), counts), *columns[1:]
@@ -68,7 +66,7 @@ def _read_rows(data: Buffer, bodies: Sequence[Body], selection: Selection) -> _R
     return _Rows(rows.data, bodies, lambda: rows.batches()[chosen], *(column[chosen] for column in rows[3:]))
 
 
-def _array(count: int, dtype: type[np.generic]) -> tuple[NDArray[Any], pa.Buffer]:
+def arrow_array(count: int, dtype: type[np.generic]) -> tuple[NDArray[Any], pa.Buffer]:
     """An array in a buffer of Arrow's, which takes memory that it has had before."""
     buffer = pa.allocate_buffer(count * np.dtype(dtype).itemsize)
     return np.frombuffer(buffer, dtype), buffer
@@ -80,13 +78,13 @@ def _array(count: int, dtype: type[np.generic]) -> tuple[NDArray[Any], pa.Buffer
 def _binary(rows: _Rows, positions: Numbers, sizes: Numbers) -> pa.BinaryArray:
     """The fields at `positions`; a negative size is null."""
     count = len(sizes)
-    offsets, offsets_buffer = _array(count + 1, np.int32)
-    validity, validity_buffer = _array((count + 7) // 8, np.uint8)
+    offsets, offsets_buffer = arrow_array(count + 1, np.int32)
+    validity, validity_buffer = arrow_array((count + 7) // 8, np.uint8)
     size, nulls_count = measure_fields(sizes, offsets, validity)
     if size < 0:
         what = f"or a batch behind it: more than {np.iinfo(np.int32).max} bytes in fields of one column"
         raise corrupt(rows.bodies[0].header, what)
-    copied, values_buffer = _array(size + SHORT_BYTES, np.uint8)
+    copied, values_buffer = arrow_array(size + SHORT_BYTES, np.uint8)
     copy_fields(rows.data, positions, sizes, copied)
     buffers = [validity_buffer if nulls_count else None, offsets_buffer, values_buffer.slice(0, size)]
     return pa.Array.from_buffers(pa.binary(), count, buffers, nulls_count)
@@ -115,19 +113,11 @@ def measure_fields(sizes: Numbers, offsets: NDArray[np.int32], validity: Bytes) 
 def copy_fields(data: Bytes, positions: Numbers, sizes: Numbers, copied: Bytes) -> None:
     """Copy fields one behind the other; `copied` is longer by `SHORT_BYTES` than all of them."""
     base, target = address_of(data), address_of(copied)
-    # where a field may be read on to a multiple of the pieces that it is copied in
-    safe_end = base + data.size - SHORT_BYTES
+    data_end = base + data.size
     for row in range(sizes.size):
-        size = sizes[row]
-        source = base + positions[row]
-        if size > _LONG_BYTES or source + size > safe_end:
-            if size > 0:
-                copy(target, source, size)
-        else:
-            for at in range(0, size, SHORT_BYTES):
-                copy_short(target + at, source + at)
-        if size > 0:
-            target += size
+        size = max(sizes[row], 0)
+        copy_field(target, base + positions[row], size, data_end)
+        target += size
 
 
 # Headers
@@ -136,13 +126,15 @@ def copy_fields(data: Bytes, positions: Numbers, sizes: Numbers, copied: Bytes) 
 def _headers(rows: _Rows) -> pa.ListArray:
     """All headers of all records; null for a record without any, as Spark's Kafka source has it."""
     count = len(rows.offsets)
-    offsets, offsets_buffer = _array(count + 1, np.int32)
-    validity, validity_buffer = _array((count + 7) // 8, np.uint8)
+    offsets, offsets_buffer = arrow_array(count + 1, np.int32)
+    validity, validity_buffer = arrow_array((count + 7) // 8, np.uint8)
     starts = rows.value_positions + np.maximum(rows.value_sizes, 0)
     total, nulls_count = count_headers(rows.data, starts, rows.ends, offsets, validity)
     if total < 0:
         raise _wrong_headers(rows, nulls_count)
-    key_positions, key_sizes, value_positions, value_sizes = (_array(total, np.int64)[0] for _ in range(4))
+    key_positions, key_sizes, value_positions, value_sizes = (
+        arrow_array(total, np.int64)[0] for _ in range(4)
+    )
     wrong = scan_headers(rows.data, starts, rows.ends, key_positions, key_sizes, value_positions, value_sizes)
     if wrong >= 0:
         raise _wrong_headers(rows, wrong)
@@ -236,7 +228,7 @@ def _timestamps_us(rows: _Rows) -> pa.TimestampArray:
     outside = (times_ms < TIMESTAMP_MS_MIN) | (times_ms > TIMESTAMP_MS_MAX)
     if outside.any():
         raise outside_of_time(rows.bodies[rows.batches()[np.flatnonzero(outside)[0]]].header)
-    times_us, buffer = _array(len(times_ms), np.int64)
+    times_us, buffer = arrow_array(len(times_ms), np.int64)
     np.multiply(times_ms, US_PER_MS, out=times_us)
     return pa.Array.from_buffers(COLUMN_TYPES["timestamp"], len(times_ms), [None, buffer], 0)
 

@@ -18,8 +18,10 @@ from numba.extending import intrinsic
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-#: What `copy_short` copies, always: whoever calls it has so many bytes to read and to write.
+#: What `copy_short` copies, always.
 SHORT_BYTES = 32
+#: Longer fields are for the C library to copy.
+_LONG_BYTES = 8 * SHORT_BYTES
 
 
 def compiled(function: Function) -> Function:
@@ -130,3 +132,13 @@ def copy_short(_: Any, target: Any, source: Any) -> tuple[Signature, Callable[..
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), generate
+
+
+@compiled_inline
+def copy_field(target: int, source: int, size: int, source_end: int) -> None:
+    """Copy a field; up to `SHORT_BYTES` behind the target are written too, and up to `source_end` may be read."""
+    if size > _LONG_BYTES or source + size + SHORT_BYTES > source_end:
+        copy(target, source, size)
+    else:
+        for at in range(0, size, SHORT_BYTES):
+            copy_short(target + at, source + at)

@@ -225,13 +225,14 @@ def read_headers(body: bytes, position: int, end: int, header: BatchHeader) -> t
 def _encode_body(records: Sequence[Record], deltas: Iterable[int], base_timestamp: int) -> bytes:
     body = bytearray()
     for record, offset_delta in zip(records, deltas, strict=True):
-        encoded = _encode_record(record, record.timestamp_ms - base_timestamp, offset_delta)
+        encoded = encode_record(record, record.timestamp_ms - base_timestamp, offset_delta)
         write_varint(body, len(encoded))
         body += encoded
     return bytes(body)
 
 
-def _encode_record(record: Record, timestamp_delta: int, offset_delta: int) -> bytearray:
+def encode_record(record: Record, timestamp_delta: int, offset_delta: int) -> bytearray:
+    """The record without its length."""
     encoded = bytearray(1)
     write_varint(encoded, timestamp_delta)
     write_varint(encoded, offset_delta)

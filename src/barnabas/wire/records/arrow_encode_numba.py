@@ -1,0 +1,323 @@
+"""Arrow columns to record batches by numba: each field is copied once, to where it lies in its batch."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from barnabas.wire.records.arrow_numba import arrow_array
+from barnabas.wire.records.arrow_rows import Batching, EncodedBatch, Longs, Rows, next_sequence
+from barnabas.wire.records.batch import (
+    BATCH_HEADER,
+    BATCH_HEADER_BYTES,
+    BATCH_OVERHEAD_BYTES,
+    CRC_POSITION,
+    CRC_START,
+    MAGIC,
+    NO_LEADER_EPOCH,
+    TRANSACTIONAL_BIT,
+    compute_crc,
+)
+from barnabas.wire.records.columns_numba import Bytes
+from barnabas.wire.records.compiled import (
+    SHORT_BYTES,
+    address_of,
+    compiled,
+    compiled_inline,
+    copy_field,
+    store_byte,
+)
+from barnabas.wire.records.compression import Compression, compress
+
+#: What `cut` tells of a batch: its first row, the one behind its last, bytes of its records, its largest timestamp.
+_BATCH_NUMBERS = 4
+
+#: Bytes of batches that are written into one buffer: memory that was used a moment ago is used again.
+_RUN_BYTES = 4 * 1024 * 1024
+
+_NOTHING = np.frombuffer(bytes(1), np.uint8)
+
+
+class _Fields(NamedTuple):
+    """Where the fields of a column lie; a negative size is null."""
+
+    data: Bytes
+    positions: Longs
+    sizes: Longs
+
+
+class _Headers(NamedTuple):
+    """The headers of all rows, and those that are a row's."""
+
+    firsts: Longs
+    counts: Longs
+    keys: _Fields
+    values: _Fields
+
+
+def encode_rows(rows: Rows, order: Longs, batching: Batching, base_sequence: int) -> Iterator[EncodedBatch]:
+    """What `arrow_encode_plain.encode_rows` gives; batches share buffers."""
+    count = len(rows.timestamps_ms)
+    times_ms, order = (np.require(numbers, np.int64, ["C", "W"]) for numbers in (rows.timestamps_ms, order))
+    keys, values = _fields(rows.keys, count), _fields(rows.values, count)
+    headers = _headers(rows.headers, count)
+    sizes, batches = np.empty(len(order), np.int64), np.empty((len(order), _BATCH_NUMBERS), np.int64)
+    bytes_max = batching.batch_bytes_max - BATCH_HEADER_BYTES
+    batches = batches[: cut(order, times_ms, keys, values, headers, bytes_max, sizes, batches)]
+    for run in _runs(batches):
+        output, buffer = arrow_array(_with_headers(run) + SHORT_BYTES, np.uint8)
+        write(order, times_ms, sizes, run, keys, values, headers, output)
+        view, position = memoryview(buffer).cast("B"), 0
+        for (first, end, size_bytes, largest_ms), base_ms in zip(
+            run.tolist(), times_ms[order[run[:, 0]]].tolist(), strict=True
+        ):
+            batch = view[position : position + BATCH_HEADER_BYTES + size_bytes]
+            position += len(batch)
+            batch = _packed(batch, batching)
+            _write_header(batch, batching, base_sequence, end - first, base_ms, largest_ms)
+            yield EncodedBatch(batch, end - first)
+            base_sequence = next_sequence(base_sequence, end - first)
+
+
+def _runs(batches: Longs) -> Iterator[Longs]:
+    """As many batches at a time as are written together."""
+    ends = np.cumsum(batches[:, 2])
+    first, before = 0, 0
+    while first < len(batches):
+        end = max(first + 1, int(np.searchsorted(ends, before + _RUN_BYTES, side="right")))
+        yield batches[first:end]
+        first, before = end, int(ends[end - 1])
+
+
+def _with_headers(batches: Longs) -> int:
+    return int(batches[:, 2].sum()) + len(batches) * BATCH_HEADER_BYTES
+
+
+def _packed(batch: memoryview, batching: Batching) -> memoryview:
+    if batching.compression is Compression.NONE:
+        return batch
+    body = compress(batching.compression, batch[BATCH_HEADER_BYTES:], batching.level)
+    packed = memoryview(bytearray(BATCH_HEADER_BYTES + len(body)))
+    packed[BATCH_HEADER_BYTES:] = body
+    return packed
+
+
+def _write_header(
+    batch: memoryview,
+    batching: Batching,
+    base_sequence: int,
+    records_count: int,
+    base_ms: int,
+    largest_ms: int,
+) -> None:
+    """The fields of `BatchHeader` in front of the records, straight away: there may be one batch to a few records."""
+    BATCH_HEADER.pack_into(
+        batch,
+        0,
+        0,
+        len(batch) - BATCH_OVERHEAD_BYTES,
+        NO_LEADER_EPOCH,
+        MAGIC,
+        0,
+        batching.compression | (TRANSACTIONAL_BIT if batching.transactional else 0),
+        records_count - 1,
+        base_ms,
+        largest_ms,
+        batching.producer_id,
+        batching.producer_epoch,
+        base_sequence,
+        records_count,
+    )
+    batch[CRC_POSITION:CRC_START] = compute_crc(batch, 0, len(batch)).to_bytes(CRC_START - CRC_POSITION)
+
+
+# From Arrow
+
+
+def _fields(column: pa.Array | None, count: int) -> _Fields:
+    if column is None:
+        return _Fields(_NOTHING, np.zeros(count, np.int64), np.full(count, -1))
+    _, offsets_buffer, data_buffer = column.buffers()
+    is_large = pa.types.is_large_binary(column.type) or pa.types.is_large_string(column.type)
+    assert is_large or pa.types.is_binary(column.type) or pa.types.is_string(column.type), column.type
+    offsets = _numbers(offsets_buffer, np.int64 if is_large else np.int32, column)
+    sizes = np.diff(offsets)
+    if column.null_count:
+        sizes[column.is_null().to_numpy(zero_copy_only=False)] = -1
+    data = np.frombuffer(memoryview(data_buffer).toreadonly(), np.uint8) if data_buffer else _NOTHING
+    return _Fields(data, offsets[:-1], sizes)
+
+
+def _numbers(buffer: pa.Buffer, kind: type[np.generic], column: pa.Array) -> Longs:
+    """The offsets of a column, one more than it has rows."""
+    if not len(column):
+        return np.zeros(1, np.int64)
+    return np.frombuffer(buffer, kind)[column.offset : column.offset + len(column) + 1].astype(np.int64)
+
+
+def _headers(column: pa.Array | None, count: int) -> _Headers:
+    if column is None:
+        none = np.zeros(count, np.int64)
+        return _Headers(none, none, _fields(None, 0), _fields(None, 0))
+    offsets = _numbers(
+        column.buffers()[1], np.int64 if pa.types.is_large_list(column.type) else np.int32, column
+    )
+    counts = np.diff(offsets)
+    if column.null_count:
+        counts[column.is_null().to_numpy(zero_copy_only=False)] = 0
+    pairs = column.values
+    return _Headers(
+        offsets[:-1],
+        counts,
+        _fields(pairs.field("key"), len(pairs)),
+        _fields(pairs.field("value"), len(pairs)),
+    )
+
+
+# Records
+
+
+@compiled_inline
+def varint_bytes(number: int) -> int:
+    """Bytes of a signed number."""
+    zigzag = (number << 1) ^ (number >> 63)
+    if 0 <= zigzag < 0x80:
+        return 1
+    count = 1
+    zigzag = (zigzag >> 7) & 0x1FFFFFFFFFFFFFF
+    while zigzag:
+        count += 1
+        zigzag >>= 7
+    return count
+
+
+@compiled_inline
+def write_varint(target: int, number: int) -> int:
+    """Write a signed number at an address; the address behind it."""
+    zigzag = (number << 1) ^ (number >> 63)
+    if 0 <= zigzag < 0x80:
+        store_byte(target, zigzag)
+        return target + 1
+    while zigzag < 0 or zigzag >= 0x80:
+        store_byte(target, zigzag & 0x7F | 0x80)
+        target += 1
+        zigzag = (zigzag >> 7) & 0x1FFFFFFFFFFFFFF
+    store_byte(target, zigzag)
+    return target + 1
+
+
+@compiled_inline
+def write_field(target: int, source: int, size: int, source_end: int) -> int:
+    """Write a field behind its size; the address behind it."""
+    target = write_varint(target, size)
+    size = max(size, 0)
+    copy_field(target, source, size, source_end)
+    return target + size
+
+
+@compiled_inline
+def field_bytes(size: int) -> int:
+    """Bytes of a field behind its size, which is -1 for null."""
+    return varint_bytes(size) + max(size, 0)
+
+
+@compiled
+def cut(
+    order: Longs,
+    timestamps_ms: Longs,
+    keys: _Fields,
+    values: _Fields,
+    headers: _Headers,
+    bytes_max: int,
+    sizes: Longs,
+    batches: NDArray[np.int64],
+) -> int:
+    """Fill the size of each record, its length left out, and the numbers of batches; how many batches these are."""
+    key_sizes, value_sizes, header_firsts, header_counts = (
+        keys.sizes,
+        values.sizes,
+        headers.firsts,
+        headers.counts,
+    )
+    name_sizes, content_sizes = headers.keys.sizes, headers.values.sizes
+    count, first, used, largest_ms = 0, 0, 0, 0
+    for index in range(order.size):
+        row = order[index]
+        timestamp_ms = timestamps_ms[row]
+        fields = (
+            1 + field_bytes(key_sizes[row]) + field_bytes(value_sizes[row]) + varint_bytes(header_counts[row])
+        )
+        for header in range(header_firsts[row], header_firsts[row] + header_counts[row]):
+            fields += field_bytes(name_sizes[header]) + field_bytes(content_sizes[header])
+        size = fields + varint_bytes(timestamp_ms - timestamps_ms[order[first]]) + varint_bytes(index - first)
+        if index > first and used + varint_bytes(size) + size > bytes_max:
+            batches[count, 0], batches[count, 1], batches[count, 2], batches[count, 3] = (
+                first,
+                index,
+                used,
+                largest_ms,
+            )
+            count += 1
+            first, used = index, 0
+            size = fields + 2
+        if index == first or timestamp_ms > largest_ms:
+            largest_ms = timestamp_ms
+        sizes[index] = size
+        used += varint_bytes(size) + size
+    if order.size:
+        batches[count, 0], batches[count, 1], batches[count, 2], batches[count, 3] = (
+            first,
+            order.size,
+            used,
+            largest_ms,
+        )
+        count += 1
+    return count
+
+
+@compiled
+def write(
+    order: Longs,
+    timestamps_ms: Longs,
+    sizes: Longs,
+    batches: NDArray[np.int64],
+    keys: _Fields,
+    values: _Fields,
+    headers: _Headers,
+    output: Bytes,
+) -> None:
+    """Write the records of batches that were cut, each batch behind the place of its header."""
+    key_base, value_base = address_of(keys.data), address_of(values.data)
+    key_end, value_end = key_base + keys.data.size, value_base + values.data.size
+    name_base, content_base = address_of(headers.keys.data), address_of(headers.values.data)
+    name_end, content_end = name_base + headers.keys.data.size, content_base + headers.values.data.size
+    key_positions, key_sizes, value_positions, value_sizes = (
+        keys.positions,
+        keys.sizes,
+        values.positions,
+        values.sizes,
+    )
+    header_firsts, header_counts = headers.firsts, headers.counts
+    name_positions, name_sizes = headers.keys.positions, headers.keys.sizes
+    content_positions, content_sizes = headers.values.positions, headers.values.sizes
+    target = address_of(output)
+    for batch in range(batches.shape[0]):
+        target += BATCH_HEADER_BYTES
+        first = batches[batch, 0]
+        base_ms = timestamps_ms[order[first]]
+        for index in range(first, batches[batch, 1]):
+            row = order[index]
+            target = write_varint(target, sizes[index])
+            store_byte(target, 0)
+            target = write_varint(target + 1, timestamps_ms[row] - base_ms)
+            target = write_varint(target, index - first)
+            target = write_field(target, key_base + key_positions[row], key_sizes[row], key_end)
+            target = write_field(target, value_base + value_positions[row], value_sizes[row], value_end)
+            target = write_varint(target, header_counts[row])
+            for header in range(header_firsts[row], header_firsts[row] + header_counts[row]):
+                target = write_field(target, name_base + name_positions[header], name_sizes[header], name_end)
+                target = write_field(
+                    target, content_base + content_positions[header], content_sizes[header], content_end
+                )

@@ -1,0 +1,65 @@
+"""Arrow columns as they are encoded: which rows, and what all their batches have in common."""
+
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records.arrow_types import TIMESTAMP_MS_MAX, TIMESTAMP_MS_MIN
+from barnabas.wire.records.batch import NO_PRODUCER_ID, NO_SEQUENCE, SEQUENCE_LIMIT
+from barnabas.wire.records.compression import Buffer, Compression
+
+Longs: TypeAlias = NDArray[np.int64]
+
+
+class Rows(NamedTuple):
+    """What records are made of: columns of one length; one that is None is null in every row."""
+
+    keys: pa.Array | None  #: binary or string, as are the values; the large kinds too
+    values: pa.Array | None
+    headers: pa.Array | None  #: list<struct<key string, value binary>>; null for none
+    timestamps_ms: Longs
+
+
+class Batching(NamedTuple):
+    """What the batches of a producer have in common."""
+
+    batch_bytes_max: int  #: of a batch before it is compressed, its header included; one record may be larger
+    compression: Compression = Compression.NONE
+    level: int | None = None
+    producer_id: int = NO_PRODUCER_ID
+    producer_epoch: int = -1
+    transactional: bool = False
+
+
+class EncodedBatch(NamedTuple):
+    """A whole batch, its CRC included."""
+
+    data: Buffer
+    records_count: int
+
+
+def next_sequence(base_sequence: int, records_count: int) -> int:
+    """The base sequence of the batch behind one of so many records."""
+    return NO_SEQUENCE if base_sequence == NO_SEQUENCE else (base_sequence + records_count) % SEQUENCE_LIMIT
+
+
+def check_rows(rows: Rows, order: Longs) -> None:
+    """Refuse what no record can hold.
+
+    :raises KafkaError: INVALID_TIMESTAMP; INVALID_RECORD for a header without a key.
+    """
+    times_ms, count = rows.timestamps_ms, len(rows.timestamps_ms)
+    assert all(column is None or len(column) == count for column in rows[:3]), "columns of one length"
+    if not len(order):
+        return
+    assert 0 <= order.min() <= order.max() < count, "rows that there are"
+    if not TIMESTAMP_MS_MIN <= times_ms.min() <= times_ms.max() <= TIMESTAMP_MS_MAX:
+        message = f"timestamps from {times_ms.min()} to {times_ms.max()} ms: {TIMESTAMP_MS_MAX} is the most there is"
+        raise KafkaError(ErrorCode.INVALID_TIMESTAMP, message)
+    if rows.headers is not None:
+        pairs = rows.headers.flatten()
+        if pairs.null_count or pairs.field("key").null_count:
+            raise KafkaError(ErrorCode.INVALID_RECORD, "a header of a record has no key")
