@@ -25,7 +25,7 @@ from barnabas.wire.records.batch import SEQUENCE_LIMIT, BatchHeader, iterate_hea
 from barnabas.wire.records.record import Record, decode_records, encode_batch
 
 #: A batch as it goes on the wire.
-Encoded: TypeAlias = bytes | bytearray
+Encoded: TypeAlias = bytes | bytearray | memoryview
 
 BUFFER_SIZE_BYTES = 32 * 1024 * 1024
 REQUEST_SIZE_BYTES_MAX = 1024 * 1024

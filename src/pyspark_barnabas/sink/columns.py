@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pyspark_barnabas.sink.encoding import Columns
+from barnabas.wire.records.arrow_rows import Columns
 from pyspark_barnabas.sink.errors import SinkError
 from pyspark_barnabas.sink.options import SinkOptions
 from pyspark_barnabas.sink.partitioning import Longs, byte_spans

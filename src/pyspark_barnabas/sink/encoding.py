@@ -1,46 +1,16 @@
-"""Rows of one partition to record batches. No IO."""
+"""Columns to record batches. No IO."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
-
-import numpy as np
-import pyarrow as pa
 
 from barnabas.client.accumulator import Identity
-from barnabas.wire.records.batch import NO_PRODUCER_ID, NO_SEQUENCE, SEQUENCE_LIMIT
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.records.arrow_encode import ArrowEncoder
+from barnabas.wire.records.arrow_rows import Batching, Columns, EncodedBatch
+from barnabas.wire.records.batch import NO_PRODUCER_ID, NO_SEQUENCE
 from barnabas.wire.records.compression import Compression
-from barnabas.wire.records.record import Record, encode_batch
 from pyspark_barnabas.sink.errors import SinkError
 from pyspark_barnabas.sink.partitioning import Longs
-
-
-class Columns(NamedTuple):
-    """Rows as they are encoded, without where they go; all of one length."""
-
-    keys: pa.Array | None  #: binary; None when no row has one
-    values: pa.Array  #: binary
-    headers: pa.Array | None  #: list<struct<key string, value binary>>
-    timestamps_ms: Longs
-
-    def take(self, rows: Longs) -> "Columns":
-        """Those rows, in that order."""
-        order = pa.array(rows)
-        return Columns(
-            None if self.keys is None else self.keys.take(order),
-            self.values.take(order),
-            None if self.headers is None else self.headers.take(order),
-            self.timestamps_ms[rows],
-        )
-
-    def slice(self, first: int, end: int) -> "Columns":
-        """The rows from `first` to `end`, exclusive, without copying them."""
-        return Columns(
-            None if self.keys is None else self.keys[first:end],
-            self.values[first:end],
-            None if self.headers is None else self.headers[first:end],
-            self.timestamps_ms[first:end],
-        )
 
 
 @dataclass(frozen=True)
@@ -52,53 +22,32 @@ class Encoder:
     compression: Compression
     batch_bytes: int
 
-    def batches(self, rows: Columns, sizes: Longs, sequence: int) -> Iterator[tuple[bytearray, int]]:
-        """The rows in batches of at most `batch_bytes`, but for single rows; with each how many.
+    def of(self, columns: Columns) -> "RowEncoder":
+        """The encoder of these rows.
 
-        :param sizes: What each row takes, in bytes.
-        :raises SinkError: For a header without a key.
+        :raises SinkError: For a header without a key, or a time that no record can hold.
         """
-        first = 0
-        for end in cuts(sizes, self.batch_bytes):
-            yield self._encode(rows.slice(first, end), sequence), end - first
-            sequence = (sequence + end - first) % SEQUENCE_LIMIT
-            first = end
-
-    def _encode(self, rows: Columns, sequence: int) -> bytearray:
-        count = len(rows.values)
-        keys = [None] * count if rows.keys is None else rows.keys.to_pylist()
-        headers = [()] * count if rows.headers is None else map(_headers, rows.headers.to_pylist())
-        records = [
-            Record(0, timestamp_ms, key, value, pairs)
-            for timestamp_ms, key, value, pairs in zip(
-                rows.timestamps_ms.tolist(), keys, rows.values.to_pylist(), headers, strict=True
-            )
-        ]
-        return encode_batch(
-            records,
-            compression=self.compression,
+        batching = Batching(
+            self.batch_bytes,
+            self.compression,
             producer_id=NO_PRODUCER_ID if self.identity is None else self.identity.producer_id,
             producer_epoch=-1 if self.identity is None else self.identity.producer_epoch,
-            base_sequence=NO_SEQUENCE if self.identity is None else sequence,
             transactional=self.transactional,
         )
+        try:
+            return RowEncoder(ArrowEncoder(columns), batching)
+        except KafkaError as error:
+            raise SinkError(error.message) from error
 
 
-def cuts(sizes: Longs, batch_bytes: int) -> Iterator[int]:
-    """Where batches end that are as large as they may be, none empty."""
-    ends = np.cumsum(sizes)
-    first, before = 0, 0
-    while first < len(sizes):
-        end = max(first + 1, int(np.searchsorted(ends, before + batch_bytes, side="right")))
-        yield end
-        first, before = end, int(ends[end - 1])
+@dataclass(frozen=True)
+class RowEncoder:
+    """Columns that are encoded for one partition after the other."""
 
+    columns: ArrowEncoder
+    batching: Batching
 
-def _headers(pairs: list[dict[str, str | bytes | None]] | None) -> tuple[tuple[str, bytes | None], ...]:
-    found = []
-    for pair in pairs or ():
-        if pair is None or pair["key"] is None:
-            message = "column headers: a header without a key"
-            raise SinkError(message)
-        found.append((pair["key"], pair["value"]))
-    return tuple(found)  # type: ignore[arg-type]
+    def batches(self, rows: Longs, sequence: int) -> Iterator[EncodedBatch]:
+        """Those rows, in that order, in batches of at most the bytes asked for, but for single rows."""
+        has_sequence = self.batching.producer_id != NO_PRODUCER_ID
+        return self.columns.batches(self.batching, sequence if has_sequence else NO_SEQUENCE, rows)

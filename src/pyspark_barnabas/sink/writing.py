@@ -15,10 +15,11 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.accumulator import Identity
 from barnabas.client.batch_sender import BatchSender, Encoded
 from barnabas.client.transactional_id import idempotent_identity
+from barnabas.wire.records.arrow_rows import Columns
 from barnabas.wire.records.batch import SEQUENCE_LIMIT
 from pyspark_barnabas.sink.columns import Rows, grouped, read_rows
 from pyspark_barnabas.sink.committing import CARRIER, Committing, moved_message
-from pyspark_barnabas.sink.encoding import Columns, Encoder
+from pyspark_barnabas.sink.encoding import Encoder, RowEncoder
 from pyspark_barnabas.sink.errors import RowsMoved
 from pyspark_barnabas.sink.fingerprints import fingerprint
 from pyspark_barnabas.sink.options import Delivery
@@ -181,27 +182,29 @@ class _Sending:
 
     def put(self, rows: Rows) -> None:
         """Encode some rows and hand them to the sender."""
+        encoder = self._encoder.of(rows.columns)
         batches = [
             encoded
             for topic, chosen in rows.topics
-            for encoded in self._batches_for(topic, _only(rows, chosen))
+            for encoded in self._batches_for(topic, rows, chosen, encoder)
         ]
         self._session.run(self._sender.put(batches))
 
-    def _batches_for(self, topic: str, rows: Rows) -> Iterator[tuple[TopicPartition, Encoded]]:
+    def _batches_for(
+        self, topic: str, rows: Rows, chosen: Longs | None, encoder: RowEncoder
+    ) -> Iterator[tuple[TopicPartition, Encoded]]:
         self.topic = self.topic or topic
         count = len(self._session.topic(topic).partitions)
-        partitions = self._partitioner.choose(topic, count, rows.asked, rows.columns.keys, rows.sizes)
+        keys, sizes = _only(rows.columns.keys, chosen), rows.sizes if chosen is None else rows.sizes[chosen]
+        partitions = self._partitioner.choose(topic, count, _only(rows.asked, chosen), keys, sizes)
         order = np.argsort(partitions, kind="stable")
-        columns, sizes = rows.columns.take(order), rows.sizes[order]
         indexes, starts = np.unique(partitions[order], return_index=True)
+        order = order if chosen is None else chosen[order]
         places = [TopicPartition(topic, index) for index in indexes.tolist()]
         self._take_in(places)
         for place, start, end in zip(places, starts, [*starts[1:], len(order)], strict=True):
             sequence = self._sequences[place]
-            for encoded, records in self._encoder.batches(
-                columns.slice(start, end), sizes[start:end], sequence
-            ):
+            for encoded, records in encoder.batches(order[start:end], sequence):
                 sequence = (sequence + records) % SEQUENCE_LIMIT
                 yield place, encoded
             self._sequences[place] = sequence
@@ -214,11 +217,8 @@ class _Sending:
         self._sequences.update(dict.fromkeys(fresh, 0))
 
 
-def _only(rows: Rows, chosen: Longs | None) -> Rows:
-    if chosen is None:
-        return rows
-    asked = None if rows.asked is None else rows.asked.take(pa.array(chosen))
-    return Rows(rows.columns.take(chosen), rows.sizes[chosen], asked, ())
+def _only(column: pa.Array | None, chosen: Longs | None) -> pa.Array | None:
+    return column if column is None or chosen is None else column.take(pa.array(chosen))
 
 
 def _chained(first: pa.RecordBatch | None, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

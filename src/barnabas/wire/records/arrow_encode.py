@@ -7,27 +7,39 @@ from importlib.util import find_spec
 import numpy as np
 
 from barnabas.wire.records import arrow_encode_plain
-from barnabas.wire.records.arrow_rows import Batching, EncodedBatch, Longs, Rows, check_rows
+from barnabas.wire.records.arrow_rows import Batching, Columns, Encode, EncodedBatch, Longs, check_columns
 from barnabas.wire.records.batch import NO_SEQUENCE
 
 
-def encode_arrow(
-    rows: Rows, batching: Batching, base_sequence: int = NO_SEQUENCE, order: Longs | None = None
-) -> Iterator[EncodedBatch]:
-    """The rows, or those in `order`, in as few batches as their size allows; sequences go on from batch to batch.
+class ArrowEncoder:
+    """Columns that are looked at once, and encoded for one partition after the other.
 
-    :raises KafkaError: INVALID_TIMESTAMP; INVALID_RECORD for a header without a key.
+    Give it some megabytes at a time: what is written then lies in memory that was written a moment ago.
     """
-    if order is None:
-        order = np.arange(len(rows.timestamps_ms))
-    check_rows(rows, order)
-    return _quickest()(rows, order, batching, base_sequence)
+
+    def __init__(self, rows: Columns) -> None:
+        """Take the columns, which are not copied.
+
+        :raises KafkaError: INVALID_TIMESTAMP; INVALID_RECORD for a header without a key.
+        """
+        check_columns(rows)
+        self._count = len(rows.timestamps_ms)
+        self._encode = _quickest()(rows)
+
+    def batches(
+        self, batching: Batching, base_sequence: int = NO_SEQUENCE, order: Longs | None = None
+    ) -> Iterator[EncodedBatch]:
+        """The rows, or those in `order`, in as few batches as their size allows; sequences go on through them."""
+        if order is None:
+            order = np.arange(self._count)
+        assert not len(order) or 0 <= order.min() <= order.max() < self._count, "rows that there are"
+        return self._encode(order, batching, base_sequence)
 
 
 @cache
-def _quickest() -> Callable[[Rows, Longs, Batching, int], Iterator[EncodedBatch]]:
+def _quickest() -> Callable[[Columns], Encode]:
     if find_spec("numba") is None:
-        return arrow_encode_plain.encode_rows
+        return arrow_encode_plain.encoder
     from barnabas.wire.records import arrow_encode_numba
 
-    return arrow_encode_numba.encode_rows
+    return arrow_encode_numba.encoder

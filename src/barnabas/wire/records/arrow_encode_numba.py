@@ -1,6 +1,7 @@
 """Arrow columns to record batches by numba: each field is copied once, to where it lies in its batch."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -8,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from barnabas.wire.records.arrow_numba import arrow_array
-from barnabas.wire.records.arrow_rows import Batching, EncodedBatch, Longs, Rows, next_sequence
+from barnabas.wire.records.arrow_rows import Batching, Columns, Encode, EncodedBatch, Longs, next_sequence
 from barnabas.wire.records.batch import (
     BATCH_HEADER,
     BATCH_HEADER_BYTES,
@@ -57,18 +58,28 @@ class _Headers(NamedTuple):
     values: _Fields
 
 
-def encode_rows(rows: Rows, order: Longs, batching: Batching, base_sequence: int) -> Iterator[EncodedBatch]:
-    """What `arrow_encode_plain.encode_rows` gives; batches share buffers."""
+def encoder(rows: Columns) -> Encode:
+    """What `arrow_encode_plain.encoder` gives; batches share buffers."""
     count = len(rows.timestamps_ms)
-    times_ms, order = (np.require(numbers, np.int64, ["C", "W"]) for numbers in (rows.timestamps_ms, order))
-    keys, values = _fields(rows.keys, count), _fields(rows.values, count)
-    headers = _headers(rows.headers, count)
+    times_ms = np.require(rows.timestamps_ms, np.int64, ["C", "W"])
+    columns = _fields(rows.keys, count), _fields(rows.values, count), _headers(rows.headers, count)
+    return partial(_encode_rows, times_ms, columns)
+
+
+def _encode_rows(
+    times_ms: Longs,
+    columns: tuple[_Fields, _Fields, _Headers],
+    order: Longs,
+    batching: Batching,
+    base_sequence: int,
+) -> Iterator[EncodedBatch]:
+    order = np.require(order, np.int64, ["C", "W"])
     sizes, batches = np.empty(len(order), np.int64), np.empty((len(order), _BATCH_NUMBERS), np.int64)
     bytes_max = batching.batch_bytes_max - BATCH_HEADER_BYTES
-    batches = batches[: cut(order, times_ms, keys, values, headers, bytes_max, sizes, batches)]
+    batches = batches[: cut(order, times_ms, *columns, bytes_max, sizes, batches)]
     for run in _runs(batches):
         output, buffer = arrow_array(_with_headers(run) + SHORT_BYTES, np.uint8)
-        write(order, times_ms, sizes, run, keys, values, headers, output)
+        write(order, times_ms, sizes, run, *columns, output)
         view, position = memoryview(buffer).cast("B"), 0
         for (first, end, size_bytes, largest_ms), base_ms in zip(
             run.tolist(), times_ms[order[run[:, 0]]].tolist(), strict=True

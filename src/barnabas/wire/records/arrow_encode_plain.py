@@ -1,18 +1,25 @@
 """Arrow columns to record batches by plain Python: what the kernels must equal, and what is used without numba."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
-from barnabas.wire.records.arrow_rows import Batching, EncodedBatch, Longs, Rows, next_sequence
+from barnabas.wire.records.arrow_rows import Batching, Columns, Encode, EncodedBatch, Longs, next_sequence
 from barnabas.wire.records.batch import BATCH_HEADER_BYTES
 from barnabas.wire.records.record import Record, encode_batch, encode_record
 from barnabas.wire.records.varint import write_varint
 
 
-def encode_rows(rows: Rows, order: Longs, batching: Batching, base_sequence: int) -> Iterator[EncodedBatch]:
-    """The rows in this order, in batches as large as they may be; the rows were checked."""
+def encoder(rows: Columns) -> Encode:
+    """Encodes these rows, which were checked."""
+    return partial(_encode_rows, rows)
+
+
+def _encode_rows(
+    rows: Columns, order: Longs, batching: Batching, base_sequence: int
+) -> Iterator[EncodedBatch]:
     waiting: list[Record] = []
     size_bytes = BATCH_HEADER_BYTES
     for record in _records(rows, order):
@@ -28,7 +35,7 @@ def encode_rows(rows: Rows, order: Longs, batching: Batching, base_sequence: int
         yield _encode(waiting, batching, base_sequence)
 
 
-def _records(rows: Rows, order: Longs) -> Iterator[Record]:
+def _records(rows: Columns, order: Longs) -> Iterator[Record]:
     for row in order.tolist():
         pairs = _item(rows.headers, row) or ()
         headers = tuple((pair["key"], _bytes(pair["value"])) for pair in pairs)

@@ -1,5 +1,6 @@
 """Arrow columns as they are encoded: which rows, and what all their batches have in common."""
 
+from collections.abc import Callable, Iterator
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -9,12 +10,12 @@ from numpy.typing import NDArray
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.arrow_types import TIMESTAMP_MS_MAX, TIMESTAMP_MS_MIN
 from barnabas.wire.records.batch import NO_PRODUCER_ID, NO_SEQUENCE, SEQUENCE_LIMIT
-from barnabas.wire.records.compression import Buffer, Compression
+from barnabas.wire.records.compression import Compression
 
 Longs: TypeAlias = NDArray[np.int64]
 
 
-class Rows(NamedTuple):
+class Columns(NamedTuple):
     """What records are made of: columns of one length; one that is None is null in every row."""
 
     keys: pa.Array | None  #: binary or string, as are the values; the large kinds too
@@ -37,8 +38,12 @@ class Batching(NamedTuple):
 class EncodedBatch(NamedTuple):
     """A whole batch, its CRC included."""
 
-    data: Buffer
+    data: bytearray | memoryview
     records_count: int
+
+
+#: Batches of some rows: which, in this order, how, and from which sequence on.
+Encode: TypeAlias = Callable[[Longs, Batching, int], Iterator[EncodedBatch]]
 
 
 def next_sequence(base_sequence: int, records_count: int) -> int:
@@ -46,17 +51,14 @@ def next_sequence(base_sequence: int, records_count: int) -> int:
     return NO_SEQUENCE if base_sequence == NO_SEQUENCE else (base_sequence + records_count) % SEQUENCE_LIMIT
 
 
-def check_rows(rows: Rows, order: Longs) -> None:
+def check_columns(rows: Columns) -> None:
     """Refuse what no record can hold.
 
     :raises KafkaError: INVALID_TIMESTAMP; INVALID_RECORD for a header without a key.
     """
     times_ms, count = rows.timestamps_ms, len(rows.timestamps_ms)
     assert all(column is None or len(column) == count for column in rows[:3]), "columns of one length"
-    if not len(order):
-        return
-    assert 0 <= order.min() <= order.max() < count, "rows that there are"
-    if not TIMESTAMP_MS_MIN <= times_ms.min() <= times_ms.max() <= TIMESTAMP_MS_MAX:
+    if count and not TIMESTAMP_MS_MIN <= times_ms.min() <= times_ms.max() <= TIMESTAMP_MS_MAX:
         message = f"timestamps from {times_ms.min()} to {times_ms.max()} ms: {TIMESTAMP_MS_MAX} is the most there is"
         raise KafkaError(ErrorCode.INVALID_TIMESTAMP, message)
     if rows.headers is not None:

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import pairwise
 
 import numpy as np
@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records import arrow_encode, arrow_encode_numba, arrow_encode_plain
-from barnabas.wire.records.arrow_encode import encode_arrow
-from barnabas.wire.records.arrow_rows import Batching, EncodedBatch, Longs, Rows
+from barnabas.wire.records.arrow_encode import ArrowEncoder
+from barnabas.wire.records.arrow_rows import Batching, Columns, Encode, Longs
 from barnabas.wire.records.arrow_types import COLUMN_TYPES, TIMESTAMP_MS_MAX
 from barnabas.wire.records.batch import crc_matches, read_header
 from barnabas.wire.records.compression import Compression
@@ -18,8 +18,8 @@ from barnabas.wire.records.record import Record, decode_records, encode_batch
 
 HEADERS = COLUMN_TYPES["headers"]
 
-Encoder = Callable[[Rows, Longs, Batching, int], Iterator[EncodedBatch]]
-encoders = pytest.mark.parametrize("encode", [arrow_encode_plain.encode_rows, arrow_encode_numba.encode_rows])
+Encoder = Callable[[Columns], Encode]
+encoders = pytest.mark.parametrize("encode", [arrow_encode_plain.encoder, arrow_encode_numba.encoder])
 
 optional_bytes = st.none() | st.binary(max_size=400)
 pairs = st.lists(st.tuples(st.text(max_size=5), optional_bytes), max_size=3).map(tuple)
@@ -40,9 +40,9 @@ batchings = st.builds(
 )
 
 
-def rows_of(records: list[Record]) -> Rows:
+def rows_of(records: list[Record]) -> Columns:
     shown = [[{"key": key, "value": value} for key, value in record.headers] or None for record in records]
-    return Rows(
+    return Columns(
         pa.array([record.key for record in records], pa.binary()),
         pa.array([record.value for record in records], pa.binary()),
         pa.array(shown, HEADERS),
@@ -51,11 +51,11 @@ def rows_of(records: list[Record]) -> Rows:
 
 
 def encoded(
-    encode: Encoder, rows: Rows, batching: Batching, sequence: int = -1, order: Longs | None = None
+    encode: Encoder, rows: Columns, batching: Batching, sequence: int = -1, order: Longs | None = None
 ) -> list[bytes]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arrow_encode, "_quickest", lambda: encode)
-        batches = list(encode_arrow(rows, batching, sequence, order))
+        batches = list(ArrowEncoder(rows).batches(batching, sequence, order))
     for data, records_count in batches:
         assert read_header(data).records_count == records_count
         assert crc_matches(data, 0, read_header(data))
@@ -72,8 +72,8 @@ def test_numba_writes_the_same_bytes_as_plain_python(
     records: list[Record], batching: Batching, sequence: int
 ) -> None:
     rows = rows_of(records)
-    by_python = encoded(arrow_encode_plain.encode_rows, rows, batching, sequence)
-    assert encoded(arrow_encode_numba.encode_rows, rows, batching, sequence) == by_python
+    by_python = encoded(arrow_encode_plain.encoder, rows, batching, sequence)
+    assert encoded(arrow_encode_numba.encoder, rows, batching, sequence) == by_python
     assert decoded(by_python) == records
 
 
@@ -94,7 +94,7 @@ def test_rows_are_taken_in_their_order_and_from_within_larger_arrays(
 ) -> None:
     order = [random.randrange(len(records)) for _ in records]  # type: ignore[attr-defined]
     whole = rows_of([Record(0, 0, b"before", b"before", (("a", b"b"),)), *records, *records])
-    part = Rows(*(column[1 : 1 + len(records)] for column in whole))  # type: ignore[index]
+    part = Columns(*(column[1 : 1 + len(records)] for column in whole))  # type: ignore[index]
     batches = encoded(encode, part, Batching(300), order=np.array(order, np.int64))
     assert decoded(batches) == [records[row] for row in order]
 
@@ -127,21 +127,21 @@ def test_text_and_large_types_are_written_as_their_bytes(encode: Encoder) -> Non
     times_ms = np.zeros(2, np.int64)
     expected = [Record(0, 0, "clé".encode(), b"v"), Record(0, 0, None, b"")]
     for keys, values in ((pa.string(), pa.binary()), (pa.large_string(), pa.large_binary())):
-        rows = Rows(pa.array(["clé", None], keys), pa.array([b"v", b""], values), None, times_ms)
+        rows = Columns(pa.array(["clé", None], keys), pa.array([b"v", b""], values), None, times_ms)
         assert decoded(encoded(encode, rows, Batching(1_000))) == expected
 
 
 @encoders
 def test_columns_may_be_missing(encode: Encoder) -> None:
-    rows = Rows(None, None, None, np.zeros(2, np.int64))
+    rows = Columns(None, None, None, np.zeros(2, np.int64))
     assert decoded(encoded(encode, rows, Batching(1_000))) == [Record(0, 0, None, None)] * 2
-    assert encoded(encode, Rows(None, None, None, np.zeros(0, np.int64)), Batching(1_000)) == []
+    assert encoded(encode, Columns(None, None, None, np.zeros(0, np.int64)), Batching(1_000)) == []
 
 
 @encoders
 @pytest.mark.parametrize("wrong", [[None], [{"key": None, "value": b"v"}]])
 def test_a_header_without_a_key_is_refused(encode: Encoder, wrong: list[object]) -> None:
-    rows = Rows(None, None, pa.array([None, wrong], HEADERS), np.zeros(2, np.int64))
+    rows = Columns(None, None, pa.array([None, wrong], HEADERS), np.zeros(2, np.int64))
     with pytest.raises(KafkaError, match="no key") as error:
         encoded(encode, rows, Batching(1_000))
     assert error.value.code is ErrorCode.INVALID_RECORD
@@ -149,7 +149,7 @@ def test_a_header_without_a_key_is_refused(encode: Encoder, wrong: list[object])
 
 @encoders
 def test_a_time_that_microseconds_cannot_hold_is_refused(encode: Encoder) -> None:
-    rows = Rows(None, None, None, np.array([TIMESTAMP_MS_MAX + 1], np.int64))
+    rows = Columns(None, None, None, np.array([TIMESTAMP_MS_MAX + 1], np.int64))
     with pytest.raises(KafkaError) as error:
         encoded(encode, rows, Batching(1_000))
     assert error.value.code is ErrorCode.INVALID_TIMESTAMP
@@ -157,12 +157,12 @@ def test_a_time_that_microseconds_cannot_hold_is_refused(encode: Encoder) -> Non
 
 def test_more_than_one_buffer_of_batches_is_written() -> None:
     records = [Record(0, index, None, bytes([index]) * 3_000_000) for index in range(4)]
-    batches = encoded(arrow_encode_numba.encode_rows, rows_of(records), Batching(100_000))
+    batches = encoded(arrow_encode_numba.encoder, rows_of(records), Batching(100_000))
     assert decoded(batches) == records
 
 
 def test_without_numba_plain_python_writes() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arrow_encode, "find_spec", lambda name: None)
-        assert arrow_encode._quickest.__wrapped__() is arrow_encode_plain.encode_rows
-    assert arrow_encode._quickest() is arrow_encode_numba.encode_rows
+        assert arrow_encode._quickest.__wrapped__() is arrow_encode_plain.encoder
+    assert arrow_encode._quickest() is arrow_encode_numba.encoder
