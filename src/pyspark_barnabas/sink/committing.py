@@ -1,6 +1,7 @@
 """What the protocol asks of the cluster: marks and decisions read, transactions ended."""
 
 import asyncio
+import re
 from collections.abc import Collection, Iterable, Sequence
 
 from barnabas.base.ids import TopicPartition
@@ -9,6 +10,7 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.group_messages import CommittedOffset
 from barnabas.client.groups import Groups
 from barnabas.client.transactional_id import TransactionalId
+from barnabas.client.transactions import Transactions
 from barnabas.wire.errors import ErrorCode, KafkaError
 from pyspark_barnabas.sink.errors import Fenced, RowsMoved, SinkError
 from pyspark_barnabas.sink.protocol import (
@@ -17,7 +19,7 @@ from pyspark_barnabas.sink.protocol import (
     Mark,
     Prepared,
     find_mark,
-    moved,
+    is_task_name,
     newest_batch,
     task_name,
 )
@@ -87,7 +89,9 @@ class Committing:
         :raises RowsMoved: When rows were committed before that no task of now answers for.
         :raises Fenced: When a transaction is lost.
         """
-        await self._check_moved(batch, {each.task for each in prepared}, skipped)
+        of_now = {CARRIER, *skipped, *(each.task for each in prepared)}
+        await self._check_moved(batch, of_now)
+        await self._abort_leftovers(of_now)
         if not prepared:
             return
         await self._decide(Decision(batch, tuple(prepared)), carrier, topic)
@@ -126,26 +130,40 @@ class Committing:
             return False
         return not await self._end_all([carrier], commit=True)  # to say again what was said does no harm
 
-    async def _check_moved(self, batch: BatchId, written: Collection[int], skipped: Collection[int]) -> None:
-        """No task of an earlier decision has its rows committed without a task of now that has found out.
+    async def _check_moved(self, batch: BatchId, of_now: Collection[int]) -> None:
+        """No task of an earlier decision has its rows committed that is not among those of now.
 
-        Tasks of that decision that are not among those of now are fenced, so that this stays so.
+        These have looked for themselves, and the others are fenced, so that it stays so.
         """
         decision = await self.decision_of(batch)
-        others = [
-            each.task
-            for each in (decision.prepared if decision else ())
-            if each.task not in written and each.task not in skipped
-        ]
-        done = []
-        for task in others:
-            await self.fence(task)
-            if await self.mark_of(task, batch) is not None:
-                done.append(task)
-        stray = moved(done, skipped)
+        stray = []
+        for each in decision.prepared if decision else ():
+            if each.task not in of_now:
+                await self.fence(each.task)
+                if await self.mark_of(each.task, batch) is not None:
+                    stray.append(each.task)
         if stray:
             tasks = ", ".join(map(str, stray))
             raise RowsMoved(moved_message(self.sink, batch, f"there are no rows for tasks {tasks} now"))
+
+    async def _abort_leftovers(self, of_now: Collection[int]) -> None:
+        """End what earlier runs left open with tasks that now have no rows: readers of committed rows wait for it."""
+        ours = {task_name(self.sink, task) for task in of_now}
+        for name in await self._open_names():
+            if name not in ours and is_task_name(self.sink, name):
+                await TransactionalId(self.cluster, name).initialize(self.timeout_ms)
+
+    async def _open_names(self) -> list[str]:
+        transactions = Transactions(self.cluster)
+        try:
+            listed = await transactions.list(["Ongoing"], pattern=f"{re.escape(self.sink)}.*")
+        except KafkaError as error:
+            if (
+                error.code is not ErrorCode.UNSUPPORTED_VERSION
+            ):  # of brokers before 4.1, which take no pattern
+                raise
+            listed = await transactions.list(["Ongoing"])
+        return [each.transactional_id for each in listed]
 
     async def _decide(self, decision: Decision, carrier: Identity, topic: str) -> None:
         try:

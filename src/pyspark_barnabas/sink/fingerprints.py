@@ -33,11 +33,13 @@ def _hashes(values: pa.Array) -> npt.NDArray[np.uint64]:
     starts, sizes, data = byte_spans(values)
     words = _words(data)
     digest = _SEED ^ sizes.astype(np.uint64) * _MULTIPLIER
-    spread: Longs = np.maximum(sizes - _WORD_BYTES, 0)
-    masks = _masks(sizes)
-    for number in range(_WORDS_COUNT if spread.any() else 1):
-        places = starts + spread * number // (_WORDS_COUNT - 1)
-        digest = _mixed(digest, words[places] & masks)
+    digest = _mixed(digest, words[starts] & _masks(sizes))
+    rows = np.flatnonzero(sizes > _WORD_BYTES)
+    starts, spread = starts[rows], sizes[rows] - _WORD_BYTES
+    long = digest[rows]
+    for number in range(1, _WORDS_COUNT):
+        long = _mixed(long, words[starts + spread * number // (_WORDS_COUNT - 1)])
+    digest[rows] = long
     return digest
 
 

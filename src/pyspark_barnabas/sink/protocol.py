@@ -31,7 +31,7 @@ import base64
 import binascii
 import struct
 import zlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from barnabas.client.accumulator import Identity
@@ -145,6 +145,11 @@ def task_name(sink: str, task: int) -> str:
     return f"{sink}.{task}"
 
 
+def is_task_name(sink: str, name: str) -> bool:
+    """Whether that is the transactional id of some task."""
+    return name.startswith(f"{sink}.") and name.removeprefix(f"{sink}.").isdecimal()
+
+
 def find_mark(committed: Iterable[CommittedOffset], batch: BatchId) -> Mark | None:
     """A task's mark of a batch, among all offsets of its group; None when it has none."""
     marks = (Mark.from_offset(each) for each in committed)
@@ -157,8 +162,3 @@ def newest_batch(committed: Iterable[CommittedOffset], query: str) -> int:
     return max(
         (each.offset for each in committed if tuple(each.metadata.split(";")[:2]) in heads), default=-1
     )
-
-
-def moved(done: Collection[int], skipped: Collection[int]) -> Sequence[int]:
-    """Tasks whose rows of a batch are committed, though in this run no task found its own so."""
-    return sorted(set(done) - set(skipped))

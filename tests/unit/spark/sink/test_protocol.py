@@ -1,0 +1,80 @@
+from barnabas.client.accumulator import Identity
+from barnabas.client.group_messages import CommittedOffset
+from pyspark_barnabas.sink.protocol import (
+    NO_ROWS,
+    BatchId,
+    Decision,
+    Fingerprint,
+    Mark,
+    Prepared,
+    find_mark,
+    is_task_name,
+    newest_batch,
+    task_name,
+)
+
+BATCH = BatchId("0b5c", 7)
+MARK = Mark(BATCH, Fingerprint(3, (1 << 64) - 1))
+FOREIGN = CommittedOffset(7, -1, "somebody's")
+#: What `offset.metadata.max.bytes` allows by default.
+METADATA_CHARS_MAX = 4_096
+
+
+def decision(count: int) -> Decision:
+    ids = [Prepared(task, Identity(1_000_000 + 7919 * task % 10_007, task % 30_000)) for task in range(count)]
+    return Decision(BATCH, tuple(ids))
+
+
+def test_a_mark_is_read_as_it_was_written() -> None:
+    assert find_mark([FOREIGN, MARK.to_offset()], BATCH) == MARK
+    assert MARK.to_offset().offset == 7
+
+
+def test_a_mark_of_another_batch_says_nothing() -> None:
+    assert find_mark([MARK.to_offset()], BatchId("0b5c", 8)) is None
+    assert find_mark([MARK.to_offset()], BatchId("other", 7)) is None
+    assert find_mark([FOREIGN], BATCH) is None
+
+
+def test_a_decision_of_any_size_fits_into_metadata_and_is_read_again() -> None:
+    for count in (0, 1, 60, 3_000):
+        offsets = decision(count).to_offsets()
+        assert all(len(each.metadata) <= METADATA_CHARS_MAX for each in offsets)
+        assert Decision.find([FOREIGN, *reversed(offsets)], BATCH) == decision(count)
+    assert len(decision(200).to_offsets()) == 1
+
+
+def test_a_decision_of_which_a_part_is_missing_is_none() -> None:
+    offsets = decision(3_000).to_offsets()
+    assert len(offsets) > 2
+    assert Decision.find(offsets[1:], BATCH) is None
+    assert Decision.find([], BATCH) is None
+    mixed = [*decision(3_000).to_offsets()[:1], *decision(2_900).to_offsets()[1:]]
+    assert Decision.find(mixed, BATCH) is None
+
+
+def test_a_decision_of_another_batch_is_not_taken_for_it() -> None:
+    assert Decision.find(decision(3).to_offsets(), BatchId("0b5c", 8)) is None
+
+
+def test_the_newest_batch_of_a_query_is_known_by_marks_and_decisions() -> None:
+    offsets = [
+        MARK.to_offset(),
+        *decision(2).to_offsets(),
+        Mark(BatchId("x", 99), NO_ROWS).to_offset(),
+        FOREIGN,
+    ]
+    assert newest_batch(offsets, "0b5c") == 7
+    assert newest_batch(offsets, "x") == 99
+    assert newest_batch(offsets, "y") == -1
+
+
+def test_tasks_are_named_by_their_sink() -> None:
+    assert task_name("s", 3) == "s.3"
+    assert is_task_name("s", "s.3")
+    assert not any(is_task_name("s", name) for name in ("s", "s.", "s.a", "s.1.2", "ss.3", "t.3"))
+
+
+def test_fingerprints_add_up_in_any_order() -> None:
+    one, two = Fingerprint(1, (1 << 64) - 1), Fingerprint(2, 5)
+    assert one.plus(two) == two.plus(one) == Fingerprint(3, 4)
