@@ -1,5 +1,6 @@
 import time
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.errors import AnalysisException
@@ -16,11 +17,12 @@ from pyspark.sql.types import (
 )
 
 from barnabas.client.accumulator import Identity
+from barnabas.wire.records.arrow_rows import EncodedBatch
 from barnabas.wire.records.batch import iterate_headers
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.record import decode_all
-from pyspark_barnabas.sink.columns import grouped, read_rows
-from pyspark_barnabas.sink.encoding import Encoder, cuts
+from pyspark_barnabas.sink.columns import Rows, grouped, read_rows
+from pyspark_barnabas.sink.encoding import Encoder
 from pyspark_barnabas.sink.errors import SinkError
 from pyspark_barnabas.sink.options import SinkOptions, batch_options
 from pyspark_barnabas.sink.schema import check_schema
@@ -36,6 +38,11 @@ def batch(**columns: pa.Array) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(columns)
 
 
+def batches(encoder: Encoder, rows: Rows, sequence: int = 0) -> list[EncodedBatch]:
+    every = np.arange(len(rows.sizes), dtype=np.int64)
+    return list(encoder.of(rows.columns).batches(every, sequence))
+
+
 def test_rows_become_batches_of_their_records() -> None:
     rows = read_rows(
         batch(
@@ -47,7 +54,7 @@ def test_rows_become_batches_of_their_records() -> None:
         options(topic="t", includeTimestamp="true"),
     )
     encoder = Encoder(Identity(7, 1), True, Compression.NONE, 1_000_000)
-    [(encoded, count)] = encoder.batches(rows.columns, rows.sizes, 5)
+    [(encoded, count)] = batches(encoder, rows, 5)
     [(_, header)] = iterate_headers(encoded)
     assert (count, header.producer_id, header.producer_epoch, header.base_sequence) == (3, 7, 1, 5)
     assert header.is_transactional
@@ -62,7 +69,7 @@ def test_batches_are_as_large_as_they_may_be_and_sequences_follow() -> None:
     values = pa.array([bytes(100)] * 50)
     rows = read_rows(batch(value=values), options(topic="t"))
     encoder = Encoder(Identity(7, 1), False, Compression.LZ4, 1_000)
-    found = list(encoder.batches(rows.columns, rows.sizes, (1 << 31) - 4))
+    found = list(batches(encoder, rows, (1 << 31) - 4))
     assert [count for _, count in found] == [8] * 6 + [2]
     sequences = [header.base_sequence for encoded, _ in found for _, header in iterate_headers(encoded)]
     assert sequences[:3] == [(1 << 31) - 4, 4, 12]
@@ -71,12 +78,13 @@ def test_batches_are_as_large_as_they_may_be_and_sequences_follow() -> None:
 
 def test_a_row_larger_than_a_batch_has_one_of_its_own() -> None:
     rows = read_rows(batch(value=pa.array([b"a", bytes(5_000), b"b"])), options(topic="t"))
-    assert list(cuts(rows.sizes, 1_000)) == [1, 2, 3]
+    encoder = Encoder(None, False, Compression.NONE, 1_000)
+    assert [count for _, count in batches(encoder, rows)] == [1, 1, 1]
 
 
 def test_without_an_identity_a_batch_carries_none() -> None:
     rows = read_rows(batch(value=pa.array([b"a"])), options(topic="t"))
-    [(encoded, _)] = Encoder(None, False, Compression.NONE, 1_000).batches(rows.columns, rows.sizes, 0)
+    [(encoded, _)] = batches(Encoder(None, False, Compression.NONE, 1_000), rows)
     [(_, header)] = iterate_headers(encoded)
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (-1, -1, -1)
 
@@ -111,8 +119,8 @@ def test_a_header_without_a_key_is_refused() -> None:
     headers = pa.array([[{"key": None, "value": b"x"}]], HEADERS)
     rows = read_rows(batch(value=pa.array([b"1"]), headers=headers), options(topic="t"))
     encoder = Encoder(None, False, Compression.NONE, 1_000)
-    with pytest.raises(SinkError, match="a header without a key"):
-        list(encoder.batches(rows.columns, rows.sizes, 0))
+    with pytest.raises(SinkError, match="a header of a record has no key"):
+        batches(encoder, rows)
 
 
 def test_small_batches_are_put_together_and_empty_ones_left_out() -> None:
