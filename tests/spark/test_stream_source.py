@@ -1,0 +1,230 @@
+"""`spark.readStream.format("barnabas")` on a real session: micro-batches, restarts, and topics that change meanwhile."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from barnabas.base.ids import TopicPartition
+from barnabas.testing import EmbeddedBroker
+from support.source_rows import SourceRow, consumed_rows, fill, frame_rows, source_options
+from support.waiting import until
+
+WAIT_S = 60
+
+
+class Stream:
+    """A query with a checkpoint, and what came of each of its micro-batches; it can be started again and again."""
+
+    def __init__(self, spark: SparkSession, options: Mapping[str, str], checkpoint: Path) -> None:
+        self.spark = spark
+        self.options = {"startingOffsets": "earliest", "includeHeaders": "true", **options}
+        self.checkpoint = checkpoint
+        self.batches: list[tuple[int, list[SourceRow]]] = []
+
+    def take(self, batch: DataFrame, number: int) -> None:
+        self.batches.append((number, frame_rows(batch)))
+
+    def start(self, **trigger: object) -> StreamingQuery:
+        frame = self.spark.readStream.format("barnabas").options(**self.options).load()
+        writer = frame.writeStream.foreachBatch(self.take).option("checkpointLocation", str(self.checkpoint))
+        return writer.trigger(**trigger).start()
+
+    def run(self) -> StreamingQuery:
+        """Take all there is."""
+        query = self.start(availableNow=True)
+        query.awaitTermination(WAIT_S)
+        return query
+
+    @property
+    def rows(self) -> list[SourceRow]:
+        return sorted(row for _, rows in self.batches for row in rows)
+
+
+@pytest.fixture
+def stream(spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Path) -> Stream:
+    return Stream(spark, source_options(broker.bootstrap, topic), tmp_path)
+
+
+def test_a_query_goes_on_where_its_checkpoint_says(broker: EmbeddedBroker, topic: str, stream: Stream) -> None:
+    broker.create_topic(topic, 2)
+    for _ in range(3):
+        fill(broker.bootstrap, topic, 40, 2)
+        stream.run()
+    stream.run()
+    assert stream.rows == consumed_rows(broker.bootstrap, topic)
+    assert len(stream.batches) == 3
+
+
+def test_no_batch_takes_more_than_its_limit(broker: EmbeddedBroker, topic: str, stream: Stream) -> None:
+    broker.create_topic(topic, 2)
+    fill(broker.bootstrap, topic, 100, 2)
+    stream.options["maxOffsetsPerTrigger"] = "30"
+    stream.run()
+    assert [len(rows) for _, rows in stream.batches] == [30, 30, 30, 10]
+    assert stream.rows == consumed_rows(broker.bootstrap, topic)
+
+
+def test_a_batch_that_was_not_committed_comes_again_as_it_was(
+    broker: EmbeddedBroker, topic: str, stream: Stream
+) -> None:
+    broker.create_topic(topic, 2)
+    fill(broker.bootstrap, topic, 60, 2)
+    stream.options["maxOffsetsPerTrigger"] = "25"
+    stream.run()
+    for path in stream.checkpoint.glob("commits/*2*"):
+        path.unlink()
+    fill(broker.bootstrap, topic, 20, 2)
+    before = dict(stream.batches)
+    stream.batches.clear()
+    stream.run()
+    assert stream.batches[0] == (2, before[2])
+
+
+def test_a_query_goes_on_from_the_connectors_checkpoint(
+    broker: EmbeddedBroker, topic: str, stream: Stream
+) -> None:
+    broker.create_topic(topic, 2)
+    fill(broker.bootstrap, topic, 20, 2)
+    stream.run()
+    [path] = stream.checkpoint.glob("offsets/0")
+    lines = path.read_text().splitlines()
+    assert lines[-1] == f'{{"{topic}": {{"0": 10, "1": 10}}}}'
+    path.write_text("\n".join([*lines[:-1], f'{{"{topic}":{{"1":10,"0":7}}}}']))
+    (stream.checkpoint / "offsets" / ".0.crc").unlink(missing_ok=True)
+    stream.batches.clear()
+    stream.run()
+    assert [(row.partition, row.offset) for row in stream.rows] == [(0, 7), (0, 8), (0, 9)]
+
+
+def test_a_query_begins_with_what_comes_unless_told_otherwise(
+    broker: EmbeddedBroker, topic: str, stream: Stream
+) -> None:
+    broker.create_topic(topic)
+    fill(broker.bootstrap, topic, 10)
+    stream.options["startingOffsets"] = "latest"
+    stream.run()
+    fill(broker.bootstrap, topic, 5)
+    stream.run()
+    assert [row.offset for row in stream.rows] == [10, 11, 12, 13, 14]
+
+
+def test_partitions_that_come_in_mid_stream_are_read_from_their_first_record(
+    broker: EmbeddedBroker, topic: str, stream: Stream
+) -> None:
+    broker.create_topic(topic)
+    fill(broker.bootstrap, topic, 10)
+    query = stream.start(processingTime="100 milliseconds")
+    try:
+        until(lambda: len(stream.rows) == 10 or query.exception())
+        broker.client.admin.create_partitions({topic: 3})
+        fill(broker.bootstrap, topic, 30, 3)
+        until(lambda: len(stream.rows) == 40 or query.exception())
+        assert query.lastProgress is not None
+    finally:
+        query.stop()
+    assert stream.rows == consumed_rows(broker.bootstrap, topic)
+    broker.client.admin.create_partitions({topic: 4})
+    fill(broker.bootstrap, topic, 40, 4)
+    stream.run()
+    assert stream.rows == consumed_rows(broker.bootstrap, topic)
+
+
+def test_topics_that_come_in_mid_stream_are_read_when_the_pattern_fits(
+    broker: EmbeddedBroker, topic: str, stream: Stream
+) -> None:
+    del stream.options["subscribe"]
+    stream.options["subscribePattern"] = f"{topic}-.*"
+    broker.produce(f"{topic}-a", "first")
+    stream.run()
+    broker.produce(f"{topic}-b", "second")
+    stream.run()
+    assert [(row.topic, row.value) for row in stream.rows] == [(f"{topic}-a", b"first"), (f"{topic}-b", b"second")]
+
+
+def test_a_query_outlives_a_restart_of_the_broker(spark: SparkSession, topic: str, tmp_path: Path) -> None:
+    with EmbeddedBroker() as broker:
+        broker.create_topic(topic)
+        fill(broker.bootstrap, topic, 10)
+        stream = Stream(spark, source_options(broker.bootstrap, topic), tmp_path)
+        query = stream.start(processingTime="100 milliseconds")
+        until(lambda: len(stream.rows) == 10 or query.exception())
+        broker.restart(kill=True)
+        fill(broker.bootstrap, topic, 10)
+        until(lambda: len(stream.rows) == 20 or query.exception())
+        query.stop()
+        assert stream.rows == consumed_rows(broker.bootstrap, topic)
+
+
+def test_progress_tells_offsets_as_the_connector_does(
+    broker: EmbeddedBroker, topic: str, stream: Stream
+) -> None:
+    broker.create_topic(topic, 2)
+    fill(broker.bootstrap, topic, 20, 2)
+    [progress] = [each for each in stream.run().recentProgress if each.numInputRows]
+    [source] = progress.sources
+    assert source.startOffset == f'{{"{topic}": {{"0": 0, "1": 0}}}}'
+    assert source.endOffset == source.latestOffset == f'{{"{topic}": {{"0": 10, "1": 10}}}}'
+
+
+# Losses
+
+
+def delete_unread(broker: EmbeddedBroker, topic: str, stream: Stream) -> None:
+    """Ten records are read; of twenty that follow, five are deleted."""
+    broker.create_topic(topic)
+    fill(broker.bootstrap, topic, 10)
+    stream.run()
+    fill(broker.bootstrap, topic, 20)
+    broker.client.admin.delete_records({TopicPartition(topic, 0): 15})
+
+
+def test_records_deleted_before_they_were_read_fail_the_query(
+    broker: EmbeddedBroker, topic: str, stream: Stream
+) -> None:
+    delete_unread(broker, topic, stream)
+    with pytest.raises(StreamingQueryException, match="offsets 10 to 15 are gone"):
+        stream.run()
+
+
+def test_or_are_passed_over(broker: EmbeddedBroker, topic: str, stream: Stream) -> None:
+    delete_unread(broker, topic, stream)
+    stream.options["failOnDataLoss"] = "false"
+    stream.run()
+    assert [row.offset for row in stream.rows] == [*range(10), *range(15, 30)]
+
+
+def make_anew(broker: EmbeddedBroker, topic: str, stream: Stream) -> None:
+    """Ten records are read; the topic is deleted and made anew with four."""
+    broker.create_topic(topic)
+    fill(broker.bootstrap, topic, 10)
+    stream.run()
+    broker.delete_topic(topic)
+    broker.create_topic(topic)
+    fill(broker.bootstrap, topic, 4)
+
+
+def test_a_topic_made_anew_fails_the_query(broker: EmbeddedBroker, topic: str, stream: Stream) -> None:
+    make_anew(broker, topic, stream)
+    with pytest.raises(StreamingQueryException, match="ends at offset 4 now, and was read to 10 before"):
+        stream.run()
+
+
+def test_or_is_read_from_its_first_record(broker: EmbeddedBroker, topic: str, stream: Stream) -> None:
+    make_anew(broker, topic, stream)
+    stream.options["failOnDataLoss"] = "false"
+    stream.batches.clear()
+    stream.run()
+    assert stream.rows == consumed_rows(broker.bootstrap, topic)
+    fill(broker.bootstrap, topic, 4)
+    stream.run()
+    assert stream.rows == consumed_rows(broker.bootstrap, topic)
+
+
+def test_a_stream_has_no_end_to_be_set(stream: Stream) -> None:
+    stream.options["endingOffsets"] = "latest"
+    with pytest.raises(Exception, match="endingOffsets"):
+        stream.run()
