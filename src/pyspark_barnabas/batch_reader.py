@@ -11,15 +11,16 @@ from pyspark_barnabas.offsets import Positions, ending_offsets, starting_offsets
 from pyspark_barnabas.options import Offsets, SourceOptions, batch_options
 from pyspark_barnabas.planner import Planner, open_logs
 from pyspark_barnabas.planning import OffsetRange
-from pyspark_barnabas.tasks import ReadTask, read_records
+from pyspark_barnabas.tasks import Read, ReadTask, read_records
 
 
 class BatchReader(DataSourceReader):
     """Reads the columns that are wanted of the records that are asked for."""
 
-    def __init__(self, options: Mapping[str, str], columns: Sequence[str]) -> None:
+    def __init__(self, options: Mapping[str, str], columns: Sequence[str], read: Read = read_records) -> None:
         self._options = batch_options(options)
         self._columns = tuple(columns)
+        self._read = read
 
     def partitions(self) -> list[InputPartition]:
         """The tasks; both ends of every partition are settled here."""
@@ -27,7 +28,7 @@ class BatchReader(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""
-        return read_records(partition, self._options, self._columns)
+        return self._read(partition, self._options, self._columns)
 
 
 def plan_batch(options: SourceOptions) -> list[ReadTask]:

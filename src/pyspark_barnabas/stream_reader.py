@@ -10,7 +10,7 @@ from pyspark_barnabas.offsets import Logs
 from pyspark_barnabas.options import stream_options
 from pyspark_barnabas.planner import open_logs
 from pyspark_barnabas.stream_planning import StreamPlanner
-from pyspark_barnabas.tasks import read_records
+from pyspark_barnabas.tasks import Read, read_records
 from pyspark_barnabas.values import OptionError, flat, nested
 
 try:
@@ -31,9 +31,10 @@ _Base: Any = type("_Base", _BASES, {})
 class StreamReader(_Base):  # type: ignore[misc]
     """Reads the columns that are wanted, micro-batch by micro-batch."""
 
-    def __init__(self, options: Mapping[str, str], columns: Sequence[str]) -> None:
+    def __init__(self, options: Mapping[str, str], columns: Sequence[str], read: Read = read_records) -> None:
         self._options = stream_options(options)
         self._columns = tuple(columns)
+        self._read = read
         self._logs: Logs | None = None
         self._opened: StreamPlanner | None = None
         limited = self._options.max_offsets_per_trigger or self._options.min_offsets_per_trigger
@@ -79,7 +80,7 @@ class StreamReader(_Base):  # type: ignore[misc]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""
-        return read_records(partition, self._options, self._columns)
+        return self._read(partition, self._options, self._columns)
 
     def stop(self) -> None:
         """Let go of the cluster."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from pyspark_barnabas.cache import cache_directory, made_once
 from pyspark_barnabas.java import java_home
 
-PACKAGES = ("barnabas", "pyspark_barnabas")
+PACKAGES = ("barnabas", "pyspark_barnabas", "pyspark_barnabas_batches")
 PY_FILES = "--py-files"
 
 #: Options of spark-submit that are not followed by a value.

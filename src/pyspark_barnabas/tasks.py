@@ -1,6 +1,6 @@
 """What a Spark task is told to read, and reading it. Everything in here travels to the executors."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -13,6 +13,9 @@ from pyspark_barnabas.files import FileReader
 from pyspark_barnabas.options import SourceOptions, Transport
 from pyspark_barnabas.planning import OffsetRange
 from pyspark_barnabas.rows import read_arrow
+
+#: Turns a task into rows of the columns that are wanted.
+Read = Callable[[InputPartition, SourceOptions, Sequence[str]], Iterator[pa.RecordBatch]]
 
 
 class Piece(NamedTuple):

@@ -9,7 +9,11 @@ from barnabas.testing import EmbeddedBroker
 from support.spark import running_session
 
 #: The broker's own topics are made when first used, and with fewer partitions they are made sooner.
-BROKER_SETTINGS = {"offsets.topic.num.partitions": "2", "transaction.state.log.num.partitions": "2"}
+BROKER_SETTINGS = {
+    "offsets.topic.num.partitions": "2",
+    "transaction.state.log.num.partitions": "2",
+    "log.retention.ms": "-1",  # records of any age stay
+}
 
 
 @pytest.fixture(scope="session")

@@ -90,6 +90,17 @@ def test_a_frame_stays_as_it_was_planned_and_a_new_one_sees_more(
     assert (frame.count(), load(spark, broker, topic).count()) == (20, 25)
 
 
+def test_headers_of_batches_are_a_format_of_their_own(
+    spark: SparkSession, broker: EmbeddedBroker, topic: str
+) -> None:
+    broker.create_topic(topic, 2)
+    fill(broker.bootstrap, topic, 100, 2, compression_type="zstd")
+    options = source_options(broker.bootstrap, topic)
+    frame = spark.read.format("barnabas-batches").options(**options).load()
+    found = frame.groupBy("partition", "compression").agg({"recordsCount": "sum"}).orderBy("partition")
+    assert [tuple(row) for row in found.collect()] == [(0, "zstd", 50), (1, "zstd", 50)]
+
+
 # Never wrong results
 
 
@@ -117,14 +128,19 @@ CONDITIONS = st.one_of(
 )
 
 few = settings(
-    max_examples=5, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=5,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 Filled = tuple[DataFrame, list[SourceRow]]
 
 
 @few
 @given(CONDITIONS, CONDITIONS)
-def test_scans_of_one_frame_do_not_share_their_filters(filled: Filled, one: Condition, other: Condition) -> None:
+def test_scans_of_one_frame_do_not_share_their_filters(
+    filled: Filled, one: Condition, other: Condition
+) -> None:
     frame, rows = filled
     assert frame.filter(one[0]).count() == sum(bool(one[1](row)) for row in rows)
     assert frame.count() == len(rows)

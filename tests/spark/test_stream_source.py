@@ -1,4 +1,4 @@
-"""`spark.readStream.format("barnabas")` on a real session: micro-batches, restarts, and topics that change meanwhile."""
+"""`spark.readStream.format("barnabas")` on a real session: micro-batches, restarts, topics that change meanwhile."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,6 +10,7 @@ from pyspark.sql.streaming import StreamingQuery
 
 from barnabas.base.ids import TopicPartition
 from barnabas.testing import EmbeddedBroker
+from pyspark_barnabas.progress import GroupProgress
 from support.source_rows import SourceRow, consumed_rows, fill, frame_rows, source_options
 from support.waiting import until
 
@@ -49,7 +50,9 @@ def stream(spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Pa
     return Stream(spark, source_options(broker.bootstrap, topic), tmp_path)
 
 
-def test_a_query_goes_on_where_its_checkpoint_says(broker: EmbeddedBroker, topic: str, stream: Stream) -> None:
+def test_a_query_goes_on_where_its_checkpoint_says(
+    broker: EmbeddedBroker, topic: str, stream: Stream
+) -> None:
     broker.create_topic(topic, 2)
     for _ in range(3):
         fill(broker.bootstrap, topic, 40, 2)
@@ -142,7 +145,10 @@ def test_topics_that_come_in_mid_stream_are_read_when_the_pattern_fits(
     stream.run()
     broker.produce(f"{topic}-b", "second")
     stream.run()
-    assert [(row.topic, row.value) for row in stream.rows] == [(f"{topic}-a", b"first"), (f"{topic}-b", b"second")]
+    assert [(row.topic, row.value) for row in stream.rows] == [
+        (f"{topic}-a", b"first"),
+        (f"{topic}-b", b"second"),
+    ]
 
 
 def test_a_query_outlives_a_restart_of_the_broker(spark: SparkSession, topic: str, tmp_path: Path) -> None:
@@ -168,6 +174,26 @@ def test_progress_tells_offsets_as_the_connector_does(
     [source] = progress.sources
     assert source.startOffset == f'{{"{topic}": {{"0": 0, "1": 0}}}}'
     assert source.endOffset == source.latestOffset == f'{{"{topic}": {{"0": 10, "1": 10}}}}'
+
+
+def test_progress_can_be_seen_as_a_groups_offsets(
+    spark: SparkSession, broker: EmbeddedBroker, topic: str, stream: Stream
+) -> None:
+    broker.create_topic(topic, 2)
+    fill(broker.bootstrap, topic, 20, 2)
+    listener = GroupProgress({**stream.options, "kafka.group.id": f"{topic}-readers"})
+    spark.streams.addListener(listener)
+    try:
+        stream.run()
+        places = [TopicPartition(topic, index) for index in (0, 1)]
+        until(lambda: committed(broker, f"{topic}-readers") == dict.fromkeys(places, 10))
+    finally:
+        spark.streams.removeListener(listener)
+        listener.close()
+
+
+def committed(broker: EmbeddedBroker, group: str) -> dict[TopicPartition, int]:
+    return {place: each.offset for place, each in broker.client.groups.offsets(group).items()}
 
 
 # Losses

@@ -19,6 +19,7 @@ from support.source_rows import (
     record,
     source_options,
 )
+from support.transactions_of_others import transact
 from support.waiting import until
 
 TRANSPORTS = ("fetch", "files")
@@ -49,21 +50,6 @@ def test_timestamps_of_the_broker_are_told_apart(
     rows = read_rows(source_options(broker.bootstrap, topic, **transport))
     assert {row.timestamp_type for row in rows} == {1}
     assert rows == consumed_rows(broker.bootstrap, topic)
-
-
-def transact(broker: EmbeddedBroker, topic: str, name: str, outcomes: str) -> None:
-    """A transaction for each letter: `c` commits, `a` aborts, `o` stays open."""
-    writer = producer(broker.bootstrap, transactional_id=name)
-    writer.init_transactions(20)
-    for outcome in outcomes:
-        writer.begin_transaction()
-        for number in range(10):
-            writer.produce(topic, f"{name} {outcome} {number}".encode())
-        writer.flush(20)
-        if outcome == "c":
-            writer.commit_transaction(20)
-        elif outcome == "a":
-            writer.abort_transaction(20)
 
 
 @pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
@@ -307,6 +293,40 @@ def test_no_schema_is_wider_than_the_connectors(broker: EmbeddedBroker, topic: s
     broker.produce(topic, **{key: record(3)[key] for key in ("key", "value")})
     [batch] = read_batches(source_options(broker.bootstrap, topic), ("offset",))
     assert batch.schema.names == ["offset"]
+
+
+# Compaction
+
+COMPACTED = {
+    "cleanup.policy": "compact",
+    "internal.segment.bytes": "20000",
+    "min.cleanable.dirty.ratio": "0.01",
+    "file.delete.delay.ms": "0",
+}
+
+
+def test_gaps_of_compaction_are_no_losses(topic: str) -> None:
+    with EmbeddedBroker({"log.cleaner.backoff.ms": "5"}) as broker:
+        broker.create_topic(topic, 1, COMPACTED)
+        for _ in range(5):
+            fill(broker.bootstrap, topic, 400, compression_type="lz4", batch_size=4_000)
+        until(lambda: len(broker.records(topic)) < 1_000)
+        for transport in ({}, {"transport": "files", "logDirs": str(broker.directory)}):
+            options = source_options(broker.bootstrap, topic, minPartitions="5", **transport)
+            until(lambda options=options: read_rows(options) == consumed_rows(broker.bootstrap, topic))
+
+
+def test_files_are_read_while_they_are_replaced(topic: str) -> None:
+    with EmbeddedBroker({"log.cleaner.backoff.ms": "1"}) as broker:
+        broker.create_topic(topic, 1, COMPACTED)
+        options = source_options(broker.bootstrap, topic, transport="files", logDirs=str(broker.directory))
+        newest: dict[bytes | None, int] = {}
+        for number in range(60):
+            for key in (b"a", b"b", b"%d" % number):
+                delivery = broker.produce(topic, b"x" * 3_000, key, partition=0)
+                newest[key] = delivery.offset
+            found = {row.key: row.offset for row in read_rows(options)}
+            assert found == newest
 
 
 # Archives: nobody to ask
