@@ -62,10 +62,8 @@ class AbortedRanges:
         return cls(ranges)
 
     def admits(self, header: BatchHeader) -> bool:
-        """Whether a batch holds data that was not aborted."""
-        if header.is_control:
-            return False
-        ranges = self._of_producers.get(header.producer_id) if header.is_transactional else None
+        """Whether a transaction's batch was not aborted."""
+        ranges = self._of_producers.get(header.producer_id)
         return ranges is None or not any(
             each.first_offset <= header.base_offset <= each.last_offset for each in ranges
         )

@@ -1,36 +1,68 @@
-"""Arrow columns of records by numba: fields are copied once, into buffers of Arrow's own."""
+"""Arrow columns of records by numba: fields are copied once, into buffers of Arrow's own.
 
-from collections.abc import Callable, Sequence
+Records are unpacked and decoded some megabytes at a time, so that what is read stays in the processor's caches and no
+column needs offsets of more than 32 bits.
+"""
+
+import mmap
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from barnabas.wire.errors import KafkaError
 from barnabas.wire.records.arrow_types import (
     COLUMN_TYPES,
     HEADER_TYPE,
     TIMESTAMP_MS_MAX,
     TIMESTAMP_MS_MIN,
     US_PER_MS,
+    WRONG_CHECKSUM,
     Decoded,
     Selection,
     outside_of_time,
 )
-from barnabas.wire.records.bodies import Body, corrupt
-from barnabas.wire.records.columns_numba import Bytes, Numbers, read_varint, rows_of, scan_bodies
+from barnabas.wire.records.batch import (
+    COMPRESSION_MASK,
+    CONTROL_BIT,
+    TRANSACTIONAL_BIT,
+    compute_crc,
+    read_header,
+)
+from barnabas.wire.records.batches_numba import ATTRIBUTES, CRC, START, read_batches
+from barnabas.wire.records.bodies import corrupt_at
+from barnabas.wire.records.columns_numba import (
+    BASE_OFFSET,
+    COLUMNS_COUNT,
+    END,
+    IS_APPEND_TIME,
+    LAST_DELTA,
+    POSITION,
+    RECORDS_COUNT,
+    Bytes,
+    Numbers,
+    read_varint,
+    rows_of,
+    scan_batches,
+)
 from barnabas.wire.records.compiled import SHORT_BYTES, address_of, compiled, copy_field
-from barnabas.wire.records.compression import Buffer
+from barnabas.wire.records.compression import DECOMPRESSED_BYTES_MAX, Compression, decompress_into
 
 _HEADER_BYTES_MIN = 2
+
+
+#: Unpacked bytes that are decoded together; a batch that is larger is decoded alone.
+CHUNK_BYTES = 4 * 1024 * 1024
 
 
 class _Rows(NamedTuple):
     """Records where they lie, as `columns.RecordColumns` has them, in arrays of numpy."""
 
     data: Bytes
-    bodies: Sequence[Body]
-    batches: Callable[[], Numbers]  #: the index of each record's batch
+    batches: Numbers  #: a row of `batches_numba` for each
+    rows: Numbers | None  #: which of the batches' records these are; None for all
     ends: Numbers
     offsets: Numbers
     timestamps_ms: Numbers
@@ -39,31 +71,99 @@ class _Rows(NamedTuple):
     value_positions: Numbers
     value_sizes: Numbers
 
+    def batch_indexes(self) -> Numbers:
+        """Which batch each record is of."""
+        indexes = np.repeat(np.arange(len(self.batches)), self.batches[:, RECORDS_COUNT])
+        return indexes if self.rows is None else indexes[self.rows]
 
-def decode_bodies(data: Buffer, bodies: Sequence[Body], selection: Selection) -> Decoded:
-    """What `arrow_plain.decode_bodies` gives.
+    def base_offset_of(self, row: int) -> int:
+        """The name of the batch that a record is of."""
+        return int(self.batches[self.batch_indexes()[row], BASE_OFFSET])
+
+
+def decode(buffer: memoryview, selection: Selection) -> Iterator[Decoded]:
+    """What `arrow_plain.decode` gives, of many batches at a time.
 
     :raises KafkaError: CORRUPT_MESSAGE, INVALID_TIMESTAMP.
     """
-    rows = _read_rows(data, bodies, selection)
-    columns = {name: _READERS[name](rows) for name in selection.columns}
-    return Decoded(len(rows.offsets), columns)
+    chosen = _chosen(buffer, read_batches(buffer), selection)
+    for data, batches in _chunks(buffer, chosen, check_crcs=selection.check_crcs):
+        rows = _read_rows(data, batches, selection)
+        if len(rows.offsets):
+            columns = {name: _READERS[name](rows) for name in selection.columns}
+            yield Decoded(len(rows.offsets), columns)
 
 
-def _read_rows(data: Buffer, bodies: Sequence[Body], selection: Selection) -> _Rows:
-    counts = [body.header.records_count for body in bodies]
-    rows_count = rows_of(bodies)
-    columns = [arrow_array(rows_count, np.int64)[0] for _ in range(8)]
-    scan_bodies(data, bodies, columns)
-    rows = _Rows(
-        np.frombuffer(data, np.uint8), bodies, lambda: np.repeat(np.arange(len(bodies)), counts), *columns[1:]
-    )
-    if all(
-        selection.low <= header.base_offset and header.last_offset < selection.high for header, _, _ in bodies
+def _chosen(buffer: memoryview, batches: Numbers, selection: Selection) -> Numbers:
+    """The batches with records to be seen."""
+    chosen = batches[:, BASE_OFFSET] >= selection.low - batches[:, LAST_DELTA]
+    chosen &= batches[:, BASE_OFFSET] < selection.high
+    chosen &= batches[:, ATTRIBUTES] & CONTROL_BIT == 0
+    for index in np.flatnonzero(chosen & (batches[:, ATTRIBUTES] & TRANSACTIONAL_BIT != 0)).tolist():
+        chosen[index] = selection.admits(read_header(buffer, int(batches[index, START])))
+    return batches if chosen.all() else batches[chosen]
+
+
+def _chunks(buffer: memoryview, batches: Numbers, *, check_crcs: bool) -> Iterator[tuple[Bytes, Numbers]]:
+    """Batches that are decoded together, and the data that the positions of their records point into."""
+    is_packed = batches[:, ATTRIBUTES] & COMPRESSION_MASK != 0
+    for run in np.split(batches, np.flatnonzero(np.diff(is_packed)) + 1):
+        if len(run):
+            read = _unpacked if run[0, ATTRIBUTES] & COMPRESSION_MASK else _in_place
+            yield from read(buffer, run, check_crcs)
+
+
+def _in_place(buffer: memoryview, batches: Numbers, check_crcs: bool) -> Iterator[tuple[Bytes, Numbers]]:
+    data = np.frombuffer(buffer, np.uint8)
+    ends = np.cumsum(batches[:, END] - batches[:, POSITION])
+    first, before = 0, 0
+    while first < len(batches):
+        end = max(first + 1, int(np.searchsorted(ends, before + CHUNK_BYTES, side="right")))
+        chunk = batches[first:end]
+        if check_crcs:
+            for start, behind, crc, base_offset in chunk[:, [START, END, CRC, BASE_OFFSET]].tolist():
+                if compute_crc(buffer, start, behind - start) != crc:
+                    raise corrupt_at(base_offset, WRONG_CHECKSUM)
+        yield data, chunk
+        first, before = end, int(ends[end - 1])
+
+
+def _unpacked(buffer: memoryview, batches: Numbers, check_crcs: bool) -> Iterator[tuple[Bytes, Numbers]]:
+    """Each chunk lies where the one before it was: pages that are touched for the first time cost most of all."""
+    scratch = memoryview(mmap.mmap(-1, CHUNK_BYTES + DECOMPRESSED_BYTES_MAX))
+    data = np.frombuffer(scratch.toreadonly(), np.uint8)
+    batches = batches.copy()
+    first, end = 0, 0
+    for index, (start, position, packed_end, attributes, crc, base_offset) in enumerate(
+        batches[:, [START, POSITION, END, ATTRIBUTES, CRC, BASE_OFFSET]].tolist()
     ):
+        if check_crcs and compute_crc(buffer, start, packed_end - start) != crc:
+            raise corrupt_at(base_offset, WRONG_CHECKSUM)
+        room = scratch[end : end + DECOMPRESSED_BYTES_MAX]
+        batches[index, POSITION] = end
+        try:
+            codec = Compression(attributes & COMPRESSION_MASK)
+            end += decompress_into(codec, buffer[position:packed_end], room)
+        except (ValueError, KafkaError) as error:
+            raise corrupt_at(base_offset, str(error)) from error
+        batches[index, END] = end
+        if end >= CHUNK_BYTES:
+            yield data, batches[first : index + 1]
+            first, end = index + 1, 0
+    if first < len(batches):
+        yield data, batches[first:]
+
+
+def _read_rows(data: Bytes, batches: Numbers, selection: Selection) -> _Rows:
+    rows_count = rows_of(batches)
+    columns = [arrow_array(rows_count, np.int64)[0] for _ in range(COLUMNS_COUNT)]
+    scan_batches(data, batches, columns)
+    rows = _Rows(data, batches, None, *columns[1:])
+    lowest, highest = batches[:, BASE_OFFSET].min(), (batches[:, BASE_OFFSET] + batches[:, LAST_DELTA]).max()
+    if selection.low <= lowest and highest < selection.high:
         return rows
     chosen = np.flatnonzero((rows.offsets >= selection.low) & (rows.offsets < selection.high))
-    return _Rows(rows.data, bodies, lambda: rows.batches()[chosen], *(column[chosen] for column in rows[3:]))
+    return _Rows(data, batches, chosen, *(column[chosen] for column in columns[1:]))
 
 
 def arrow_array(count: int, dtype: type[np.generic]) -> tuple[NDArray[Any], pa.Buffer]:
@@ -83,7 +183,7 @@ def _binary(rows: _Rows, positions: Numbers, sizes: Numbers) -> pa.BinaryArray:
     size, nulls_count = measure_fields(sizes, offsets, validity)
     if size < 0:
         what = f"or a batch behind it: more than {np.iinfo(np.int32).max} bytes in fields of one column"
-        raise corrupt(rows.bodies[0].header, what)
+        raise corrupt_at(rows.base_offset_of(0), what)
     copied, values_buffer = arrow_array(size + SHORT_BYTES, np.uint8)
     copy_fields(rows.data, positions, sizes, copied)
     buffers = [validity_buffer if nulls_count else None, offsets_buffer, values_buffer.slice(0, size)]
@@ -146,8 +246,8 @@ def _headers(rows: _Rows) -> pa.ListArray:
 
 
 def _wrong_headers(rows: _Rows, row: int) -> Exception:
-    header = rows.bodies[rows.batches()[row]].header
-    return corrupt(header, "the headers of a record are not as long as its length says, or without a key")
+    what = "the headers of a record are not as long as its length says, or without a key"
+    return corrupt_at(rows.base_offset_of(row), what)
 
 
 def _strings(names: pa.BinaryArray) -> pa.StringArray:
@@ -227,17 +327,17 @@ def _timestamps_us(rows: _Rows) -> pa.TimestampArray:
     times_ms = rows.timestamps_ms
     outside = (times_ms < TIMESTAMP_MS_MIN) | (times_ms > TIMESTAMP_MS_MAX)
     if outside.any():
-        raise outside_of_time(rows.bodies[rows.batches()[np.flatnonzero(outside)[0]]].header)
+        raise outside_of_time(rows.base_offset_of(int(np.flatnonzero(outside)[0])))
     times_us, buffer = arrow_array(len(times_ms), np.int64)
     np.multiply(times_ms, US_PER_MS, out=times_us)
     return pa.Array.from_buffers(COLUMN_TYPES["timestamp"], len(times_ms), [None, buffer], 0)
 
 
 def _timestamp_types(rows: _Rows) -> pa.Int32Array:
-    types = np.array([header.is_log_append_time for header, _, _ in rows.bodies], np.int32)
-    if types.min(initial=1) == types.max(initial=0):
+    types = (rows.batches[:, IS_APPEND_TIME] != 0).astype(np.int32)
+    if (types == types[0]).all():
         return pa.array(np.full(len(rows.offsets), types[0]))
-    return pa.array(types[rows.batches()])
+    return pa.array(types[rows.batch_indexes()])
 
 
 _READERS: dict[str, Callable[[_Rows], pa.Array]] = {

@@ -26,12 +26,15 @@ COLUMN_TYPES: dict[str, pa.DataType] = {
     "headers": pa.list_(pa.field("element", HEADER_TYPE)),
 }
 
+#: What is said of a batch that was changed on its way.
+WRONG_CHECKSUM = "its checksum is not that of its bytes"
+
 OFFSET_END = (1 << 63) - 1
 
 
-def is_data(header: BatchHeader) -> bool:
-    """Whether the batch holds what producers wrote."""
-    return not header.is_control
+def is_seen(_: BatchHeader) -> bool:
+    """Whatever its transaction came to: what is read uncommitted."""
+    return True
 
 
 class Selection(NamedTuple):
@@ -40,7 +43,8 @@ class Selection(NamedTuple):
     columns: Collection[str]  #: names of `COLUMN_TYPES`
     low: int = 0  #: first offset
     high: int = OFFSET_END  #: offset behind the last
-    admits: Callable[[BatchHeader], bool] = is_data  #: whether a batch is seen
+    #: Whether a batch of a transaction is seen; those of no transaction are, control batches are not.
+    admits: Callable[[BatchHeader], bool] = is_seen
     check_crcs: bool = True
 
 
@@ -51,10 +55,10 @@ class Decoded(NamedTuple):
     columns: dict[str, pa.Array]
 
 
-def outside_of_time(header: BatchHeader) -> KafkaError:
+def outside_of_time(base_offset: int) -> KafkaError:
     """The error for a timestamp that microseconds cannot hold."""
     message = (
-        f"batch at offset {header.base_offset}: a timestamp is outside of what microseconds can hold, "
+        f"batch at offset {base_offset}: a timestamp is outside of what microseconds can hold, "
         f"[{TIMESTAMP_MS_MIN}, {TIMESTAMP_MS_MAX}] ms"
     )
     return KafkaError(ErrorCode.INVALID_TIMESTAMP, message)

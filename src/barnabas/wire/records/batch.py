@@ -34,7 +34,7 @@ CONTROL_BIT = 0x20
 DELETE_HORIZON_BIT = 0x40
 
 #: The smallest record of the oldest format: a shorter length can only be damage.
-_LENGTH_MIN_BYTES = 14
+LENGTH_BYTES_MIN = 14
 
 _OFFSET_AND_LENGTH = struct.Struct(">qi")
 _OFFSET_LENGTH_EPOCH = struct.Struct(">qii")
@@ -151,7 +151,7 @@ def iterate_headers(
     limit = len(buffer) if end is None else end
     while limit - position >= BATCH_OVERHEAD_BYTES:
         base_offset, length = _OFFSET_AND_LENGTH.unpack_from(buffer, position)
-        _check_length(base_offset, length, _LENGTH_MIN_BYTES)
+        _check_length(base_offset, length, LENGTH_BYTES_MIN)
         if limit - position < length + BATCH_OVERHEAD_BYTES:
             return
         magic = buffer[position + MAGIC_POSITION]

@@ -19,4 +19,9 @@ class Body(NamedTuple):
 
 def corrupt(header: BatchHeader, what: str) -> KafkaError:
     """The error for a batch that does not hold what its header says."""
-    return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"batch at offset {header.base_offset}: {what}")
+    return corrupt_at(header.base_offset, what)
+
+
+def corrupt_at(base_offset: int, what: str) -> KafkaError:
+    """The error for the batch at that offset."""
+    return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"batch at offset {base_offset}: {what}")

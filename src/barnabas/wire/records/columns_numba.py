@@ -7,7 +7,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from barnabas.wire.records.bodies import Body, corrupt
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.records.bodies import Body, corrupt_at
 from barnabas.wire.records.compiled import address_of, compiled, compiled_inline, load_byte
 from barnabas.wire.records.compression import Buffer
 
@@ -21,6 +22,9 @@ COLUMNS_COUNT = 8
 
 OFFSET_MAX = (1 << 63) - 1
 
+#: The numbers that are known of each batch, as a row of a table: first where its records lie.
+POSITION, END, RECORDS_COUNT, BASE_OFFSET, LAST_DELTA, BASE_MS, MAX_MS, IS_APPEND_TIME = range(8)
+
 #: The address behind a number that is none: beyond every end, so that whatever is read from there on is none either.
 NOWHERE = 1 << 62
 
@@ -31,12 +35,14 @@ _OFFSET = 3
 _FIELDS = 4
 _TIMESTAMP = 5
 _LEFT = 6
+_TOO_FAR = 7
 _WHAT = {
     _TOO_MANY: "more records than its bytes can hold",
     _CUT_OFF: "a record is cut off",
     _OFFSET: "an offset delta is outside the batch",
     _FIELDS: "the fields of a record are longer than the record",
     _TIMESTAMP: "a timestamp of more than 64 bits",
+    _TOO_FAR: "offsets of more than 64 bits",
     _LEFT: "bytes follow the last record",
 }
 
@@ -46,34 +52,7 @@ def read_bodies(data: Buffer, bodies: Sequence[Body]) -> list[Sequence[int]]:
 
     :raises KafkaError: CORRUPT_MESSAGE.
     """
-    rows_count = rows_of(bodies)
-    plain = [array("q", bytes(8 * rows_count)) for _ in range(COLUMNS_COUNT)]
-    scan_bodies(data, bodies, [np.frombuffer(column, np.int64) for column in plain])
-    return [*plain]
-
-
-def rows_of(bodies: Sequence[Body]) -> int:
-    """How many records there are, as the headers have it.
-
-    :raises KafkaError: CORRUPT_MESSAGE for more, or less, than there can be.
-    """
-    rows_count = 0
-    for body in bodies:
-        count = body.header.records_count
-        if not 0 <= count * RECORD_BYTES_MIN <= body.end - body.position:
-            raise corrupt(body.header, _WHAT[_TOO_MANY])
-        if body.header.last_offset > OFFSET_MAX:
-            raise corrupt(body.header, "offsets of more than 64 bits")
-        rows_count += count
-    return rows_count
-
-
-def scan_bodies(data: Buffer, bodies: Sequence[Body], columns: Sequence[Numbers]) -> None:
-    """Fill the columns `starts` to `value_sizes`, which have `rows_of(bodies)` rows.
-
-    :raises KafkaError: CORRUPT_MESSAGE.
-    """
-    table = np.array(
+    batches = np.array(
         [
             (
                 position,
@@ -89,9 +68,40 @@ def scan_bodies(data: Buffer, bodies: Sequence[Body], columns: Sequence[Numbers]
         ],
         np.int64,
     ).reshape(-1, 8)
-    wrong, batch = scan(np.frombuffer(data, np.uint8), table, *columns)
+    plain = [array("q", bytes(8 * rows_of(batches))) for _ in range(COLUMNS_COUNT)]
+    scan_batches(
+        np.frombuffer(data, np.uint8), batches, [np.frombuffer(column, np.int64) for column in plain]
+    )
+    return [*plain]
+
+
+def rows_of(batches: Numbers) -> int:
+    """How many records there are, as the headers have it.
+
+    :raises KafkaError: CORRUPT_MESSAGE for more, or less, than there can be.
+    """
+    counts, sizes = batches[:, RECORDS_COUNT], batches[:, END] - batches[:, POSITION]
+    wrong = (counts < 0) | (counts * RECORD_BYTES_MIN > sizes)
+    if wrong.any():
+        raise _corrupt(batches, int(np.flatnonzero(wrong)[0]), _TOO_MANY)
+    wrong = batches[:, BASE_OFFSET] > OFFSET_MAX - np.maximum(batches[:, LAST_DELTA], 0)
+    if wrong.any():
+        raise _corrupt(batches, int(np.flatnonzero(wrong)[0]), _TOO_FAR)
+    return int(counts.sum())
+
+
+def scan_batches(data: Bytes, batches: Numbers, columns: Sequence[Numbers]) -> None:
+    """Fill the columns `starts` to `value_sizes`, which have `rows_of(batches)` rows.
+
+    :raises KafkaError: CORRUPT_MESSAGE.
+    """
+    wrong, batch = scan(data, batches, *columns)
     if wrong:
-        raise corrupt(bodies[batch].header, _WHAT[wrong])
+        raise _corrupt(batches, batch, wrong)
+
+
+def _corrupt(batches: Numbers, batch: int, wrong: int) -> KafkaError:
+    return corrupt_at(int(batches[batch, BASE_OFFSET]), _WHAT[wrong])
 
 
 @compiled
@@ -128,7 +138,7 @@ def read_varint(position: int, end: int) -> tuple[int, int]:
 @compiled
 def scan(
     data: Bytes,
-    bodies: Numbers,
+    batches: Numbers,
     starts: Numbers,
     ends: Numbers,
     offsets: Numbers,
@@ -141,11 +151,12 @@ def scan(
     """Fill the columns, a row for each record; zero, or what is wrong, and in which batch."""
     base = address_of(data)
     row = 0
-    for batch in range(bodies.shape[0]):
-        position, body_end = base + bodies[batch, 0], base + bodies[batch, 1]
-        base_offset, last_delta = bodies[batch, 3], bodies[batch, 4]
-        base_ms, append_ms, is_append_time = bodies[batch, 5], bodies[batch, 6], bodies[batch, 7] != 0
-        for _ in range(bodies[batch, 2]):
+    for batch in range(batches.shape[0]):
+        position, body_end = base + batches[batch, POSITION], base + batches[batch, END]
+        base_offset, last_delta = batches[batch, BASE_OFFSET], batches[batch, LAST_DELTA]
+        base_ms, append_ms = batches[batch, BASE_MS], batches[batch, MAX_MS]
+        is_append_time = batches[batch, IS_APPEND_TIME] != 0
+        for _ in range(batches[batch, RECORDS_COUNT]):
             start = position
             size, position = read_varint(position, body_end)
             if size < 0 or size > body_end - position:

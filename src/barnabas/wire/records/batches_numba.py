@@ -1,0 +1,89 @@
+"""The headers of many batches as one table of numbers, by numba: for topics whose batches hold few records each."""
+
+import numpy as np
+
+from barnabas.wire.records.batch import (
+    BATCH_HEADER_BYTES,
+    BATCH_OVERHEAD_BYTES,
+    CRC_POSITION,
+    CRC_START,
+    LENGTH_BYTES_MIN,
+    LOG_APPEND_TIME_BIT,
+    MAGIC,
+    MAGIC_POSITION,
+    iterate_headers,
+)
+from barnabas.wire.records.columns_numba import (
+    BASE_MS,
+    BASE_OFFSET,
+    END,
+    IS_APPEND_TIME,
+    LAST_DELTA,
+    MAX_MS,
+    POSITION,
+    RECORDS_COUNT,
+    Bytes,
+    Numbers,
+)
+from barnabas.wire.records.compiled import address_of, compiled, compiled_inline, load_byte
+from barnabas.wire.records.compression import Buffer
+
+#: What is known of batches besides the numbers of `columns_numba`.
+ATTRIBUTES, START, CRC = 8, 9, 10
+_NUMBERS_COUNT = 11
+
+
+def read_batches(data: Buffer) -> Numbers:
+    """All whole batches, a row each; those whose lengths or magic cannot be a batch's are an error.
+
+    :raises KafkaError: CORRUPT_MESSAGE.
+    """
+    plain = np.frombuffer(data, np.uint8)
+    count = find_batches(plain, np.empty((0, _NUMBERS_COUNT), np.int64))
+    if count < 0:
+        for _ in iterate_headers(data):  # which says what is wrong
+            pass
+    batches = np.empty((count, _NUMBERS_COUNT), np.int64)
+    find_batches(plain, batches)
+    return batches
+
+
+@compiled_inline
+def load_int(address: int, count: int) -> int:
+    """The signed number of so many bytes in network order."""
+    number: int = -(load_byte(address) >> 7)
+    for index in range(count):
+        number = number << 8 | load_byte(address + index)
+    return number
+
+
+@compiled
+def find_batches(data: Bytes, batches: Numbers) -> int:
+    """Count the whole batches, and fill the table unless it is empty; -1 when a header is none."""
+    base = address_of(data)
+    end, start = base + data.size, base
+    count = 0
+    while end - start >= BATCH_OVERHEAD_BYTES:
+        length = load_int(start + 8, 4)
+        if length < LENGTH_BYTES_MIN:
+            return -1
+        if end - start < length + BATCH_OVERHEAD_BYTES:
+            break
+        if load_byte(start + MAGIC_POSITION) != MAGIC or length < BATCH_HEADER_BYTES - BATCH_OVERHEAD_BYTES:
+            return -1
+        if batches.shape[0]:
+            attributes = load_int(start + CRC_START, 2)
+            batches[count, POSITION] = start - base + BATCH_HEADER_BYTES
+            batches[count, END] = start - base + BATCH_OVERHEAD_BYTES + length
+            batches[count, RECORDS_COUNT] = load_int(start + 57, 4)
+            batches[count, BASE_OFFSET] = load_int(start, 8)
+            batches[count, LAST_DELTA] = load_int(start + 23, 4)
+            batches[count, BASE_MS] = load_int(start + 27, 8)
+            batches[count, MAX_MS] = load_int(start + 35, 8)
+            batches[count, IS_APPEND_TIME] = attributes & LOG_APPEND_TIME_BIT
+            batches[count, ATTRIBUTES] = attributes
+            batches[count, START] = start - base
+            batches[count, CRC] = load_int(start + CRC_POSITION, 4) & 0xFFFFFFFF
+        count += 1
+        start += length + BATCH_OVERHEAD_BYTES
+    return count
