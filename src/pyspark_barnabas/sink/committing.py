@@ -27,6 +27,9 @@ from pyspark_barnabas.sink.protocol import (
 #: The task whose transaction carries the decision.
 CARRIER = 0
 
+#: States of a transaction whose end is told, and not yet seen everywhere.
+_ENDING = frozenset({"PrepareCommit", "PrepareAbort"})
+
 #: What says that the transaction of an identity is not there to be ended, now or ever.
 GONE = frozenset(
     {
@@ -70,6 +73,7 @@ class Committing:
 
     async def recover(self, batch: BatchId) -> bool:
         """Commit what was decided; whether the batch is done, so that nothing of it is to be written."""
+        await self.cluster.retrying(self._check_settled)
         decision = await self.decision_of(batch)
         return decision is not None and not await self._commit_all(decision.prepared, batch)
 
@@ -129,6 +133,22 @@ class Committing:
         if not await self._end_all([carrier], commit=False):
             return False
         return not await self._end_all([carrier], commit=True)  # to say again what was said does no harm
+
+    async def _check_settled(self) -> None:
+        """A decision that was made an instant ago is not seen before its transaction is all committed.
+
+        :raises KafkaError: CONCURRENT_TRANSACTIONS as long as it is not.
+        """
+        name = task_name(self.sink, CARRIER)
+        try:
+            found = await Transactions(self.cluster).describe(name)
+        except KafkaError as error:
+            if error.code is not ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+                raise
+            return
+        if found.state in _ENDING:
+            message = f"transactional id '{name}' is in state {found.state}"
+            raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, message)
 
     async def _check_moved(self, batch: BatchId, of_now: Collection[int]) -> None:
         """No task of an earlier decision has its rows committed that is not among those of now.

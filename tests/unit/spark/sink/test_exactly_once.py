@@ -1,56 +1,16 @@
 """The sink's protocol on a broker in this process: crashes at every call, then the batch again, as Spark repeats it."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from typing import Any
+from collections.abc import Iterator
 
-import pyarrow as pa
 import pytest
 
-from barnabas.base.ids import TopicPartition
-from barnabas.client.blocking import Client
 from barnabas.client.cluster import Cluster
-from barnabas.client.offsets import EARLIEST, Isolation
 from barnabas.testing import EmbeddedBroker
-from pyspark_barnabas.sink.committing import Committing
 from pyspark_barnabas.sink.errors import Fenced, RowsMoved, SinkError
-from pyspark_barnabas.sink.options import SinkOptions, stream_options
-from pyspark_barnabas.sink.protocol import BatchId
-from pyspark_barnabas.sink.session import Session
-from pyspark_barnabas.sink.writers import StreamWriter
-from pyspark_barnabas.sink.writing import Outcome, TaskDone, TaskWriter, Work
-from support.waiting import until
+from pyspark_barnabas.sink.writing import Outcome
+from support.spark_sink import MOVED, ROWS, TASKS, Calls, Sink, crash, moments
 
-QUERY = "0b5c"
 SETTINGS = {"offsets.topic.num.partitions": "2", "transaction.state.log.num.partitions": "2"}
-#: Rows of each task; the first has none, so what it does for the others' sake is seen.
-TASKS: Sequence[Sequence[str]] = ([], ["a", "b"], ["c"], ["d", "e", "f"])
-MOVED: Sequence[Sequence[str]] = (["a", "b", "c", "d"], [], ["e", "f"])
-ROWS = sorted(row for rows in TASKS for row in rows)
-
-
-class Crash(Exception):
-    """The process is gone."""
-
-
-class Calls:
-    """Counts what is asked of the cluster, and crashes at one of the calls."""
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.crash_at: int | None = None
-        self.crash_after = False  #: whether the broker still gets that call
-
-    def wrap(self, send: Callable[..., Any]) -> Callable[..., Any]:
-        async def counted(cluster: Cluster, *args: Any, **kwargs: Any) -> Any:
-            self.count += 1
-            if self.crash_at is None or self.count < self.crash_at:
-                return await send(cluster, *args, **kwargs)
-            if self.count == self.crash_at and self.crash_after:
-                await send(cluster, *args, **kwargs)
-            raise Crash
-
-        return counted
 
 
 @pytest.fixture(scope="module")
@@ -66,84 +26,9 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     return counting
 
 
-class Sink:
-    """What Spark does with one, without Spark."""
-
-    numbers = iter(range(1_000_000))
-
-    def __init__(self, broker: EmbeddedBroker) -> None:
-        self.broker = broker
-        self.topic = f"out-{next(self.numbers)}"
-        self.name = f"sink-{self.topic}"
-        broker.create_topic(self.topic, 2)
-
-    @property
-    def options(self) -> SinkOptions:
-        given = {"kafka.bootstrap.servers": self.broker.bootstrap, "topic": self.topic, "sinkName": self.name}
-        return stream_options(given)
-
-    def write(self, task: int, rows: Sequence[str], batch: int = 0, query: str = QUERY) -> TaskDone:
-        """One attempt of one task."""
-        table = pa.RecordBatch.from_pydict({"value": pa.array(rows, pa.string())})
-        with Session(self.options) as session:
-            return TaskWriter(session, Work(self.name, BatchId(query, batch), task)).write([table])
-
-    def commit(self, messages: Sequence[TaskDone | None]) -> None:
-        StreamWriter(self.options).commit(messages, 0)
-
-    def abort(self, messages: Sequence[TaskDone | None]) -> None:
-        StreamWriter(self.options).abort(messages, 0)
-
-    def run(self, tasks: Sequence[Sequence[str]], batch: int = 0, query: str = QUERY) -> list[TaskDone]:
-        """A whole batch; gives what the tasks said."""
-        messages = [self.write(task, rows, batch, query) for task, rows in enumerate(tasks)]
-        self.commit(messages)
-        return messages
-
-    def lose(self, *tasks: int) -> None:
-        """As if the transactions of these tasks had timed out."""
-        with Session(self.options) as session:
-            committing = Committing(session.cluster, self.name, 1_000)
-            for task in tasks:
-                session.run(committing.fence(task))
-
-    def read(self, *, to_the_end: bool = True) -> list[str]:
-        """All values, read committed; `to_the_end` fails where a transaction stays open."""
-        places = [TopicPartition(self.topic, index) for index in range(2)]
-        starts = dict.fromkeys(places, EARLIEST)
-        with Client(self.broker.bootstrap) as client:
-            if to_the_end:
-                until(lambda: not any(open_transactions(client, place) for place in places))
-            consumer = client.consumer(starts, stop_at_end=True, isolation=Isolation.READ_COMMITTED)
-            return sorted((record.value or b"").decode() for record in consumer)
-
-
-def open_transactions(client: Client, place: TopicPartition) -> list[int]:
-    producers = client.transactions.producers(place)
-    return [each.producer_id for each in producers if each.transaction_start_offset is not None]
-
-
 @pytest.fixture
 def sink(broker: EmbeddedBroker) -> Sink:
-    return Sink(broker)
-
-
-def crash(sink: Sink, calls: Calls, at: int, *, after: bool = True) -> None:
-    """Run the batch and die at a call."""
-    calls.count, calls.crash_at, calls.crash_after = 0, at, after
-    with suppress(Crash):
-        sink.run(TASKS)
-    calls.crash_at = None
-
-
-def moments(broker: EmbeddedBroker, calls: Calls) -> list[int]:
-    """Calls to crash at: some of the tasks', and all of the commit's."""
-    sink = Sink(broker)
-    calls.count = 0
-    messages = [sink.write(task, rows) for task, rows in enumerate(TASKS)]
-    of_tasks = calls.count
-    sink.commit(messages)
-    return [*range(3, of_tasks, 9), *range(of_tasks, calls.count + 2)]
+    return Sink(broker.bootstrap)
 
 
 def test_a_batch_is_written_once_and_the_next_follows(sink: Sink) -> None:
@@ -159,17 +44,17 @@ def test_a_batch_is_written_once_and_the_next_follows(sink: Sink) -> None:
 def test_wherever_a_driver_dies_its_batch_is_written_once_when_it_comes_again(
     broker: EmbeddedBroker, calls: Calls, after: bool
 ) -> None:
-    for at in moments(broker, calls):
-        sink = Sink(broker)
+    for at in moments(broker.bootstrap, calls):
+        sink = Sink(broker.bootstrap)
         crash(sink, calls, at, after=after)
         sink.run(TASKS)
         assert sink.read() == ROWS, f"call {at}"
 
 
 def test_wherever_a_driver_dies_twice_its_batch_is_written_once(broker: EmbeddedBroker, calls: Calls) -> None:
-    of_commit = moments(broker, calls)[-8:]
+    of_commit = moments(broker.bootstrap, calls)[-8:]
     for first, second in zip(of_commit, range(2, 60, 7), strict=False):
-        sink = Sink(broker)
+        sink = Sink(broker.bootstrap)
         crash(sink, calls, first)
         crash(sink, calls, second)
         sink.run(TASKS)
@@ -177,8 +62,8 @@ def test_wherever_a_driver_dies_twice_its_batch_is_written_once(broker: Embedded
 
 
 def test_rows_that_come_again_in_other_tasks_are_written_once(broker: EmbeddedBroker, calls: Calls) -> None:
-    for at in moments(broker, calls):
-        sink = Sink(broker)
+    for at in moments(broker.bootstrap, calls):
+        sink = Sink(broker.bootstrap)
         crash(sink, calls, at)
         sink.run(MOVED)
         assert sink.read() == ROWS, f"call {at}"
@@ -188,8 +73,8 @@ def test_rows_that_come_again_in_other_tasks_are_written_once(broker: EmbeddedBr
 def test_transactions_that_are_lost_after_the_decision_are_written_anew(
     broker: EmbeddedBroker, calls: Calls, lost: tuple[int, ...]
 ) -> None:
-    for at in moments(broker, calls):
-        sink = Sink(broker)
+    for at in moments(broker.bootstrap, calls):
+        sink = Sink(broker.bootstrap)
         crash(sink, calls, at)
         sink.lose(*lost)
         sink.run(TASKS)
@@ -201,8 +86,8 @@ def test_lost_transactions_and_moved_rows_fail_rather_than_write_twice(
     broker: EmbeddedBroker, calls: Calls, lost: tuple[int, ...]
 ) -> None:
     failures = 0
-    for at in moments(broker, calls):
-        sink = Sink(broker)
+    for at in moments(broker.bootstrap, calls):
+        sink = Sink(broker.bootstrap)
         crash(sink, calls, at)
         sink.lose(*lost)
         try:

@@ -1,0 +1,75 @@
+"""The Spark sink's protocol on brokers as they run for users, Apache Kafka among them: crashes, repetitions, rivals."""
+
+import pytest
+from interop.brokers import Broker
+
+from barnabas.client.cluster import Cluster
+from pyspark_barnabas.sink.errors import RowsMoved, SinkError
+from pyspark_barnabas.sink.writing import Outcome
+from support.spark_sink import MOVED, ROWS, TASKS, Calls, Sink, crash, moments
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
+    counting = Calls()
+    monkeypatch.setattr(Cluster, "send", counting.wrap(Cluster.send))
+    return counting
+
+
+@pytest.fixture
+def sink(broker: Broker) -> Sink:
+    return Sink(broker.bootstrap)
+
+
+def test_a_batch_is_written_once_however_often_it_comes(sink: Sink) -> None:
+    sink.run(TASKS)
+    assert {each.outcome for each in sink.run(TASKS)} == {Outcome.DONE}
+    sink.run([["g"], ["h"]], batch=1)
+    assert sink.read() == [*ROWS, "g", "h"]
+
+
+@pytest.mark.parametrize("again", [TASKS, MOVED], ids=["same-tasks", "other-tasks"])
+def test_wherever_a_driver_dies_its_batch_is_written_once(
+    broker: Broker, calls: Calls, again: list[list[str]]
+) -> None:
+    for at in moments(broker.bootstrap, calls):
+        sink = Sink(broker.bootstrap)
+        crash(sink, calls, at)
+        sink.run(again)
+        assert sink.read() == ROWS, f"call {at}"
+
+
+@pytest.mark.parametrize("again", [TASKS, MOVED], ids=["same-tasks", "other-tasks"])
+def test_lost_transactions_are_written_anew_or_refused_never_twice(
+    broker: Broker, calls: Calls, again: list[list[str]]
+) -> None:
+    refused = 0
+    for at in moments(broker.bootstrap, calls):
+        sink = Sink(broker.bootstrap)
+        crash(sink, calls, at)
+        sink.lose(1, 3)
+        try:
+            sink.run(again)
+        except RowsMoved:
+            refused += 1
+            found = sink.read(to_the_end=False)
+            assert len(set(found)) == len(found) < len(ROWS)
+        else:
+            assert sink.read() == ROWS, f"call {at}"
+    assert (refused > 0) is (again is MOVED)
+
+
+def test_of_two_drivers_with_one_batch_one_commits(sink: Sink) -> None:
+    slow = [sink.write(task, rows) for task, rows in enumerate(TASKS)]
+    sink.run(MOVED)
+    with pytest.raises(SinkError):
+        sink.commit(slow)
+    sink.abort(slow)
+    assert sink.read() == ROWS
+
+
+def test_a_batch_of_which_a_task_fails_is_aborted(sink: Sink) -> None:
+    messages = [sink.write(task, rows) for task, rows in enumerate(TASKS)]
+    sink.abort([*messages[:2], None, messages[3]])
+    sink.run(TASKS)
+    assert sink.read() == ROWS

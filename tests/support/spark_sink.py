@@ -1,0 +1,127 @@
+"""The sink's protocol without Spark: batches as Spark runs and repeats them, and crashes at a call of choice."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import pyarrow as pa
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin import raise_errors
+from barnabas.client.admin_model import NewTopic
+from barnabas.client.blocking import Client
+from barnabas.client.cluster import Cluster
+from barnabas.client.offsets import EARLIEST, Isolation
+from pyspark_barnabas.sink.committing import Committing
+from pyspark_barnabas.sink.options import SinkOptions, stream_options
+from pyspark_barnabas.sink.protocol import BatchId
+from pyspark_barnabas.sink.session import Session
+from pyspark_barnabas.sink.writers import StreamWriter
+from pyspark_barnabas.sink.writing import TaskDone, TaskWriter, Work
+from support.waiting import until
+
+QUERY = "0b5c"
+#: Rows of each task; the first has none, so what it does for the others' sake is seen.
+TASKS: Sequence[Sequence[str]] = ([], ["a", "b"], ["c"], ["d", "e", "f"])
+MOVED: Sequence[Sequence[str]] = (["a", "b", "c", "d"], [], ["e", "f"])
+ROWS = sorted(row for rows in TASKS for row in rows)
+
+
+class Crash(Exception):
+    """The process is gone."""
+
+
+class Calls:
+    """Counts what is asked of the cluster, and crashes at one of the calls."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.crash_at: int | None = None
+        self.crash_after = False  #: whether the broker still gets that call
+
+    def wrap(self, send: Callable[..., Any]) -> Callable[..., Any]:
+        async def counted(cluster: Cluster, *args: Any, **kwargs: Any) -> Any:
+            self.count += 1
+            if self.crash_at is None or self.count < self.crash_at:
+                return await send(cluster, *args, **kwargs)
+            if self.count == self.crash_at and self.crash_after:
+                await send(cluster, *args, **kwargs)
+            raise Crash
+
+        return counted
+
+
+class Sink:
+    """What Spark does with one, without Spark."""
+
+    numbers = iter(range(1_000_000))
+
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+        self.topic = f"sink-out-{next(self.numbers)}"
+        self.name = f"sink-{self.topic}"
+        with Client(bootstrap) as client:
+            raise_errors(client.admin.create_topics([NewTopic(self.topic, 2)]).values())
+
+    @property
+    def options(self) -> SinkOptions:
+        given = {"kafka.bootstrap.servers": self.bootstrap, "topic": self.topic, "sinkName": self.name}
+        return stream_options(given)
+
+    def write(self, task: int, rows: Sequence[str], batch: int = 0, query: str = QUERY) -> TaskDone:
+        """One attempt of one task."""
+        table = pa.RecordBatch.from_pydict({"value": pa.array(rows, pa.string())})
+        with Session(self.options) as session:
+            return TaskWriter(session, Work(self.name, BatchId(query, batch), task)).write([table])
+
+    def commit(self, messages: Sequence[TaskDone | None]) -> None:
+        StreamWriter(self.options).commit(messages, 0)
+
+    def abort(self, messages: Sequence[TaskDone | None]) -> None:
+        StreamWriter(self.options).abort(messages, 0)
+
+    def run(self, tasks: Sequence[Sequence[str]], batch: int = 0, query: str = QUERY) -> list[TaskDone]:
+        """A whole batch; gives what the tasks said."""
+        messages = [self.write(task, rows, batch, query) for task, rows in enumerate(tasks)]
+        self.commit(messages)
+        return messages
+
+    def lose(self, *tasks: int) -> None:
+        """As if the transactions of these tasks had timed out."""
+        with Session(self.options) as session:
+            committing = Committing(session.cluster, self.name, 1_000)
+            for task in tasks:
+                session.run(committing.fence(task))
+
+    def read(self, *, to_the_end: bool = True) -> list[str]:
+        """All values, read committed; `to_the_end` fails where a transaction stays open."""
+        places = [TopicPartition(self.topic, index) for index in range(2)]
+        starts = dict.fromkeys(places, EARLIEST)
+        with Client(self.bootstrap) as client:
+            if to_the_end:
+                until(lambda: not any(open_transactions(client, place) for place in places))
+            consumer = client.consumer(starts, stop_at_end=True, isolation=Isolation.READ_COMMITTED)
+            return sorted((record.value or b"").decode() for record in consumer)
+
+
+def open_transactions(client: Client, place: TopicPartition) -> list[int]:
+    producers = client.transactions.producers(place)
+    return [each.producer_id for each in producers if each.transaction_start_offset is not None]
+
+
+def crash(sink: Sink, calls: Calls, at: int, *, after: bool = True) -> None:
+    """Run the batch and die at a call."""
+    calls.count, calls.crash_at, calls.crash_after = 0, at, after
+    with suppress(Crash):
+        sink.run(TASKS)
+    calls.crash_at = None
+
+
+def moments(bootstrap: str, calls: Calls) -> list[int]:
+    """Calls to crash at: some of the tasks', and all of the commit's."""
+    sink = Sink(bootstrap)
+    calls.count = 0
+    messages = [sink.write(task, rows) for task, rows in enumerate(TASKS)]
+    of_tasks = calls.count
+    sink.commit(messages)
+    return [*range(3, of_tasks, 9), *range(of_tasks, calls.count + 2)]
