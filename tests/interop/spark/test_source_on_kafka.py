@@ -1,0 +1,95 @@
+"""Our source on Apache Kafka, by both transports, against a consumer of another make."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+from interop.brokers import Broker
+from interop.targets import RUNNING, START
+from pyspark.sql import SparkSession
+
+from support.source_rows import WAIT_S, consumed_rows, fill, frame_rows, read_rows, source_options
+from support.transactions_of_others import transact_at
+
+PROPERTIES = {
+    "offsets.topic.num.partitions": "2",
+    "transaction.state.log.num.partitions": "2",
+    "log.retention.ms": "-1",
+    "log.segment.bytes": str(1 << 20),
+}
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[Broker]:
+    with RUNNING["kafka"](PROPERTIES) as running:
+        yield running
+
+
+@pytest.fixture(params=["fetch", "files"])
+def transport(request: pytest.FixtureRequest, kafka: Broker) -> dict[str, str]:
+    return {"transport": request.param, "logDirs": str(kafka.data_dir)}
+
+
+def create(bootstrap: str, topic: str, partitions: int = 1) -> None:
+    for outcome in AdminClient({"bootstrap.servers": bootstrap}).create_topics([NewTopic(topic, partitions, 1)]).values():
+        outcome.result(WAIT_S)
+
+
+def test_records_of_every_kind_and_codec(kafka: Broker, names: Iterator[str], transport: dict[str, str]) -> None:
+    topic = next(names)
+    create(kafka.bootstrap, topic, 3)
+    for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
+        fill(kafka.bootstrap, topic, 200, 2, compression_type=codec)
+    rows = read_rows(source_options(kafka.bootstrap, topic, minPartitions="5", **transport))
+    assert len(rows) == 1_000
+    assert rows == consumed_rows(kafka.bootstrap, topic)
+
+
+@pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
+def test_aborted_and_open_transactions(
+    kafka: Broker, names: Iterator[str], transport: dict[str, str], level: str
+) -> None:
+    topic = next(names)
+    create(kafka.bootstrap, topic)
+    transact_at(kafka.bootstrap, topic, f"{topic}-a", "acca")
+    fill(kafka.bootstrap, topic, 30)
+    transact_at(kafka.bootstrap, topic, f"{topic}-b", "caco")
+    fill(kafka.bootstrap, topic, 5)
+    options = source_options(kafka.bootstrap, topic, kafka_isolation_level=level, minPartitions="4", **transport)
+    committed = level == "read_committed"
+    assert read_rows(options) == consumed_rows(kafka.bootstrap, topic, committed=committed)
+
+
+def test_an_archive_is_read_up_to_its_checkpoints(tmp_path: Path) -> None:
+    broker = START["kafka"](tmp_path, PROPERTIES)
+    try:
+        create(broker.bootstrap, "archived")
+        fill(broker.bootstrap, "archived", 50)
+        transact_at(broker.bootstrap, "archived", "archiver", "cao")
+        fill(broker.bootstrap, "archived", 5)
+        levels = {
+            level: consumed_rows(broker.bootstrap, "archived", committed=level == "read_committed")
+            for level in ("read_committed", "read_uncommitted")
+        }
+    finally:
+        broker.stop()
+    for level, rows in levels.items():
+        options = {"subscribe": "archived", "transport": "files", "logDirs": str(broker.data_dir)}
+        assert read_rows({**options, "kafka.isolation.level": level}) == rows
+
+
+def test_a_stream_takes_each_record_once(
+    spark: SparkSession, kafka: Broker, names: Iterator[str], tmp_path: Path
+) -> None:
+    topic = next(names)
+    create(kafka.bootstrap, topic, 2)
+    options = source_options(kafka.bootstrap, topic, startingOffsets="earliest", maxOffsetsPerTrigger="70")
+    rows = []
+    for _ in range(2):
+        fill(kafka.bootstrap, topic, 100, 2)
+        frame = spark.readStream.format("barnabas").options(includeHeaders="true", **options).load()
+        writer = frame.writeStream.foreachBatch(lambda batch, _: rows.extend(frame_rows(batch)))
+        query = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
+        assert query.awaitTermination(WAIT_S * 3)
+    assert sorted(rows) == consumed_rows(kafka.bootstrap, topic)
