@@ -1,5 +1,6 @@
 """`spark.read.format("barnabas")`: what there is when a DataFrame is planned, the same whenever it is read."""
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 
@@ -12,6 +13,8 @@ from pyspark_barnabas.options import Offsets, SourceOptions, batch_options
 from pyspark_barnabas.planner import Planner, open_logs
 from pyspark_barnabas.planning import OffsetRange
 from pyspark_barnabas.tasks import Read, ReadTask, read_records
+
+_LOG = logging.getLogger(__name__)
 
 
 class BatchReader(DataSourceReader):
@@ -33,6 +36,8 @@ class BatchReader(DataSourceReader):
 
 def plan_batch(options: SourceOptions) -> list[ReadTask]:
     """Tasks for all that `options` ask for."""
+    for name in options.ignored:
+        _LOG.warning("option '%s' does nothing in a batch query", name)
     with closing(open_logs(options)) as logs:
         topic_ids = logs.partitions(options.selection)
         starts = starting_offsets(logs, topic_ids, options)

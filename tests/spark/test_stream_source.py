@@ -71,6 +71,21 @@ def test_no_batch_takes_more_than_its_limit(broker: EmbeddedBroker, topic: str, 
     assert stream.rows == consumed_rows(broker.bootstrap, topic)
 
 
+def test_batches_wait_for_enough_records(broker: EmbeddedBroker, topic: str, stream: Stream) -> None:
+    broker.create_topic(topic)
+    fill(broker.bootstrap, topic, 10)
+    stream.options["minOffsetsPerTrigger"] = "30"
+    query = stream.start(processingTime="50 milliseconds")
+    try:
+        until(lambda: len(stream.batches) == 1 or query.exception())
+        for _ in range(3):
+            fill(broker.bootstrap, topic, 10)
+        until(lambda: len(stream.batches) == 2 or query.exception())
+    finally:
+        query.stop()
+    assert [len(rows) for _, rows in stream.batches] == [10, 30]
+
+
 def test_a_batch_that_was_not_committed_comes_again_as_it_was(
     broker: EmbeddedBroker, topic: str, stream: Stream
 ) -> None:

@@ -32,11 +32,15 @@ def transport(request: pytest.FixtureRequest, kafka: Broker) -> dict[str, str]:
 
 
 def create(bootstrap: str, topic: str, partitions: int = 1) -> None:
-    for outcome in AdminClient({"bootstrap.servers": bootstrap}).create_topics([NewTopic(topic, partitions, 1)]).values():
+    for outcome in (
+        AdminClient({"bootstrap.servers": bootstrap}).create_topics([NewTopic(topic, partitions, 1)]).values()
+    ):
         outcome.result(WAIT_S)
 
 
-def test_records_of_every_kind_and_codec(kafka: Broker, names: Iterator[str], transport: dict[str, str]) -> None:
+def test_records_of_every_kind_and_codec(
+    kafka: Broker, names: Iterator[str], transport: dict[str, str]
+) -> None:
     topic = next(names)
     create(kafka.bootstrap, topic, 3)
     for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
@@ -56,7 +60,9 @@ def test_aborted_and_open_transactions(
     fill(kafka.bootstrap, topic, 30)
     transact_at(kafka.bootstrap, topic, f"{topic}-b", "caco")
     fill(kafka.bootstrap, topic, 5)
-    options = source_options(kafka.bootstrap, topic, kafka_isolation_level=level, minPartitions="4", **transport)
+    options = source_options(
+        kafka.bootstrap, topic, kafka_isolation_level=level, minPartitions="4", **transport
+    )
     committed = level == "read_committed"
     assert read_rows(options) == consumed_rows(kafka.bootstrap, topic, committed=committed)
 

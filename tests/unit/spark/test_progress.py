@@ -1,0 +1,42 @@
+"""Which offsets of a query's progress are committed, and what the listener needs."""
+
+import pytest
+
+from barnabas.base.ids import TopicPartition
+from pyspark_barnabas.options import Assign, Subscribe, SubscribePattern
+from pyspark_barnabas.progress import GroupProgress, wanted_offsets
+from pyspark_barnabas.values import OptionError
+
+PLACE = TopicPartition("orders", 0)
+TEXT = '{"orders": {"0": 7, "1": 8}, "clicks": {"0": 9}}'
+
+
+def test_offsets_of_selected_partitions_are_wanted() -> None:
+    orders = {PLACE: 7, TopicPartition("orders", 1): 8}
+    assert wanted_offsets(TEXT, Subscribe(("orders",))) == orders
+    assert wanted_offsets(TEXT, SubscribePattern("ord.*")) == orders
+    assert wanted_offsets(TEXT, SubscribePattern("ord")) == {}
+    assert wanted_offsets(TEXT, Assign(frozenset({PLACE}))) == {PLACE: 7}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        "",
+        "null",
+        "17",
+        "[1]",
+        '{"orders": 5}',
+        '{"orders": {"0": -1}}',
+        '{"orders": {"a": 1}}',
+        "offset 5",
+    ],
+)
+def test_progress_of_other_sources_is_passed_over(text: str | None) -> None:
+    assert wanted_offsets(text, Subscribe(("orders",))) == {}
+
+
+def test_a_group_must_be_named() -> None:
+    with pytest.raises(OptionError, match=r"kafka\.group\.id"):
+        GroupProgress({"kafka.bootstrap.servers": "a:1", "subscribe": "orders"})
