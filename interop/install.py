@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from interop import reference
+from interop import connector, reference
 
 HERE = Path(__file__).resolve().parent
 
@@ -55,6 +55,11 @@ def fetch_kafka() -> None:
     reference.fetch()
 
 
+def fetch_spark_connector() -> None:
+    """Spark's Kafka connector with Maven; Spark itself comes with the tests' own packages."""
+    connector.fetch()
+
+
 def build_java_client() -> None:
     """The program of the Java clients with Maven."""
     _run(["mvn", "-q", "-B", "-f", str(HERE / "java" / "pom.xml"), "compile"])
@@ -79,6 +84,7 @@ STEPS: Sequence[tuple[str, Callable[[], None]]] = (
     ("kcat", install_kcat),
     ("Python clients", install_python_clients),
     ("Apache Kafka", fetch_kafka),
+    ("Spark's connector", fetch_spark_connector),
     ("Java clients", build_java_client),
     ("Go clients", build_go_clients),
     ("KafkaJS", install_kafkajs),

@@ -7,9 +7,7 @@ python -m interop.reference tool kafka-topics --bootstrap-server 127.0.0.1:9092 
 
 import argparse
 import contextlib
-import hashlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +15,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from interop import maven
 from interop.brokers import Broker, free_ports, launch
 
 KAFKA_VERSION = "4.3.1"
@@ -90,14 +89,7 @@ TOOLS = {
 
 def fetch() -> Path:
     """Bring Kafka's jars into the cache (once per version of the pom); gives their directory."""
-    stamp = JARS / ".complete"
-    wanted = hashlib.sha256(POM.read_bytes()).hexdigest()
-    if not (stamp.exists() and stamp.read_text() == wanted):
-        shutil.rmtree(JARS, ignore_errors=True)
-        copy = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={JARS}"]
-        subprocess.run(["mvn", "-q", "-B", "-f", POM, *copy], check=True, stdin=subprocess.DEVNULL)
-        stamp.write_text(wanted)
-    return JARS
+    return maven.jars(POM, JARS)
 
 
 def java(

@@ -1,0 +1,112 @@
+"""Spark as processes of their own, from what pip installed: a standalone cluster, and a Spark Connect server."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from pyspark_barnabas.java import java_home
+from pyspark_barnabas.submit import spark_home
+from support.spark import SETTINGS
+from support.waiting import until
+
+STOPS_WITHIN_S = 30
+WORKERS_COUNT = 2
+MASTER = "org.apache.spark.deploy.master.Master"
+WORKER = "org.apache.spark.deploy.worker.Worker"
+CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
+
+#: Small ones: two cores, and other processes beside them.
+DAEMON = {"SPARK_DAEMON_MEMORY": "512m", "SPARK_DAEMON_JAVA_OPTS": SETTINGS["spark.driver.extraJavaOptions"]}
+
+
+def bare_environment() -> dict[str, str]:
+    """This process's, without what would lead Python workers to the packages under test."""
+    inherited = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "SPARK_HOME")}
+    return {**inherited, "JAVA_HOME": str(java_home(os.environ)), "SPARK_LOCAL_IP": "127.0.0.1", **DAEMON}
+
+
+class SparkProcess:
+    """Runs until it is stopped, by its own handle; its output is in a file."""
+
+    def __init__(self, command: Sequence[str], log: Path, environment: Mapping[str, str]) -> None:
+        self.log = log
+        with log.open("wb") as output:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment
+            )
+
+    def has_said(self, words: str) -> bool:
+        """Whether its output has these words; fails when it has ended without."""
+        text = self.log.read_text(errors="replace")
+        assert words in text or self.process.poll() is None, text[-4000:]
+        return words in text
+
+    def stop(self) -> None:
+        self.process.terminate()
+        try:
+            self.process.wait(STOPS_WITHIN_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+@contextmanager
+def running(
+    command: Sequence[str], log: Path, environment: Mapping[str, str], ready: str
+) -> Iterator[SparkProcess]:
+    """A process from when it has said that it is ready."""
+    process = SparkProcess(command, log, environment)
+    try:
+        until(lambda: process.has_said(ready))
+        yield process
+    finally:
+        process.stop()
+
+
+def spark_class(name: str, *arguments: str) -> list[str]:
+    return [
+        str(spark_home() / "bin" / "spark-class"),
+        name,
+        "--host",
+        "127.0.0.1",
+        "--webui-port",
+        "0",
+        *arguments,
+    ]
+
+
+@contextmanager
+def running_cluster(home: Path, port: int) -> Iterator[str]:
+    """A Master and two Workers with one core each; gives the master's URL."""
+    environment = bare_environment()
+    url = f"spark://127.0.0.1:{port}"
+    with ExitStack() as stack:
+        master = spark_class(MASTER, "--port", str(port))
+        stack.enter_context(running(master, home / "master.log", environment, "New state: ALIVE"))
+        for number in range(WORKERS_COUNT):
+            work = ["--cores", "1", "--memory", "1g", "--work-dir", str(home / f"worker-{number}")]
+            worker = spark_class(WORKER, *work, url)
+            log = home / f"worker-{number}.log"
+            stack.enter_context(running(worker, log, environment, "Successfully registered with master"))
+        yield url
+
+
+@contextmanager
+def running_connect(home: Path, port: int, settings: Mapping[str, str]) -> Iterator[str]:
+    """A Spark Connect server in local mode, which finds this process's packages; gives its URL."""
+    paths = os.pathsep.join(filter(None, [*sys.path]))
+    environment = {**bare_environment(), "PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable}
+    all_settings = {
+        **SETTINGS,
+        **settings,
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.log.level": "INFO",
+    }
+    options = [part for key, value in all_settings.items() for part in ("--conf", f"{key}={value}")]
+    program = str(spark_home() / "bin" / "spark-submit")
+    command = [program, "--master", "local[2]", *options, "--class", CONNECT, "spark-internal"]
+    with running(command, home / "connect.log", environment, "Spark Connect server started"):
+        yield f"sc://127.0.0.1:{port}"
