@@ -1,61 +1,26 @@
 """Which partition each row goes to: as it says, else by its key as Java's clients do, else anywhere, in runs. No IO."""
 
 from random import Random
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from barnabas.wire.records.arrow_fields import fields_of
+from barnabas.wire.records.arrow_hashes import murmur2
 from pyspark_barnabas.sink.errors import SinkError
 
 Longs: TypeAlias = npt.NDArray[np.int64]
-Words: TypeAlias = npt.NDArray[np.uint32]
 
-_SEED = np.uint32(0x9747B28C)
-_MULTIPLIER = np.uint32(0x5BD1E995)
 _POSITIVE = np.uint32(0x7FFFFFFF)
-_WORD_BYTES = 4
-
-
-def murmur2(keys: pa.Array) -> Words:
-    """`barnabas.client.partitioner.murmur2` of all keys at once; that of a null is that of no bytes."""
-    starts, sizes, data = byte_spans(keys)
-    digest = _SEED ^ sizes.astype(np.uint32)
-    rows = np.arange(len(sizes))
-    for word in range(int(sizes.max(initial=0)) // _WORD_BYTES):
-        rows = rows[sizes[rows] >= (word + 1) * _WORD_BYTES]
-        part = _word(data, starts[rows] + word * _WORD_BYTES, _WORD_BYTES) * _MULTIPLIER
-        part = (part ^ part >> np.uint32(24)) * _MULTIPLIER
-        digest[rows] = digest[rows] * _MULTIPLIER ^ part
-    for tail in range(1, _WORD_BYTES):
-        rows = np.flatnonzero(sizes % _WORD_BYTES == tail)
-        if len(rows):
-            last = _word(data, starts[rows] + sizes[rows] - tail, tail)
-            digest[rows] = (digest[rows] ^ last) * _MULTIPLIER
-    digest = (digest ^ digest >> np.uint32(13)) * _MULTIPLIER
-    return digest ^ digest >> np.uint32(15)
-
-
-def _word(data: npt.NDArray[np.uint8], positions: Longs, count: int) -> Words:
-    word = np.zeros(len(positions), np.uint32)
-    for byte in range(count):
-        word |= data[positions + byte].astype(np.uint32) << np.uint32(8 * byte)
-    return word
 
 
 def byte_spans(values: pa.Array) -> tuple[Longs, Longs, npt.NDArray[np.uint8]]:
     """Where each value of a binary array begins, how long it is (0 for null), and the bytes."""
-    _, offsets_buffer, data_buffer = values.buffers()
-    width = np.int64 if pa.types.is_large_binary(values.type) else np.int32
-    offsets: Any = np.frombuffer(offsets_buffer, width)[values.offset : values.offset + len(values) + 1]
-    starts = offsets[:-1].astype(np.int64)
-    sizes = offsets[1:].astype(np.int64) - starts
-    if values.null_count:
-        sizes[values.is_null().to_numpy(zero_copy_only=False)] = 0
-    data = np.frombuffer(data_buffer, np.uint8) if data_buffer is not None else np.zeros(0, np.uint8)
-    return starts, sizes, data
+    fields = fields_of(values)
+    return fields.positions, np.maximum(fields.sizes, 0), fields.data
 
 
 class Partitioner:

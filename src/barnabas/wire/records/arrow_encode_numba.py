@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from barnabas.wire.records.arrow_fields import Fields, fields_of, no_fields, offsets_of
 from barnabas.wire.records.arrow_numba import arrow_array
 from barnabas.wire.records.arrow_rows import Batching, Columns, Encode, EncodedBatch, Longs, next_sequence
 from barnabas.wire.records.batch import (
@@ -38,24 +39,14 @@ _BATCH_NUMBERS = 4
 #: Bytes of batches that are written into one buffer: memory that was used a moment ago is used again.
 _RUN_BYTES = 4 * 1024 * 1024
 
-_NOTHING = np.frombuffer(bytes(1), np.uint8)
-
-
-class _Fields(NamedTuple):
-    """Where the fields of a column lie; a negative size is null."""
-
-    data: Bytes
-    positions: Longs
-    sizes: Longs
-
 
 class _Headers(NamedTuple):
     """The headers of all rows, and those that are a row's."""
 
     firsts: Longs
     counts: Longs
-    keys: _Fields
-    values: _Fields
+    keys: Fields
+    values: Fields
 
 
 def encoder(rows: Columns) -> Encode:
@@ -68,7 +59,7 @@ def encoder(rows: Columns) -> Encode:
 
 def _encode_rows(
     times_ms: Longs,
-    columns: tuple[_Fields, _Fields, _Headers],
+    columns: tuple[Fields, Fields, _Headers],
     order: Longs,
     batching: Batching,
     base_sequence: int,
@@ -144,47 +135,21 @@ def _write_header(
     batch[CRC_POSITION:CRC_START] = compute_crc(batch, 0, len(batch)).to_bytes(CRC_START - CRC_POSITION)
 
 
-# From Arrow
-
-
-def _fields(column: pa.Array | None, count: int) -> _Fields:
-    if column is None:
-        return _Fields(_NOTHING, np.zeros(count, np.int64), np.full(count, -1))
-    _, offsets_buffer, data_buffer = column.buffers()
-    is_large = pa.types.is_large_binary(column.type) or pa.types.is_large_string(column.type)
-    assert is_large or pa.types.is_binary(column.type) or pa.types.is_string(column.type), column.type
-    offsets = _numbers(offsets_buffer, np.int64 if is_large else np.int32, column)
-    sizes = np.diff(offsets)
-    if column.null_count:
-        sizes[column.is_null().to_numpy(zero_copy_only=False)] = -1
-    data = np.frombuffer(memoryview(data_buffer).toreadonly(), np.uint8) if data_buffer else _NOTHING
-    return _Fields(data, offsets[:-1], sizes)
-
-
-def _numbers(buffer: pa.Buffer, kind: type[np.generic], column: pa.Array) -> Longs:
-    """The offsets of a column, one more than it has rows."""
-    if not len(column):
-        return np.zeros(1, np.int64)
-    return np.frombuffer(buffer, kind)[column.offset : column.offset + len(column) + 1].astype(np.int64)
+def _fields(column: pa.Array | None, count: int) -> Fields:
+    return no_fields(count) if column is None else fields_of(column)
 
 
 def _headers(column: pa.Array | None, count: int) -> _Headers:
     if column is None:
         none = np.zeros(count, np.int64)
-        return _Headers(none, none, _fields(None, 0), _fields(None, 0))
-    offsets = _numbers(
-        column.buffers()[1], np.int64 if pa.types.is_large_list(column.type) else np.int32, column
-    )
+        return _Headers(none, none, no_fields(0), no_fields(0))
+    is_large = pa.types.is_large_list(column.type)
+    offsets = offsets_of(column.buffers()[1], column, is_large=is_large)
     counts = np.diff(offsets)
     if column.null_count:
         counts[column.is_null().to_numpy(zero_copy_only=False)] = 0
     pairs = column.values
-    return _Headers(
-        offsets[:-1],
-        counts,
-        _fields(pairs.field("key"), len(pairs)),
-        _fields(pairs.field("value"), len(pairs)),
-    )
+    return _Headers(offsets[:-1], counts, fields_of(pairs.field("key")), fields_of(pairs.field("value")))
 
 
 # Records
@@ -238,8 +203,8 @@ def field_bytes(size: int) -> int:
 def cut(
     order: Longs,
     timestamps_ms: Longs,
-    keys: _Fields,
-    values: _Fields,
+    keys: Fields,
+    values: Fields,
     headers: _Headers,
     bytes_max: int,
     sizes: Longs,
@@ -294,8 +259,8 @@ def write(
     timestamps_ms: Longs,
     sizes: Longs,
     batches: NDArray[np.int64],
-    keys: _Fields,
-    values: _Fields,
+    keys: Fields,
+    values: Fields,
     headers: _Headers,
     output: Bytes,
 ) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from barnabas.client import partitioner as client
 from pyspark_barnabas.sink.errors import SinkError
-from pyspark_barnabas.sink.partitioning import Longs, Partitioner, murmur2
+from pyspark_barnabas.sink.partitioning import Longs, Partitioner
 
 BATCH_BYTES = 1_000
 keys = st.lists(st.none() | st.binary(max_size=40), max_size=20)
@@ -20,13 +20,6 @@ def sizes(count: int, each: int = 100) -> Longs:
 
 def partitioner() -> Partitioner:
     return Partitioner(BATCH_BYTES, Random(5))
-
-
-@given(keys, st.integers(0, 5))
-def test_keys_hash_as_in_kafkas_clients(values: list[bytes | None], start: int) -> None:
-    for kind in (pa.binary(), pa.large_binary()):
-        array = pa.array([*[b"before"] * start, *values], kind)[start:]
-        assert murmur2(array).tolist() == [client.murmur2(value or b"") for value in values]
 
 
 @given(keys, st.integers(1, 50))

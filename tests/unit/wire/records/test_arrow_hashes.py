@@ -1,0 +1,36 @@
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from barnabas.client import partitioner
+from barnabas.wire.records import arrow_hashes, arrow_hashes_numba
+from barnabas.wire.records.arrow_fields import fields_of
+from barnabas.wire.records.arrow_hashes import murmur2
+
+keys = st.lists(st.none() | st.binary(max_size=40), max_size=20)
+
+
+@settings(deadline=None)
+@given(keys=keys, start=st.integers(0, 5))
+def test_columns_hash_as_single_keys_do(keys: list[bytes | None], start: int) -> None:
+    expected = [partitioner.murmur2(key or b"") for key in keys]
+    for kind in (pa.binary(), pa.large_binary()):
+        fields = fields_of(pa.array([*[b"before"] * start, *keys], kind)[start:])
+        assert arrow_hashes.hash_fields(fields).tolist() == expected
+        assert arrow_hashes_numba.hash_fields(fields).tolist() == expected
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+def test_text_hashes_as_its_bytes_do(kind: pa.DataType) -> None:
+    assert murmur2(pa.array(["clé", None], kind)).tolist() == [
+        partitioner.murmur2("clé".encode()),
+        partitioner.murmur2(b""),
+    ]
+
+
+def test_without_numba_numpy_hashes() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrow_hashes, "find_spec", lambda name: None)
+        assert arrow_hashes._quickest.__wrapped__() is arrow_hashes.hash_fields
+    assert arrow_hashes._quickest() is arrow_hashes_numba.hash_fields

@@ -1,0 +1,68 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import pytest
+
+from barnabas.wire.records.compiled import cache_directory
+
+#: What a broker, its cleaner, the command line and a client are made of.
+LIGHT = (
+    "barnabas.server.main",
+    "barnabas.log.cleaner",
+    "barnabas.cli.main",
+    "barnabas.client.producer",
+    "barnabas.testing.plugin",
+)
+HEAVY = ("numpy", "numba", "pyarrow")
+
+#: Tells how often the machine code of a kernel was found in the cache, and how often not.
+USE = """
+from barnabas.wire.records.columns_numba import read_bodies, scan
+read_bodies(b"", [])
+print(sum(scan.stats.cache_hits.values()), sum(scan.stats.cache_misses.values()))
+"""
+
+
+def run(code: str, **environment: str) -> str:
+    process = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, **environment},
+    )
+    return process.stdout.strip()
+
+
+def test_nothing_of_the_broker_imports_what_the_kernels_need() -> None:
+    imports = "; ".join(f"import {name}" for name in LIGHT)
+    assert run(f"import sys; {imports}; print([name for name in {HEAVY} if name in sys.modules])") == "[]"
+
+
+def test_a_process_compiles_nothing_that_another_has_compiled(tmp_path: Path) -> None:
+    assert run(USE, NUMBA_CACHE_DIR=str(tmp_path)) == "0 1"
+    assert run(USE, NUMBA_CACHE_DIR=str(tmp_path)) == "1 0"
+
+
+def test_kernels_run_where_no_directory_can_be_written() -> None:
+    assert run(USE, NUMBA_CACHE_DIR="/proc/nowhere").split()[0] == "0"
+
+
+def test_other_users_of_numba_keep_their_cache() -> None:
+    before = numba.config.CACHE_DIR
+    run("import numba; before = numba.config.CACHE_DIR; " + USE + "assert numba.config.CACHE_DIR == before")
+    assert before == numba.config.CACHE_DIR
+
+
+def test_compiled_functions_lie_in_the_users_cache_or_where_numba_is_told_to_keep_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    cache_directory.cache_clear()
+    in_cache, chosen = Path(cache_directory("")), Path(cache_directory("/chosen"))
+    cache_directory.cache_clear()
+    assert in_cache.parent == tmp_path / "barnabas" / "numba"
+    assert chosen == Path("/chosen") / in_cache.name
