@@ -157,9 +157,12 @@ class FileReader:
         if self._isolation is Isolation.READ_COMMITTED:
             aborted = segments.aborted(max(low, start), high)
         position = max(low, start)
-        for chunk in segments.chunks(position, high):
-            yield RawBatches(chunk.buffer, position, aborted)
-            position = chunk.next_offset
+        for attempt in range(_ATTEMPTS_COUNT):
+            if attempt and position < high:
+                time.sleep(_PAUSE_S)  # the last records may not have come to this machine yet
+            for chunk in segments.chunks(position, high):
+                yield RawBatches(chunk.buffer, position, aborted)
+                position = chunk.next_offset
         if position < high:
             self._losses.report(
                 f"partition {place} ends at offset {position} now: offsets up to {high} are gone"

@@ -16,7 +16,13 @@ from barnabas.log.files import (
 )
 from barnabas.log.offset_index import OffsetIndex
 from barnabas.log.transaction_index import read_entries
-from barnabas.wire.records.batch import BatchHeader, first_is_whole, iterate_headers
+from barnabas.wire.records.batch import (
+    BATCH_HEADER_BYTES,
+    BatchHeader,
+    first_is_whole,
+    iterate_headers,
+    read_header,
+)
 from pyspark_barnabas.rows import NONE_ABORTED, AbortedRange, AbortedRanges
 
 _CHUNK_BYTES = 8 * 1024 * 1024
@@ -85,7 +91,7 @@ class SegmentFiles:
         while position < high and (opened := self._open(position, high, read)) is not None:
             base_offset, file = opened
             with file:
-                start = self._indexed_position(base_offset, position)
+                start = self._indexed_position(file.fileno(), base_offset, position)
                 for chunk in _read_segment(file.fileno(), start, position, high):
                     position = chunk.next_offset
                     yield chunk
@@ -118,11 +124,16 @@ class SegmentFiles:
         ]
         return AbortedRanges(ranges) if ranges else NONE_ABORTED
 
-    def _indexed_position(self, base_offset: int, offset: int) -> int:
-        """Where the index says that a batch begins at or before `offset`."""
+    def _indexed_position(self, fd: int, base_offset: int, offset: int) -> int:
+        """A batch start at or before `offset`, from the index; one that does not fit the segment is passed over."""
         index = OffsetIndex(offset_file(self.directory, base_offset, INDEX_SUFFIX), base_offset)
         entry = index.lookup(offset)
-        return 0 if entry is None else entry[1]
+        if entry is None:
+            return 0
+        indexed_offset, position = entry
+        header = os.pread(fd, BATCH_HEADER_BYTES, position)
+        is_there = len(header) == BATCH_HEADER_BYTES and read_header(header).last_offset == indexed_offset
+        return position if is_there else 0
 
 
 def _file_id(file: BinaryIO) -> _FileId:

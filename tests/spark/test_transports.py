@@ -1,5 +1,6 @@
 """Both transports against a consumer of another make, without Spark: what its tasks would be given."""
 
+import random
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from pyspark_barnabas.batch_reader import BatchReader
 from pyspark_barnabas.losses import DataLossError
 from pyspark_barnabas.values import OptionError
 from support.source_rows import (
+    WAIT_S,
     consumed_rows,
     fill,
     producer,
@@ -83,6 +85,50 @@ def test_a_task_may_begin_in_the_midst_of_an_aborted_transaction(
             }
             rows = read_rows({**source_options(broker.bootstrap, topic, **transport), **given})
             assert rows == [row for row in wanted if low <= row.offset < high]
+
+
+def interleave(bootstrap: str, topic: str, seed: int) -> None:
+    """Transactions of four producers side by side, between records of none."""
+    dice = random.Random(seed)
+    writers = [producer(bootstrap, transactional_id=f"{topic}-{seed}-{index}") for index in range(4)]
+    for writer in writers:
+        writer.init_transactions(WAIT_S)
+    is_open = dict.fromkeys(range(4), False)
+    for step in range(80):
+        index = dice.randrange(4)
+        writer = writers[index]
+        if not is_open[index]:
+            writer.begin_transaction()
+            is_open[index] = True
+        if dice.random() < 0.6:
+            for number in range(dice.randrange(1, 4)):
+                writer.produce(topic, b"%d-%d-%d" % (step, index, number), partition=dice.randrange(2))
+            assert writer.flush(WAIT_S) == 0
+        else:
+            end = dice.choice((writer.commit_transaction, writer.abort_transaction))
+            end(WAIT_S)
+            is_open[index] = False
+        if dice.random() < 0.1:
+            fill(bootstrap, topic, 3, 2)
+    for index, writer in enumerate(writers):
+        if is_open[index] and index:  # the first one's stays open
+            writer.abort_transaction(WAIT_S)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_transactions_side_by_side_are_told_apart(broker: EmbeddedBroker, topic: str, seed: int) -> None:
+    broker.create_topic(topic, 2)
+    interleave(broker.bootstrap, topic, seed)
+    wanted = consumed_rows(broker.bootstrap, topic, committed=True)
+    assert 0 < len(wanted) < len(consumed_rows(broker.bootstrap, topic))
+    options = source_options(broker.bootstrap, topic, kafka_isolation_level="read_committed")
+    for given in (
+        {},
+        {"kafka.max.partition.fetch.bytes": "1"},
+        {"maxRecordsPerPartition": "7", "kafka.max.partition.fetch.bytes": "500"},
+        {"transport": "files", "logDirs": str(broker.directory), "minPartitions": "9"},
+    ):
+        assert read_rows({**options, **given}) == wanted
 
 
 def test_many_small_fetches_read_what_one_reads(broker: EmbeddedBroker, topic: str) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from barnabas.log.files import offset_file
+from barnabas.log.offset_index import OffsetIndex
 from barnabas.log.transaction_index import AbortedTransaction, TransactionIndex
 from barnabas.wire.records.batch import assign, read_header
 from barnabas.wire.records.record import decode_batch
@@ -56,6 +57,17 @@ def test_only_batches_of_the_range_are_given(tmp_path: Path) -> None:
     assert read(files(tmp_path), 4, 6) == [3, 4, 5]
     assert read(files(tmp_path), 2, 4) == [0, 1, 2, 3, 4, 5]
     assert read(files(tmp_path), 9, 9) == []
+
+
+def test_reading_begins_where_the_index_says_unless_it_lies(tmp_path: Path) -> None:
+    write_segment(tmp_path, 0, *[1] * 50)
+    size_bytes = read_header(offset_file(tmp_path, 0, ".log").read_bytes()).size_bytes
+    for position in (30 * size_bytes, 30 * size_bytes + 7, 1 << 20):
+        index = OffsetIndex(offset_file(tmp_path, 0, ".index"), 0)
+        index.clear()
+        index.append(30, position)
+        index.save()
+        assert read(files(tmp_path), 35, 50) == list(range(35, 50))
 
 
 def test_what_is_being_written_behind_the_end_is_not_looked_at(tmp_path: Path) -> None:
