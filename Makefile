@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: run check format test interop differential soak-eos bench clean help
+.PHONY: run check format test interop differential soak-eos soak-spark bench clean help
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -49,6 +49,9 @@ differential: $(VENV)/.installed-test  ## Thousands of requests to Apache Kafka 
 
 soak-eos: $(VENV)/.installed-test  ## Applications in transactions, three minutes each, while the broker is killed
 	EOS_SECONDS=$(or $(SECONDS),180) interop/run tests/interop/test_exactly_once.py
+
+soak-spark: $(VENV)/.installed-test  ## A Spark stream while its driver, workers and broker are killed, 20 rounds
+	SPARK_ROUNDS=$(or $(ROUNDS),20) $(BIN)/pytest tests/spark/test_sink_soak.py $(ARGS)
 
 bench: $(VENV)/.installed-test  ## Apache Kafka and Barnabas in turns; writes docs/benchmarks.md
 	$(BIN)/python -m bench.run $(ARGS)
