@@ -130,6 +130,8 @@ def test_output_mode_complete_is_refused(
 ) -> None:
     counts = stream(spark, broker, topics[0]).groupBy("value").count().selectExpr("value")
     writer = counts.writeStream.format("barnabas").option("kafka.bootstrap.servers", broker.bootstrap)
-    writer = writer.option("topic", topics[1]).option("checkpointLocation", str(tmp_path)).outputMode("complete")
+    writer = (
+        writer.option("topic", topics[1]).option("checkpointLocation", str(tmp_path)).outputMode("complete")
+    )
     with pytest.raises(PySparkException, match="output mode complete is not supported"):
         writer.trigger(availableNow=True).start().awaitTermination()
