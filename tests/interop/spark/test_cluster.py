@@ -6,7 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+from interop.brokers import Broker
+from interop.clients import Client
+from interop.topics import make_topic
+
 from support.spark import ROOT, SETTINGS
+from support.spark_topics import committed_values, fill
 
 #: Where each of the executors has the packages from.
 WHERE = """
@@ -25,6 +30,26 @@ def imported(batches):
 session = SparkSession.builder.getOrCreate()
 rows = session.range(0, 40, 1, 8).mapInArrow(imported, "place string").collect()
 print(json.dumps(sorted({row.place for row in rows})))
+session.stop()
+"""
+
+#: Rows out of a topic into another, by executors that speak to the broker themselves.
+COPY = """
+import sys
+from pyspark.sql import SparkSession
+
+bootstrap, topic, copy = sys.argv[1:]
+session = SparkSession.builder.getOrCreate()
+source = (
+    session.read.format("barnabas")
+    .option("kafka.bootstrap.servers", bootstrap)
+    .option("subscribe", topic)
+    .option("minPartitions", "8")
+    .load()
+)
+print(source.count(), source.selectExpr("sum(length(value))").first()[0])
+out = source.select("key", "value").write.format("barnabas").option("kafka.bootstrap.servers", bootstrap)
+out.option("topic", copy).option("delivery", "exactly-once").mode("append").save()
 session.stop()
 """
 
@@ -54,3 +79,18 @@ def test_workers_import_the_packages_that_were_sent_to_them(cluster: str, tmp_pa
     assert len({directory for directory, *_ in places}) == 2
     for _, *files in places:
         assert all(".zip/" in file for file in files)
+
+
+def test_executors_read_topics_and_write_them_exactly_once(
+    cluster: str, broker: Broker, helper: Client, tmp_path: Path
+) -> None:
+    topic, copy = make_topic(helper, "cluster-in", 4, retention_ms="-1"), make_topic(helper, "cluster-out", 4)
+    fill(broker.bootstrap, topic, partitions=4, per_partition=1_000)
+    application = tmp_path / "copy.py"
+    application.write_text(COPY)
+    rows_count, length = map(int, submit(cluster, application, broker.bootstrap, topic, copy).split())
+    values = [
+        f"value {partition} {number}" for partition in range(4) for number in range(1_000) if number % 11
+    ]
+    assert (rows_count, length) == (4_000, sum(map(len, values)))
+    assert committed_values(broker.bootstrap, copy) == sorted(values)

@@ -1,0 +1,130 @@
+"""Spark's own Kafka connector on Barnabas, and ours beside it: what one writes the other reads, row by row."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from interop.brokers import Broker
+from interop.clients import Client
+from interop.topics import make_topic
+from pyspark.sql import DataFrame, SparkSession
+
+from support.spark_topics import fill, fill_in_transactions, read, rows
+
+PARTITIONS = 3
+PER_PARTITION = 2_000
+PAIRS = [("kafka", "barnabas"), ("barnabas", "kafka"), ("kafka", "kafka")]
+
+
+@pytest.fixture(scope="module")
+def filled(broker: Broker, helper: Client) -> str:
+    """A topic with all kinds of records."""
+    name = make_topic(helper, "spark-filled", PARTITIONS, retention_ms="-1")
+    fill(broker.bootstrap, name, partitions=PARTITIONS, per_partition=PER_PARTITION)
+    return name
+
+
+@pytest.fixture
+def target_topic(helper: Client, names: Iterator[str]) -> str:
+    """An empty topic of this test's own."""
+    return make_topic(helper, next(names), PARTITIONS)
+
+
+def append(frame: DataFrame, source: str, bootstrap: str, topic: str, **options: str) -> None:
+    writer = frame.write.format(source).option("kafka.bootstrap.servers", bootstrap).option("topic", topic)
+    writer.options(**options).mode("append").save()
+
+
+def stream(frame: DataFrame, source: str, bootstrap: str, topic: str, checkpoint: str) -> None:
+    """Write all that a stream has by now, in micro-batches."""
+    query = (
+        frame.writeStream.format(source)
+        .option("kafka.bootstrap.servers", bootstrap)
+        .option("topic", topic)
+        .option("checkpointLocation", checkpoint)
+        .trigger(availableNow=True)
+        .start()
+    )
+    try:
+        assert query.awaitTermination(120)
+    finally:
+        query.stop()
+
+
+def test_the_connector_and_ours_read_the_same_rows(spark: SparkSession, broker: Broker, filled: str) -> None:
+    theirs = read(spark, "kafka", broker.bootstrap, filled, includeHeaders="true")
+    ours = read(spark, "barnabas", broker.bootstrap, filled, includeHeaders="true")
+    assert ours.schema == theirs.schema
+    assert rows(ours) == rows(theirs)
+    assert len(rows(ours)) == PARTITIONS * PER_PARTITION
+
+
+def test_the_same_offsets_give_the_same_rows(spark: SparkSession, broker: Broker, filled: str) -> None:
+    options = {
+        "startingOffsets": json.dumps({filled: {"0": 17, "1": -2, "2": 1999}}),
+        "endingOffsets": json.dumps({filled: {"0": 18, "1": 1234, "2": -1}}),
+        "includeHeaders": "true",
+    }
+    theirs = rows(read(spark, "kafka", broker.bootstrap, filled, **options))
+    assert rows(read(spark, "barnabas", broker.bootstrap, filled, **options)) == theirs
+    assert len(theirs) == 1 + 1234 + 1
+
+
+@pytest.mark.parametrize(("writer", "reader"), PAIRS)
+def test_what_one_writes_the_other_reads(
+    spark: SparkSession, broker: Broker, filled: str, target_topic: str, writer: str, reader: str
+) -> None:
+    contents = ("hex(key)", "hex(value)", "partition", "cast(headers as string)")
+    source = read(spark, "kafka", broker.bootstrap, filled, includeHeaders="true")
+    append(
+        source.selectExpr("key", "value", "headers", "partition"),
+        writer,
+        broker.bootstrap,
+        target_topic,
+        includeHeaders="true",
+    )
+    written = read(spark, reader, broker.bootstrap, target_topic, includeHeaders="true")
+    found = sorted(map(str, written.selectExpr(*contents).collect()))
+    assert found == sorted(map(str, source.selectExpr(*contents).collect()))
+
+
+@pytest.mark.parametrize(("writer", "reader"), PAIRS)
+def test_a_stream_of_one_goes_into_the_other(
+    spark: SparkSession,
+    broker: Broker,
+    filled: str,
+    target_topic: str,
+    checkpoint: str,
+    writer: str,
+    reader: str,
+) -> None:
+    source = (
+        spark.readStream.format(reader)
+        .option("kafka.bootstrap.servers", broker.bootstrap)
+        .option("subscribe", filled)
+        .option("startingOffsets", "earliest")
+        .option("maxOffsetsPerTrigger", "4000")
+        .load()
+    )
+    frame = source.selectExpr("key", "coalesce(value, binary('none')) value")
+    stream(frame, writer, broker.bootstrap, target_topic, checkpoint)
+    options = {"kafka.isolation.level": "read_committed"}
+    written = read(spark, "kafka", broker.bootstrap, target_topic, **options)
+    assert written.count() == PARTITIONS * PER_PARTITION
+    wanted = read(spark, "kafka", broker.bootstrap, filled).selectExpr(
+        "key", "coalesce(value, binary('none')) value"
+    )
+    assert written.select("key", "value").exceptAll(wanted).isEmpty()
+
+
+@pytest.mark.parametrize("reader", ["kafka", "barnabas"])
+def test_what_was_aborted_is_not_read(
+    spark: SparkSession, broker: Broker, helper: Client, target_topic: str, reader: str
+) -> None:
+    values = [f"{'no' if number % 3 == 0 else 'yes'} {number}" for number in range(12)]
+    fill_in_transactions(broker.bootstrap, target_topic, values, transactional_id=target_topic)
+    options = {"kafka.isolation.level": "read_committed"}
+    committed = read(spark, reader, broker.bootstrap, target_topic, **options).orderBy("offset")
+    found = [row.text for row in committed.selectExpr("string(value) text").collect()]
+    assert found == [value for value in values if not value.startswith("no")]
+    assert read(spark, reader, broker.bootstrap, target_topic).count() == len(values)

@@ -1,0 +1,81 @@
+"""What these tests put into topics, and take out of them again by a client that is not Spark."""
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from pyspark.sql import DataFrame, SparkSession
+
+#: The connector's columns, headers too, as something that can be sorted and compared.
+COMPARABLE = (
+    "topic",
+    "partition",
+    "offset",
+    "hex(key) key",
+    "hex(value) value",
+    "unix_millis(timestamp) ms",
+    "timestampType",
+    "transform(headers, each -> each.key || '=' || coalesce(hex(each.value), 'null')) headers",
+)
+
+
+def fill(bootstrap: str, topic: str, *, partitions: int, per_partition: int) -> None:
+    """Records with keys and values, some null, some with headers, compressed, and of a time long ago."""
+    producer = Producer({"bootstrap.servers": bootstrap, "compression.type": "zstd", "linger.ms": 20})
+    for partition in range(partitions):
+        for number in range(per_partition):
+            producer.produce(
+                topic,
+                None if number % 11 == 0 else f"value {partition} {number}",
+                None if number % 7 == 0 else f"key {number}",
+                partition=partition,
+                timestamp=1_700_000_000_000 + number,
+                headers=[("kind", b"odd"), ("nothing", None)] if number % 2 else None,
+            )
+    assert producer.flush(60) == 0
+
+
+def fill_in_transactions(bootstrap: str, topic: str, values: list[str], *, transactional_id: str) -> None:
+    """A transaction for each value: those that begin with "no" are aborted."""
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": transactional_id})
+    producer.init_transactions(30)
+    for value in values:
+        producer.begin_transaction()
+        producer.produce(topic, value, partition=0)
+        producer.flush(30)
+        if value.startswith("no"):
+            producer.abort_transaction(30)
+        else:
+            producer.commit_transaction(30)
+
+
+def committed_values(bootstrap: str, topic: str) -> list[str]:
+    """All values of a topic but null, sorted."""
+    settings = {"bootstrap.servers": bootstrap, "group.id": "nobody", "enable.partition.eof": True}
+    consumer = Consumer({**settings, "isolation.level": "read_committed", "auto.offset.reset": "earliest"})
+    partitions = consumer.list_topics(topic, 30).topics[topic].partitions
+    consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
+    found: list[str] = []
+    ended: set[int] = set()
+    while len(ended) < len(partitions):
+        for message in consumer.consume(1_000, 1.0):
+            if message.error() is not None:
+                ended.add(message.partition())
+            elif message.value() is not None:
+                found.append(message.value().decode())
+    consumer.close()
+    return sorted(found)
+
+
+def read(spark: SparkSession, source: str, bootstrap: str, topic: str, **options: str) -> DataFrame:
+    """A topic through the connector ("kafka") or through ours ("barnabas"): all that differs is the name."""
+    return (
+        spark.read.format(source)
+        .option("kafka.bootstrap.servers", bootstrap)
+        .option("subscribe", topic)
+        .options(**options)
+        .load()
+    )
+
+
+def rows(frame: DataFrame) -> list[tuple[object, ...]]:
+    """All of it, comparable, in the order of offsets."""
+    found = frame.selectExpr(*COMPARABLE).collect()
+    return sorted(tuple(str(each) for each in row) for row in found)
