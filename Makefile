@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: run check format test interop differential soak-eos soak-spark bench clean help
+.PHONY: run check format test interop differential soak-eos soak-spark bench bench-spark clean help
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -55,6 +55,9 @@ soak-spark: $(VENV)/.installed-test  ## A Spark stream while its driver, workers
 
 bench: $(VENV)/.installed-test  ## Apache Kafka and Barnabas in turns; writes docs/benchmarks.md
 	$(BIN)/python -m bench.run $(ARGS)
+
+bench-spark: $(VENV)/.installed-test  ## Spark's own Kafka connector and ours in turns; writes docs/benchmarks-spark.md
+	$(BIN)/python -m bench.spark.run $(ARGS)
 
 clean:  ## Remove what was built and installed
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

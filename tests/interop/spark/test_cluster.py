@@ -68,7 +68,7 @@ def submit(master: str, application: Path, *arguments: str) -> str:
         timeout=240,
         check=False,
     )
-    assert ended.returncode == 0, ended.stderr[-8000:]
+    assert ended.returncode == 0, ended.stdout + ended.stderr[-8000:]
     return ended.stdout
 
 
@@ -86,7 +86,7 @@ def test_executors_read_topics_and_write_them_exactly_once(
 ) -> None:
     topic, copy = make_topic(helper, "cluster-in", 4, retention_ms="-1"), make_topic(helper, "cluster-out", 4)
     fill(broker.bootstrap, topic, partitions=4, per_partition=1_000)
-    application = tmp_path / "copy.py"
+    application = tmp_path / "copy_topic.py"
     application.write_text(COPY)
     rows_count, length = map(int, submit(cluster, application, broker.bootstrap, topic, copy).split())
     values = [

@@ -1,0 +1,1 @@
+"""Spark with the format `barnabas` against Spark with its own Kafka connector."""

@@ -1,0 +1,62 @@
+"""Topics to be read, written by Spark's own Kafka connector, whose producer is Kafka's."""
+
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+#: Words of a small vocabulary, so that values compress about as events do.
+_WORDS = "array('search','basket','product','home','checkout','returns','wish list','account')"
+_JSON = (
+    "to_json(named_struct('event_id', id, 'user', concat('user-', id % 100000), "
+    f"'page', {_WORDS}[cast(id % 8 as int)], 'amount', round(rand(id % 7) * 100, 2), "
+    "'time', timestamp_seconds(1800000000 + id)))"
+)
+MB = 1_000_000
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A kind of records."""
+
+    name: str
+    text: str
+    value: str  #: the SQL of a value, out of `id`
+    rows_count: int
+    compression: str = "none"
+
+
+def plain(name: str, value_bytes: int, rows_count: int) -> Shape:
+    """Values of a length, which do not compress."""
+    text = f"{rows_count:,} records of {value_bytes:,} B"
+    value = f"binary(left(repeat(sha2(string(id), 512), {value_bytes // 128 + 1}), {value_bytes}))"
+    return Shape(name, text, value, rows_count)
+
+
+def shapes(scale: float) -> list[Shape]:
+    """What queries are run on: `scale` 1 is the whole size."""
+    json_count = int(1_000_000 * scale)
+    return [
+        plain("100-bytes", 100, int(2_000_000 * scale)),
+        plain("1-kib", 1024, int(400_000 * scale)),
+        Shape("json", f"{json_count:,} JSON events, zstd", _JSON, json_count, "zstd"),
+    ]
+
+
+def rows(session: SparkSession, shape: Shape) -> DataFrame:
+    """Keys and values to be written."""
+    source = session.range(0, shape.rows_count, 1, 2)
+    return source.selectExpr("binary(concat('key-', id)) key", f"binary({shape.value}) value")
+
+
+def fill(session: SparkSession, bootstrap: str, topic: str, shape: Shape) -> None:
+    """Write a topic whose partitions are there already."""
+    (
+        rows(session, shape)
+        .write.format("kafka")
+        .option("kafka.bootstrap.servers", bootstrap)
+        .option("kafka.compression.type", shape.compression)
+        .option("kafka.linger.ms", "20")
+        .option("topic", topic)
+        .mode("append")
+        .save()
+    )
