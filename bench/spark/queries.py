@@ -113,7 +113,7 @@ def micro_batch(ground: Ground, topic: str) -> Timed:
         finally:
             query.stop()
             shutil.rmtree(directory)
-        return statistics.median(durations_ms[MICRO_BATCHES_UNMEASURED:]) / 1_000
+        return float(statistics.median(durations_ms[MICRO_BATCHES_UNMEASURED:])) / 1_000
 
     return run
 
