@@ -1,5 +1,7 @@
 """What spark-submit is called with."""
 
+import os
+import subprocess
 import sys
 import zipfile
 from collections.abc import Mapping
@@ -102,3 +104,27 @@ def test_what_is_sent_can_be_imported_from_and_is_packed_once(environment: Mappi
     assert {"barnabas/client/__init__.py", "pyspark_barnabas/__init__.py"} <= set(names)
     assert not any("__pycache__" in name for name in names)
     assert [each.name for each in place.parent.iterdir()] == [place.name]
+
+
+def test_every_module_can_be_imported_out_of_what_is_sent(environment: Mapping[str, str]) -> None:
+    place = str(packed(environment))
+    modules = [
+        "pyspark_barnabas.batch_reader",
+        "pyspark_barnabas.stream_reader",
+        "pyspark_barnabas.sink.writers",
+    ]
+    modules.append("barnabas.wire.records.arrow_numba")
+    program = (
+        f"import importlib; print(*(importlib.import_module(name).__file__ for name in {modules}), sep='\\n')"
+    )
+    variables = {**os.environ, "PYTHONPATH": place, "XDG_CACHE_HOME": environment["XDG_CACHE_HOME"]}
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        env=variables,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert all(file.startswith(place) for file in ended.stdout.splitlines())

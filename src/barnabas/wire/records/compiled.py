@@ -7,6 +7,7 @@ import hashlib
 import os
 from collections.abc import Callable
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -52,13 +53,17 @@ def cache_directory(chosen: str) -> str:
     """Where compiled functions lie: below `chosen` (`NUMBA_CACHE_DIR`), else in the user's cache.
 
     numba looks only at the file of a function, not at those of the functions in it: so each state of these sources
-    has a directory of its own.
+    has a directory of its own. They may lie in a zip file.
     """
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     directory = Path(chosen) if chosen else home / "barnabas" / "numba"
-    sources = sorted(Path(__file__).parent.glob("*_numba.py"))
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in (Path(__file__), *sources)))
+    sources = {file.name: file.read_bytes() for file in files(__package__).iterdir() if _is_source(file.name)}
+    digest = hashlib.sha256(b"".join(sources[name] for name in sorted(sources)))
     return str(directory / digest.hexdigest()[:16])
+
+
+def _is_source(name: str) -> bool:
+    return name == "compiled.py" or name.endswith("_numba.py")
 
 
 # Bytes are read and written by their addresses: an array that is handed from one compiled function to the next is
