@@ -130,26 +130,33 @@ class ClusterLogs:
                 for directory in log_dirs.described(answer):
                     replicas = directory.replicas.items()
                     sizes |= {place: each.size_bytes for place, each in replicas if not each.is_future}
-            except KafkaError:  # it may not, or cannot tell
+            except (KafkaError, ConnectionError):  # it may not, or cannot tell
                 continue
         return sizes
 
     async def _sampled(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, float]:
         """Bytes of the batches at these offsets, divided by how many offsets they take up."""
-        found = {}
-        metadata = self._cluster.metadata
+        found: dict[TopicPartition, float] = {}
         for leader, led in (await self._by_leader(positions)).items():
-            wanted = {place: positions[place] for place in led}
-            request = fetch_request(wanted, metadata, _SAMPLE, Isolation.READ_UNCOMMITTED)
-            response: FetchResponse = await self._cluster.send(
-                request, leader, version_max=version_max(request)
-            )
-            check(response.error_code, f"broker {leader} refused Fetch")
-            for place, data in data_by_place(response, metadata).items():
-                headers = [header for _, header in iterate_headers(data.records or b"")]
-                if headers:
-                    offsets_count = headers[-1].next_offset - headers[0].base_offset
-                    found[place] = sum(header.size_bytes for header in headers) / offsets_count
+            try:
+                found |= await self._sampled_of(leader, {place: positions[place] for place in led})
+            except (KafkaError, ConnectionError):  # a guess will do
+                continue
+        return found
+
+    async def _sampled_of(
+        self, leader: int, positions: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, float]:
+        metadata = self._cluster.metadata
+        request = fetch_request(positions, metadata, _SAMPLE, Isolation.READ_UNCOMMITTED)
+        response: FetchResponse = await self._cluster.send(request, leader, version_max=version_max(request))
+        check(response.error_code, f"broker {leader} refused Fetch")
+        found = {}
+        for place, data in data_by_place(response, metadata).items():
+            headers = [header for _, header in iterate_headers(data.records or b"")]
+            if headers:
+                offsets_count = headers[-1].next_offset - headers[0].base_offset
+                found[place] = sum(header.size_bytes for header in headers) / offsets_count
         return found
 
     async def _by_leader(self, places: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
