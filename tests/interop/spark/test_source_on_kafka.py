@@ -32,9 +32,8 @@ def transport(request: pytest.FixtureRequest, kafka: Broker) -> dict[str, str]:
 
 
 def create(bootstrap: str, topic: str, partitions: int = 1) -> None:
-    for outcome in (
-        AdminClient({"bootstrap.servers": bootstrap}).create_topics([NewTopic(topic, partitions, 1)]).values()
-    ):
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for outcome in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
         outcome.result(WAIT_S)
 
 
