@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from barnabas.wire.records.batch import BATCH_HEADER_BYTES, iterate_headers
 from barnabas.wire.records.bodies import Body
 from barnabas.wire.records.columns import read_bodies
+from barnabas.wire.records.columns_numba import read_bodies as read_bodies_by_numba
 from barnabas.wire.records.columns_numpy import read_bodies as read_bodies_by_numpy
 from barnabas.wire.records.record import Record, decode_all, encode_batch
 
@@ -36,7 +37,7 @@ def records_per_s(read: Callable[[], object]) -> float:
 
 
 def measure(records_per_batch: int, value_bytes: int) -> list[float]:
-    """Records a second: as objects, as columns in plain Python, as columns by numpy."""
+    """Records a second: as objects, as columns in plain Python, as columns by numpy and by numba."""
     data = buffer_of(records_per_batch, value_bytes)
     bodies = [
         Body(header, position + BATCH_HEADER_BYTES, position + header.size_bytes)
@@ -46,6 +47,7 @@ def measure(records_per_batch: int, value_bytes: int) -> list[float]:
         lambda: decode_all(data),
         lambda: read_bodies(data, bodies),
         lambda: read_bodies_by_numpy(data, bodies),
+        lambda: read_bodies_by_numba(data, bodies),
     )
     return [records_per_s(way) for way in ways]
 
@@ -53,13 +55,13 @@ def measure(records_per_batch: int, value_bytes: int) -> list[float]:
 def table() -> str:
     """The measurements as a table in Markdown."""
     lines = [
-        "| records | objects | columns | by numpy | columns / objects | numpy / columns |",
-        "|---|---|---|---|---|---|",
+        "| records | objects | columns | by numpy | by numba | columns / objects | numpy / columns | numba / numpy |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for records_per_batch, value_bytes in SHAPES:
-        objects, plain, by_numpy = measure(records_per_batch, value_bytes)
-        shown = " | ".join(f"{each / 1e6:.2f}" for each in (objects, plain, by_numpy))
-        ratios = f"{plain / objects:.1f} | {by_numpy / plain:.1f}"
+        objects, plain, by_numpy, by_numba = measure(records_per_batch, value_bytes)
+        shown = " | ".join(f"{each / 1e6:.2f}" for each in (objects, plain, by_numpy, by_numba))
+        ratios = f"{plain / objects:.1f} | {by_numpy / plain:.1f} | {by_numba / by_numpy:.1f}"
         lines.append(f"| {records_per_batch} to a batch, values of {value_bytes} B | {shown} | {ratios} |")
     return "\n".join(lines)
 

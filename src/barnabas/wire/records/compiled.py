@@ -38,28 +38,35 @@ def compiled_inline(function: Function) -> Function:
 def _compile(function: Function, *, forceinline: bool = False) -> Function:
     settings: Any = numba.config
     chosen = settings.CACHE_DIR
-    settings.CACHE_DIR = cache_directory(chosen)
+    directory = cache_directory(chosen)
+    settings.CACHE_DIR = directory or chosen
     try:
-        made: Any = numba.njit(cache=True, nogil=True, forceinline=forceinline)(function)
-    except RuntimeError:  # no directory can be written
-        made = numba.njit(nogil=True, forceinline=forceinline)(function)
+        made: Any = numba.njit(cache=directory is not None, nogil=True, forceinline=forceinline)(function)
     finally:
         settings.CACHE_DIR = chosen
     return cast("Function", made)
 
 
 @cache
-def cache_directory(chosen: str) -> str:
-    """Where compiled functions lie: below `chosen` (`NUMBA_CACHE_DIR`), else in the user's cache.
+def cache_directory(chosen: str) -> str | None:
+    """Where compiled functions lie: below `chosen` (`NUMBA_CACHE_DIR`), else in the user's cache; None for nowhere.
 
     numba looks only at the file of a function, not at those of the functions in it: so each state of these sources
     has a directory of its own. They may lie in a zip file.
     """
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    directory = Path(chosen) if chosen else home / "barnabas" / "numba"
     sources = {file.name: file.read_bytes() for file in files(__package__).iterdir() if _is_source(file.name)}
     digest = hashlib.sha256(b"".join(sources[name] for name in sorted(sources)))
-    return str(directory / digest.hexdigest()[:16])
+    try:
+        directory = Path(chosen) if chosen else _user_cache() / "barnabas" / "numba"
+        directory /= digest.hexdigest()[:16]
+        directory.mkdir(parents=True, exist_ok=True)
+    except (RuntimeError, OSError):  # a user without a home, or none that may be written
+        return None
+    return str(directory)
+
+
+def _user_cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
 
 
 def _is_source(name: str) -> bool:

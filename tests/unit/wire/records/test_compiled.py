@@ -1,4 +1,5 @@
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -6,6 +7,7 @@ from pathlib import Path
 import numba
 import pytest
 
+import barnabas
 from barnabas.wire.records.compiled import cache_directory
 
 #: What a broker, its cleaner, the command line and a client are made of.
@@ -17,6 +19,8 @@ LIGHT = (
     "barnabas.testing.plugin",
 )
 HEAVY = ("numpy", "numba", "pyarrow")
+
+SOURCE = Path(barnabas.__file__).parents[1]
 
 #: Tells how often the machine code of a kernel was found in the cache, and how often not.
 USE = """
@@ -48,7 +52,15 @@ def test_a_process_compiles_nothing_that_another_has_compiled(tmp_path: Path) ->
 
 
 def test_kernels_run_where_no_directory_can_be_written() -> None:
-    assert run(USE, NUMBA_CACHE_DIR="/proc/nowhere").split()[0] == "0"
+    for _ in range(2):
+        assert run(USE, NUMBA_CACHE_DIR="/proc/nowhere") == "0 1"
+
+
+def test_kernels_run_from_an_archive_as_spark_sends_it_to_workers(tmp_path: Path) -> None:
+    archive = shutil.make_archive(str(tmp_path / "packages"), "zip", SOURCE, "barnabas")
+    where = "import barnabas; print(barnabas.__file__);"
+    found = run(where + USE, PYTHONPATH=archive, XDG_CACHE_HOME=str(tmp_path)).split("\n")
+    assert (found[0].startswith(archive), found[1]) == (True, "0 1")
 
 
 def test_other_users_of_numba_keep_their_cache() -> None:
@@ -62,7 +74,20 @@ def test_compiled_functions_lie_in_the_users_cache_or_where_numba_is_told_to_kee
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     cache_directory.cache_clear()
-    in_cache, chosen = Path(cache_directory("")), Path(cache_directory("/chosen"))
+    in_cache, chosen = cache_directory(""), cache_directory(str(tmp_path / "chosen"))
     cache_directory.cache_clear()
-    assert in_cache.parent == tmp_path / "barnabas" / "numba"
-    assert chosen == Path("/chosen") / in_cache.name
+    assert in_cache is not None
+    assert Path(in_cache).parent == tmp_path / "barnabas" / "numba"
+    assert chosen == str(tmp_path / "chosen" / Path(in_cache).name)
+
+
+def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", no_home)
+    cache_directory.cache_clear()
+    assert cache_directory("") is None
+    cache_directory.cache_clear()
+
+
+def no_home() -> Path:
+    raise RuntimeError
