@@ -105,7 +105,7 @@ A decision of the authorizer among 10,000 ACLs, within one process (`bench/acl_d
 {decisions}
 
 The compaction kernel: million records a second on one core, read as objects, as columns in plain Python, and as columns
-by numpy (`bench/compaction_kernel.py`):
+by numpy and by numba (`bench/compaction_kernel.py`):
 
 {compaction_kernel}
 """
