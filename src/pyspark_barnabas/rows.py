@@ -25,6 +25,9 @@ TYPES: dict[str, pa.DataType] = {
 
 _LAST_OFFSET = (1 << 63) - 1
 
+#: Rows of a record batch: so many times the longest name of a topic is far from what 32-bit offsets reach.
+_ROWS_MAX = 1 << 20
+
 
 class AbortedRange(NamedTuple):
     """Where the batches of an aborted transaction may lie."""
@@ -62,8 +65,8 @@ class AbortedRanges:
         return cls(ranges)
 
     def admits(self, header: BatchHeader) -> bool:
-        """Whether a transaction's batch was not aborted."""
-        ranges = self._of_producers.get(header.producer_id)
+        """Whether what the batch holds was not aborted."""
+        ranges = self._of_producers.get(header.producer_id) if header.is_transactional else None
         return ranges is None or not any(
             each.first_offset <= header.base_offset <= each.last_offset for each in ranges
         )
@@ -98,12 +101,14 @@ def read_arrow(
     schema = schema_of(columns)
     wanted = [name for name in columns if name in COLUMN_TYPES]
     for decoded in decode_arrow(buffer, Selection(wanted, low, high, aborted.admits, check_crcs)):
-        found = dict(decoded.columns)
-        if "topic" in columns:
-            found["topic"] = pa.repeat(topic, decoded.rows_count)
-        if "partition" in columns:
-            found["partition"] = pa.repeat(pa.scalar(partition, pa.int32()), decoded.rows_count)
-        yield pa.RecordBatch.from_arrays([found[name] for name in columns], schema=schema)
+        for first in range(0, decoded.rows_count, _ROWS_MAX):
+            count = min(decoded.rows_count - first, _ROWS_MAX)
+            found = {name: column.slice(first, count) for name, column in decoded.columns.items()}
+            if "topic" in columns:
+                found["topic"] = pa.repeat(topic, count)
+            if "partition" in columns:
+                found["partition"] = pa.repeat(pa.scalar(partition, pa.int32()), count)
+            yield pa.RecordBatch.from_arrays([found[name] for name in columns], schema=schema)
 
 
 def _abort_markers(buffer: Buffer, producer_ids: set[int]) -> dict[int, list[int]]:

@@ -15,6 +15,7 @@ from pyspark.sql.types import (
 )
 
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records.batch import read_header
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.control import EndMarker, encode_end_marker
 from barnabas.wire.records.record import Record, encode_batch
@@ -38,7 +39,7 @@ SPARK_SCHEMA = StructType(
 END = (1 << 63) - 1
 
 
-def batch(first: int, *values: bytes, **how: object) -> bytes:
+def batch(first: int, *values: bytes | None, **how: object) -> bytes:
     records = [Record(0, 1_000 + first + index, b"k", value) for index, value in enumerate(values)]
     return bytes(encode_batch(records, base_offset=first, **how))  # type: ignore[arg-type]
 
@@ -94,6 +95,15 @@ def test_rows_may_be_of_columns_that_no_record_holds() -> None:
     assert rows(batch(0, b"a", b"b"), ["partition", "topic"]) == [{"partition": 3, "topic": "orders"}] * 2
 
 
+@pytest.mark.parametrize("codec", Compression)
+def test_rows_are_counted_in_the_range_alone(codec: Compression) -> None:
+    buffer = b"".join(batch(2 * each, b"a", b"b", compression=codec) for each in range(4))
+    shown = [{"partition": 3}]
+    assert rows(buffer, ["partition"]) == shown * 8
+    assert rows(buffer, ["partition"], 1, 6) == shown * 5
+    assert rows(buffer, ["partition"], 3, 4) == shown
+
+
 @pytest.mark.parametrize(
     ("low", "high", "offsets"),
     [(0, END, [0, 1, 2, 3]), (1, 3, [1, 2]), (2, END, [2, 3]), (0, 0, []), (4, 9, []), (3, 4, [3])],
@@ -129,6 +139,12 @@ def test_aborted_batches_are_no_rows() -> None:
     assert values(buffer, AbortedRanges([AbortedRange(9, 0, 3)])) == expected
     assert values(buffer, AbortedRanges.fetched(buffer, [(9, 0)])) == expected
     assert values(buffer) == [b"aborted", *expected]
+
+
+def test_batches_of_no_transaction_are_never_aborted() -> None:
+    aborted = AbortedRanges([AbortedRange(9, 0, 3)])
+    assert not aborted.admits(read_header(in_transaction(0, b"v", 9)))
+    assert aborted.admits(read_header(batch(0, b"v", producer_id=9, producer_epoch=0, base_sequence=0)))
 
 
 def test_an_aborted_transaction_without_its_marker_goes_on_to_the_end() -> None:
@@ -175,3 +191,11 @@ def test_a_batch_cut_off_at_the_end_is_no_row() -> None:
 
 def test_no_rows_are_no_record_batch() -> None:
     assert list(read_arrow(marker(0, 9, commit=True), "orders", 3, 0, END, ["value"])) == []
+
+
+def test_many_rows_come_in_several_record_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pyspark_barnabas.rows._ROWS_MAX", 3)
+    buffer = batch(0, b"a", None, b"c", b"d", b"e")
+    batches = list(read_arrow(buffer, "orders", 3, 0, END, ["value", "topic"]))
+    assert [each.num_rows for each in batches] == [3, 2]
+    assert pa.Table.from_batches(batches)["value"].to_pylist() == [b"a", None, b"c", b"d", b"e"]

@@ -40,6 +40,7 @@ from barnabas.wire.records.columns_numba import (
     IS_APPEND_TIME,
     LAST_DELTA,
     POSITION,
+    RECORD_BYTES_MIN,
     RECORDS_COUNT,
     Bytes,
     Numbers,
@@ -51,6 +52,8 @@ from barnabas.wire.records.compiled import SHORT_BYTES, address_of, compiled, co
 from barnabas.wire.records.compression import DECOMPRESSED_BYTES_MAX, Compression, decompress_into
 
 _HEADER_BYTES_MIN = 2
+#: More do not fit into what a batch may unpack to.
+_RECORDS_MAX = DECOMPRESSED_BYTES_MAX // RECORD_BYTES_MIN
 
 
 #: Unpacked bytes that are decoded together; a batch that is larger is decoded alone.
@@ -87,11 +90,30 @@ def decode(buffer: memoryview, selection: Selection) -> Iterator[Decoded]:
     :raises KafkaError: CORRUPT_MESSAGE, INVALID_TIMESTAMP.
     """
     chosen = _chosen(buffer, read_batches(buffer), selection)
+    if not selection.columns:
+        within = (chosen[:, BASE_OFFSET] >= selection.low) & (_last_offsets(chosen) < selection.high)
+        for _, batches in _in_place(buffer, chosen[within], selection.check_crcs):
+            yield from _counted(batches)
+        chosen = chosen[~within]
     for data, batches in _chunks(buffer, chosen, check_crcs=selection.check_crcs):
         rows = _read_rows(data, batches, selection)
         if len(rows.offsets):
             columns = {name: _READERS[name](rows) for name in selection.columns}
             yield Decoded(len(rows.offsets), columns)
+
+
+def _counted(batches: Numbers) -> Iterator[Decoded]:
+    """Rows without columns, as many as the headers tell of."""
+    counts = batches[:, RECORDS_COUNT]
+    wrong = np.flatnonzero((counts < 0) | (counts > _RECORDS_MAX))
+    if len(wrong):
+        raise corrupt_at(int(batches[wrong[0], BASE_OFFSET]), f"{counts[wrong[0]]} records")
+    if counts.any():
+        yield Decoded(int(counts.sum()), {})
+
+
+def _last_offsets(batches: Numbers) -> Numbers:
+    return batches[:, BASE_OFFSET] + batches[:, LAST_DELTA]
 
 
 def _chosen(buffer: memoryview, batches: Numbers, selection: Selection) -> Numbers:
@@ -159,8 +181,7 @@ def _read_rows(data: Bytes, batches: Numbers, selection: Selection) -> _Rows:
     columns = [arrow_array(rows_count, np.int64)[0] for _ in range(COLUMNS_COUNT)]
     scan_batches(data, batches, columns)
     rows = _Rows(data, batches, None, *columns[1:])
-    lowest, highest = batches[:, BASE_OFFSET].min(), (batches[:, BASE_OFFSET] + batches[:, LAST_DELTA]).max()
-    if selection.low <= lowest and highest < selection.high:
+    if selection.low <= batches[:, BASE_OFFSET].min() and _last_offsets(batches).max() < selection.high:
         return rows
     chosen = np.flatnonzero((rows.offsets >= selection.low) & (rows.offsets < selection.high))
     return _Rows(data, batches, chosen, *(column[chosen] for column in columns[1:]))
