@@ -4,58 +4,73 @@ It is there to notice rows that moved from task to task between two runs, not to
 takes the size and a few words, from the first to the last.
 """
 
-from typing import Any
+from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pyspark_barnabas.sink.partitioning import Longs, byte_spans
+from barnabas.wire.records.arrow_fields import Fields, fields_of
 from pyspark_barnabas.sink.protocol import Fingerprint
 
-_SEED = np.uint64(0x9E3779B97F4A7C15)
-_MULTIPLIER = np.uint64(0xC6A4A7935BD1E995)
-_SHIFT = np.uint64(47)
-_WORD_BYTES = 8
+SEED = 0x9E3779B97F4A7C15
+MULTIPLIER = 0xC6A4A7935BD1E995
+SHIFT = 47
 #: So many cover values of up to 64 bytes.
-_WORDS_COUNT = 8
+WORDS_COUNT = 8
+_WORD_BYTES = 8
+
+Hashes: TypeAlias = npt.NDArray[np.uint64]
 
 
 def fingerprint(keys: pa.Array | None, values: pa.Array) -> Fingerprint:
     """Of rows with these keys and values; a null is as good as no bytes."""
-    digest = _hashes(values)
+    digest = _quickest()(fields_of(values))
     if keys is not None:
-        digest = _mixed(digest, _hashes(keys))
+        digest = _mixed(digest, _quickest()(fields_of(keys)))
     return Fingerprint(len(values), int(digest.sum(dtype=np.uint64)))
 
 
-def _hashes(values: pa.Array) -> npt.NDArray[np.uint64]:
-    starts, sizes, data = byte_spans(values)
-    words = _words(data)
-    digest = _SEED ^ sizes.astype(np.uint64) * _MULTIPLIER
+@cache
+def _quickest() -> Callable[[Fields], Hashes]:
+    if find_spec("numba") is None:
+        return hash_fields
+    from pyspark_barnabas.sink import fingerprints_numba
+
+    return fingerprints_numba.hash_fields
+
+
+def hash_fields(fields: Fields) -> Hashes:
+    """The hash of each field by numpy: word after word, of all of them."""
+    starts, sizes = fields.positions, np.maximum(fields.sizes, 0)
+    words = _words(fields.data)
+    digest = np.uint64(SEED) ^ sizes.astype(np.uint64) * np.uint64(MULTIPLIER)
     digest = _mixed(digest, words[starts] & _masks(sizes))
     rows = np.flatnonzero(sizes > _WORD_BYTES)
     starts, spread = starts[rows], sizes[rows] - _WORD_BYTES
     long = digest[rows]
-    for number in range(1, _WORDS_COUNT):
-        long = _mixed(long, words[starts + spread * number // (_WORDS_COUNT - 1)])
+    for number in range(1, WORDS_COUNT):
+        long = _mixed(long, words[starts + spread * number // (WORDS_COUNT - 1)])
     digest[rows] = long
     return digest
 
 
-def _mixed(digest: npt.NDArray[np.uint64], word: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    word = word * _MULTIPLIER
-    return (digest ^ word ^ word >> _SHIFT) * _MULTIPLIER
+def _mixed(digest: Hashes, word: Hashes) -> Hashes:
+    word = word * np.uint64(MULTIPLIER)
+    return (digest ^ word ^ word >> np.uint64(SHIFT)) * np.uint64(MULTIPLIER)
 
 
-def _words(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint64]:
+def _words(data: npt.NDArray[np.uint8]) -> Hashes:
     """The eight bytes from each position on; behind the end there are zeros."""
     padded = np.concatenate([data, np.zeros(_WORD_BYTES, np.uint8)])
     buffer: Any = padded.data
     return np.ndarray((len(data) + 1,), "<u8", buffer, strides=(1,))
 
 
-def _masks(sizes: Longs) -> npt.NDArray[np.uint64]:
+def _masks(sizes: npt.NDArray[np.int64]) -> Hashes:
     """The bytes of a word that belong to the value."""
     table = [(1 << 8 * size) - 1 for size in range(_WORD_BYTES + 1)]
     return np.array(table, np.uint64)[np.minimum(sizes, _WORD_BYTES)]

@@ -27,6 +27,10 @@ from pyspark_barnabas.sink.partitioning import Longs, Partitioner
 from pyspark_barnabas.sink.protocol import NO_ROWS, BatchId, Fingerprint, Mark, task_name
 from pyspark_barnabas.sink.session import Session
 
+#: Short numbers are sorted much faster.
+_SHORT = np.int16
+_SHORT_MAX = np.iinfo(_SHORT).max
+
 
 class Outcome(Enum):
     """What a task made of its rows."""
@@ -197,7 +201,7 @@ class _Sending:
         count = len(self._session.topic(topic).partitions)
         keys, sizes = _only(rows.columns.keys, chosen), rows.sizes if chosen is None else rows.sizes[chosen]
         partitions = self._partitioner.choose(topic, count, _only(rows.asked, chosen), keys, sizes)
-        order = np.argsort(partitions, kind="stable")
+        order = np.argsort(partitions.astype(_SHORT if count <= _SHORT_MAX else np.int64), kind="stable")
         indexes, starts = np.unique(partitions[order], return_index=True)
         order = order if chosen is None else chosen[order]
         places = [TopicPartition(topic, index) for index in indexes.tolist()]

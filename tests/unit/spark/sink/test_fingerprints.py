@@ -1,9 +1,11 @@
 from random import Random
 
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barnabas.wire.records.arrow_fields import fields_of
+from pyspark_barnabas.sink import fingerprints, fingerprints_numba
 from pyspark_barnabas.sink.fingerprints import fingerprint
 from pyspark_barnabas.sink.protocol import Fingerprint
 
@@ -11,12 +13,15 @@ rows = st.lists(
     st.tuples(st.none() | st.binary(max_size=9), st.none() | st.binary(max_size=100)), max_size=12
 )
 
+compiling = settings(deadline=None)  #: the first call may take its time
+
 
 def of(pairs: list[tuple[bytes | None, bytes | None]]) -> Fingerprint:
     keys, values = [key for key, _ in pairs], [value for _, value in pairs]
     return fingerprint(pa.array(keys, pa.binary()), pa.array(values, pa.binary()))
 
 
+@compiling
 @given(rows, st.integers())
 def test_the_order_of_rows_does_not_matter(pairs: list[tuple[bytes | None, bytes | None]], seed: int) -> None:
     shuffled = list(pairs)
@@ -24,11 +29,13 @@ def test_the_order_of_rows_does_not_matter(pairs: list[tuple[bytes | None, bytes
     assert of(shuffled) == of(pairs)
 
 
+@compiling
 @given(rows, st.integers(0, 12))
 def test_parts_add_up_to_the_whole(pairs: list[tuple[bytes | None, bytes | None]], cut: int) -> None:
     assert of(pairs[:cut]).plus(of(pairs[cut:])) == of(pairs)
 
 
+@compiling
 @given(st.binary(max_size=64), st.binary(max_size=64))
 def test_values_of_up_to_64_bytes_are_told_apart(one: bytes, other: bytes) -> None:
     assert (of([(None, one)]) == of([(None, other)])) == (one == other)
@@ -53,3 +60,10 @@ def test_key_and_value_are_not_exchanged() -> None:
 def test_a_slice_is_as_good_as_its_rows() -> None:
     values = pa.array([b"a", b"bb", None, b"ccc"])
     assert fingerprint(None, values[1:]) == fingerprint(None, pa.array([b"bb", None, b"ccc"]))
+
+
+@compiling
+@given(st.lists(st.none() | st.binary(max_size=200), max_size=20), st.integers(0, 3))
+def test_machine_code_and_numpy_give_the_same(values: list[bytes | None], start: int) -> None:
+    fields = fields_of(pa.array([*[b"before"] * start, *values], pa.binary())[start:])
+    assert fingerprints_numba.hash_fields(fields).tolist() == fingerprints.hash_fields(fields).tolist()
