@@ -58,6 +58,7 @@ class Sink:
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
+        self.further: dict[str, str] = {}  #: options of the writer
         self.topic = f"sink-out-{next(self.numbers)}"
         self.name = f"sink-{self.topic}"
         with Client(bootstrap) as client:
@@ -66,7 +67,7 @@ class Sink:
     @property
     def options(self) -> SinkOptions:
         given = {"kafka.bootstrap.servers": self.bootstrap, "topic": self.topic, "sinkName": self.name}
-        return stream_options(given)
+        return stream_options({**given, **self.further})
 
     def write(self, task: int, rows: Sequence[str], batch: int = 0, query: str = QUERY) -> TaskDone:
         """One attempt of one task."""
