@@ -133,9 +133,14 @@ def _topic(given: Mapping[str, str]) -> str | None:
 
 def _name(given: Mapping[str, str]) -> str | None:
     name = given.get("sinkname")
-    if name is not None and not _NAME.fullmatch(name):
+    if name is None:
+        return None
+    if not _NAME.fullmatch(name):
+        expected = "1 to 200 letters, digits, dots, underscores and hyphens are expected"
+        raise refused("sinkName", name, expected)
+    if name.rpartition(".")[2].isdecimal() and "." in name:
         raise refused(
-            "sinkName", name, "1 to 200 letters, digits, dots, underscores and hyphens are expected"
+            "sinkName", name, "it must not end in a dot and a number, as names of a sink's tasks do"
         )
     return name
 

@@ -117,17 +117,17 @@ class Decision(NamedTuple):
     @classmethod
     def find(cls, committed: Iterable[CommittedOffset], batch: BatchId) -> "Decision | None":
         """That of a batch among these offsets; None when there is none, or not the whole of it."""
-        parts: dict[int, str] = {}
-        counts: set[int] = set()
+        parts: dict[int, dict[int, str]] = {}
         for each in committed:
             words = each.metadata.split(";")
             if len(words) == 4 and words[0] == _DECISION and BatchId(words[1], each.offset) == batch:
                 number, _, count = words[2].partition("/")
-                parts[int(number)] = words[3]
-                counts.add(int(count))
-        if counts != {len(parts)}:
+                parts.setdefault(int(count), {})[int(number)] = words[3]
+        # A decision overwrites the first part of the one before, and may be the shorter one.
+        newest = [found for found in parts.values() if 0 in found]
+        if len(newest) != 1 or parts.get(len(newest[0])) is not newest[0]:
             return None
-        prepared = _entries("".join(parts[number] for number in sorted(parts)))
+        prepared = _entries("".join(newest[0][number] for number in sorted(newest[0])))
         return None if prepared is None else cls(batch, prepared)
 
 

@@ -50,6 +50,7 @@ def test_properties_of_kafkas_producer_are_taken() -> None:
         ),
         ({"topic": ""}, "option 'topic' is ''"),
         ({"sinkName": "a b"}, "option 'sinkName' is 'a b': 1 to 200 letters"),
+        ({"sinkName": "orders.1"}, "option 'sinkName' is 'orders.1': it must not end in a dot and a number"),
         ({"batchId": "1"}, "counts the batches of a sinkName, which is missing"),
         ({"batchId": "1", "sinkName": "s"}, "needs delivery=exactly-once"),
         ({"batchId": "-1", "sinkName": "s", "delivery": "exactly-once"}, "at least 0"),

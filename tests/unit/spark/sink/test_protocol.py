@@ -53,6 +53,11 @@ def test_a_decision_of_which_a_part_is_missing_is_none() -> None:
     assert Decision.find(mixed, BATCH) is None
 
 
+def test_a_decision_hides_the_parts_of_a_longer_one_before() -> None:
+    offsets = [*decision(3).to_offsets(), *decision(3_000).to_offsets()[1:]]
+    assert Decision.find(offsets, BATCH) == decision(3)
+
+
 def test_a_decision_of_another_batch_is_not_taken_for_it() -> None:
     assert Decision.find(decision(3).to_offsets(), BatchId("0b5c", 8)) is None
 
