@@ -8,7 +8,7 @@ from pyspark.sql import DataFrame, SparkSession
 _WORDS = "array('search','basket','product','home','checkout','returns','wish list','account')"
 _JSON = (
     "to_json(named_struct('event_id', id, 'user', concat('user-', id % 100000), "
-    f"'page', {_WORDS}[cast(id % 8 as int)], 'amount', round(rand(id % 7) * 100, 2), "
+    f"'page', {_WORDS}[cast(id % 8 as int)], 'amount', (id * 7919 % 10000) / 100, "
     "'time', timestamp_seconds(1800000000 + id)))"
 )
 MB = 1_000_000
