@@ -84,16 +84,17 @@ def test_an_archive_is_read_up_to_its_checkpoints(tmp_path: Path) -> None:
         assert read_rows({**options, "kafka.isolation.level": level}) == rows
 
 
-def test_a_stream_takes_each_record_once(
-    spark: SparkSession, kafka: Broker, names: Iterator[str], tmp_path: Path
+@pytest.mark.parametrize("formats", [("barnabas",) * 2, ("kafka", "barnabas", "kafka")], ids="-".join)
+def test_a_stream_takes_each_record_once_whichever_source_it_goes_on_with(
+    spark: SparkSession, kafka: Broker, names: Iterator[str], tmp_path: Path, formats: tuple[str, ...]
 ) -> None:
     topic = next(names)
     create(kafka.bootstrap, topic, 2)
     options = source_options(kafka.bootstrap, topic, startingOffsets="earliest", maxOffsetsPerTrigger="70")
     rows = []
-    for _ in range(2):
+    for source in formats:
         fill(kafka.bootstrap, topic, 100, 2)
-        frame = spark.readStream.format("barnabas").options(includeHeaders="true", **options).load()
+        frame = spark.readStream.format(source).options(includeHeaders="true", **options).load()
         writer = frame.writeStream.foreachBatch(lambda batch, _: rows.extend(frame_rows(batch)))
         query = writer.option("checkpointLocation", str(tmp_path)).trigger(availableNow=True).start()
         assert query.awaitTermination(WAIT_S * 3)
