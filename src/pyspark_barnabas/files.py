@@ -124,7 +124,7 @@ class FileLogs:
         if not path.exists():
             message = f"there is no {path}, which tells how far may be read; name kafka.bootstrap.servers to ask them"
             raise OptionError(message)
-        return max(read_offsets(path).get(place, 0), self._start(place))
+        return max(_checkpointed(path, place), self._start(place))
 
     def _segments(self, place: TopicPartition) -> SegmentFiles:
         return SegmentFiles(self._directories[place], time.sleep)
@@ -177,8 +177,17 @@ def log_start_offset(directory: Path, place: TopicPartition, segments: SegmentFi
 
     :raises FileNotFoundError: When the directory is gone.
     """
-    checkpointed = read_offsets(directory.parent / LOG_START_OFFSET_FILE).get(place, 0)
+    checkpointed = _checkpointed(directory.parent / LOG_START_OFFSET_FILE, place)
     return max([checkpointed, *segments.base_offsets()[:1]])
+
+
+def _checkpointed(path: Path, place: TopicPartition) -> int:
+    """The offset of a partition in a checkpoint; 0 without one, as while Kafka has made the file and not written it.
+
+    :raises MalformedFile: When the file is damaged.
+    """
+    is_written = path.exists() and path.stat().st_size > 0
+    return read_offsets(path).get(place, 0) if is_written else 0
 
 
 def last_stable_offset(segments: SegmentFiles, high_watermark: int) -> int:
