@@ -9,6 +9,7 @@ from barnabas.cli import (
     elections,
     features,
     groups,
+    jobs,
     log_dirs,
     metadata,
     policy,
@@ -50,6 +51,7 @@ app.add_typer(acls.app, name="acls")
 app.add_typer(groups.app, name="groups")
 app.add_typer(transactions.app, name="transactions")
 app.add_typer(verify_eos.app, name="verify-eos")
+app.add_typer(jobs.app, name="jobs")
 app.command("spark-submit", context_settings=spark_submit.CONTEXT)(spark_submit.spark_submit)
 
 

@@ -1,0 +1,86 @@
+"""What the commands of `barnabas jobs` do."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+
+import typer
+
+from barnabas.cli.failures import FAILED, Failure
+from barnabas.cli.output import Row, notice, print_json, print_table
+
+
+def source_options(bootstrap: str, topics: Sequence[str] | None, log_dirs: Sequence[Path]) -> dict[str, str]:
+    """The options of the source that these arguments stand for."""
+    options = {"subscribe": ",".join(topics)} if topics else {"subscribePattern": ".*"}
+    if bootstrap:
+        options["kafka.bootstrap.servers"] = bootstrap
+    if log_dirs:
+        options |= {"transport": "files", "logDirs": ",".join(map(str, log_dirs))}
+    return options
+
+
+def check_spark() -> None:
+    """See to it that Spark can be imported.
+
+    :raises Failure: When the extra is missing.
+    """
+    for name in ("pyspark", "pyarrow", "numpy", "pandas"):
+        if find_spec(name) is None:
+            raise Failure(
+                f"jobs run on Spark, and {name} is not installed", hint="pip install 'barnabas[spark]'"
+            )
+
+
+def scrub_files(
+    options: Mapping[str, str],
+    *,
+    report: Path | None,
+    allow_gaps: bool,
+    master: str,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Check log directories, and show what was found."""
+    check_spark()
+    from pyspark_barnabas.jobs.running import job_session
+    from pyspark_barnabas.jobs.scrub import ScrubReport, plan_scrub, scrub
+
+    wanted = plan_scrub(options)
+    if dry_run or not wanted:
+        _show_plan(
+            [(*each.place, str(each.directory), each.end, each.size_bytes) for each in wanted],
+            report,
+            as_json=as_json,
+        )
+        return
+    with job_session("scrub", master) as spark:
+        found: ScrubReport = scrub(spark, options, allow_gaps=allow_gaps)
+    if report is not None:
+        found.save(report)
+    if as_json:
+        partitions = [
+            {**asdict(each), "findings": [f._asdict() for f in each.findings]} for each in found.partitions
+        ]
+        print_json({"findings_count": found.findings_count, "partitions": partitions})
+    else:
+        columns = ("TOPIC", "PARTITION", "SEGMENTS", "BATCHES", "RECORDS", "BYTES", "FROM", "TO", "FINDINGS")
+        print_table(columns, [tuple(asdict(each).values())[:9] for each in found.partitions], "Checked")
+        if found.findings:
+            named = ("DAMAGE", "TOPIC", "PARTITION", "FROM", "TO", "FILE", "POSITION", "WHAT")
+            print_table(named, found.findings, "Damaged")
+    if found.findings_count:
+        raise typer.Exit(FAILED)
+    notice("all is well")
+
+
+def _show_plan(rows: Sequence[Row], report: Path | None, *, as_json: bool) -> None:
+    columns = ("topic", "partition", "directory", "end", "bytes")
+    if as_json:
+        writes = None if report is None else str(report)
+        print_json({"reads": [dict(zip(columns, row, strict=True)) for row in rows], "writes": writes})
+        return
+    print_table([each.upper() for each in columns], rows, "Would be read")
+    if report is not None:
+        notice(f"a report would be written to {report}")
