@@ -1,11 +1,13 @@
 """One Spark session and one broker for all tests of the run: whoever uses them picks topic names of their own."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from barnabas.testing import EmbeddedBroker
+from support.pipelines import Scene
 from support.spark import running_session
 
 #: The broker's own topics are made when first used, and with fewer partitions they are made sooner.
@@ -39,3 +41,12 @@ def names() -> Iterator[str]:
 def topic(names: Iterator[str]) -> str:
     """The name of a topic that does not exist yet."""
     return next(names)
+
+
+@pytest.fixture
+def scene(spark: SparkSession, broker: EmbeddedBroker, names: Iterator[str], tmp_path: Path) -> Scene:
+    """What pipelines read and write."""
+    made = Scene(spark, broker, tmp_path, next(names), next(names), next(names))
+    for name in (made.source, made.target, made.dead):
+        broker.create_topic(name, 2)
+    return made

@@ -12,6 +12,7 @@ from barnabas.cli import (
     jobs,
     log_dirs,
     metadata,
+    pipeline,
     policy,
     produce,
     quorum,
@@ -53,6 +54,7 @@ app.add_typer(transactions.app, name="transactions")
 app.add_typer(verify_eos.app, name="verify-eos")
 app.add_typer(jobs.app, name="jobs")
 app.command("spark-submit", context_settings=spark_submit.CONTEXT)(spark_submit.spark_submit)
+app.add_typer(pipeline.app, name="pipeline")
 
 
 def main() -> None:

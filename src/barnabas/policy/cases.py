@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from barnabas.base.yaml_places import Place, read_yaml
 from barnabas.policy.interfaces import (
     AlterConfigPolicy,
     ConfigResource,
@@ -14,7 +15,6 @@ from barnabas.policy.interfaces import (
 from barnabas.policy.policies import Policies, PolicySettings
 from barnabas.policy.rules import AclAction
 from barnabas.policy.rules_file import read_acl
-from barnabas.policy.yaml_places import Place, read_yaml
 from barnabas.wire.acls import WILDCARD, AclBinding, AclPermission, PatternType, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 

@@ -3,11 +3,11 @@
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
+from barnabas.base.yaml_places import Place, YamlError, read_yaml
 from barnabas.policy.interfaces import ConfigResourceType
 from barnabas.policy.loading import PolicyLoadError
 from barnabas.policy.policies import FILE_KEY
 from barnabas.policy.rules import AclRule, Action, Bounds, ConfigRule, Rule, Rules
-from barnabas.policy.yaml_places import Place, YamlError, read_yaml
 from barnabas.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
 
 #: The keys that there are, by what they belong to; without an entry, any.

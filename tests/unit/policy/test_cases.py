@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.base.yaml_places import YamlError
 from barnabas.policy.cases import Case, Counts, Outcome, Trial, Verdict, read_cases
 from barnabas.policy.policies import PolicySettings
-from barnabas.policy.yaml_places import YamlError
 from support.loop import on_loop
 from support.policies import HEAD, policy_module
 

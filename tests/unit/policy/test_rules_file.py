@@ -80,7 +80,7 @@ TOPIC = "topics:\n  - "
     ("text", "says"),
     [
         ("", "is empty"),
-        ("a: [", "is no YAML: line 1: "),
+        ("a: [", "line 1: is no YAML: "),
         ("- a", "line 1: the file is a list: must be a mapping (key: value)"),
         ("mode: warm", "line 1: mode is 'warm': must be enforce or warn"),
         ("topic: []", "line 1: a key of the file is 'topic': is unknown; did you mean topics?"),

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from barnabas.base.yaml_places import YamlError
 from barnabas.cli.failures import Failure, wrong_use
 from barnabas.cli.login import current_login
 from barnabas.cli.output import print_json, print_table
@@ -18,7 +19,6 @@ from barnabas.policy import CreateTopicPolicy
 from barnabas.policy.cases import Case, Counts, Outcome, Trial, Verdict, read_cases
 from barnabas.policy.loading import PolicyLoadError
 from barnabas.policy.policies import ALTER_CONFIG_KEY, CREATE_TOPIC_KEY, FILE_KEY, PolicySettings
-from barnabas.policy.yaml_places import YamlError
 from barnabas.server.main import load
 from barnabas.server.policies import policy_settings
 

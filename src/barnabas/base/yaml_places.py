@@ -15,7 +15,12 @@ _YAML = "tag:yaml.org,2002:"
 
 
 class YamlError(Exception):
-    """A file that does not say what it should."""
+    """A file that does not say what it should; `line`, from 1, where it is one line's fault."""
+
+    def __init__(self, problem: str, line: int | None = None) -> None:
+        super().__init__(problem if line is None else f"line {line}: {problem}")
+        self.problem = problem
+        self.line = line
 
 
 class Place(NamedTuple):
@@ -27,7 +32,12 @@ class Place(NamedTuple):
     def fail(self, expected: str) -> NoReturn:
         """:raises YamlError: With line, key, value and what would be right."""
         what = f"{self.path} is {_shown(self.node)}" if self.path else f"the file is {_shown(self.node)}"
-        raise YamlError(f"line {self.node.start_mark.line + 1}: {what}: {expected}")
+        raise YamlError(f"{what}: {expected}", self.line)
+
+    @property
+    def line(self) -> int:
+        """The line it begins in, from 1."""
+        return int(self.node.start_mark.line) + 1
 
     def mapping(self, known: Collection[str] | None = None) -> "dict[str, Place]":
         """Its values by key, of which none may come twice or, with `known`, be another."""
@@ -44,7 +54,7 @@ class Place(NamedTuple):
                 hint = f"did you mean {near[0]}?" if near else f"valid are {', '.join(sorted(known))}"
                 Place(key_node, f"a key of {self.path or 'the file'}").fail(f"is unknown; {hint}")
             if key in found:
-                place.fail(f"comes twice, first in line {found[key].node.start_mark.line + 1}")
+                place.fail(f"comes twice, first in line {found[key].line}")
             found[key] = place
         return found
 
@@ -123,16 +133,16 @@ def read_yaml(path: Path, read: Callable[[Place], ResultT]) -> ResultT:
     except UnicodeDecodeError as error:
         raise YamlError(f"must be in UTF-8: {error}") from None
     except yaml.YAMLError as error:
-        raise YamlError(f"is no YAML: {_first_problem(error)}") from None
+        raise _no_yaml(error) from None
     if node is None:
         raise YamlError("is empty")
     return read(Place(node, ""))
 
 
-def _first_problem(error: yaml.YAMLError) -> str:
+def _no_yaml(error: yaml.YAMLError) -> YamlError:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
-        return f"line {error.problem_mark.line + 1}: {error.problem}"
-    return str(error)
+        return YamlError(f"is no YAML: {error.problem}", error.problem_mark.line + 1)
+    return YamlError(f"is no YAML: {error}")
 
 
 def _shown(node: yaml.Node) -> str:

@@ -1,0 +1,190 @@
+"""What `barnabas pipeline` does."""
+
+import contextlib
+import signal
+import sys
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from threading import Event
+from types import FrameType
+
+from pyspark.sql import SparkSession
+
+from barnabas.cli.failures import Failure
+from barnabas.cli.options import key_value_pairs
+from barnabas.cli.output import print_json, print_table
+from pyspark_barnabas.java import JavaNotFound
+from pyspark_barnabas.pipelines.declaration import read_pipeline
+from pyspark_barnabas.pipelines.engine import Watcher, run_pipeline
+from pyspark_barnabas.pipelines.metrics import MetricsServer
+from pyspark_barnabas.pipelines.planning import FlowPlan, pipeline_plan
+from pyspark_barnabas.pipelines.state import (
+    FlowState,
+    FlowStatus,
+    PipelineRuns,
+    pipeline_status,
+    status_json,
+)
+from pyspark_barnabas.session import spark_session
+
+_COLUMNS = ("flow", "state", "batch", "read", "written", "dead letters", "dropped", "rows/s", "lag", "error")
+_QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
+_LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+
+
+def run(file: Path, master: str, conf: Sequence[str], metrics_port: int | None, *, as_json: bool) -> None:
+    """Run all flows, and tell how they ended.
+
+    :raises Failure: A flow failed, or the pipeline runs already.
+    """
+    pipeline = read_pipeline(file)
+    with (
+        _metrics(metrics_port) as metrics,
+        _session(master, conf) as spark,
+        _bars() as bars,
+        _stopping() as stopping,
+    ):
+
+        def watch(statuses: Collection[FlowStatus]) -> None:
+            metrics(statuses)
+            bars(statuses)
+
+        try:
+            ended = run_pipeline(spark, pipeline, stopping=stopping, watcher=watch)
+        except PipelineRuns as error:
+            raise Failure(str(error), hint=f"'barnabas pipeline status {file}' shows how it is") from None
+    _show(ended, as_json=as_json)
+    failed = [each.flow for each in ended if each.state is FlowState.FAILED]
+    if failed:
+        raise Failure(f"{len(failed)} of {len(ended)} flows failed: {', '.join(failed)}")
+
+
+def plan(file: Path, master: str, conf: Sequence[str], *, as_json: bool) -> None:
+    """Show what would run.
+
+    :raises Failure: A flow would fail.
+    """
+    pipeline = read_pipeline(file)
+    with _session(master, conf) as spark:
+        plans = pipeline_plan(spark, pipeline)
+    if as_json:
+        print_json([asdict(each) for each in plans])
+    else:
+        print("\n\n".join("\n".join(_plan_lines(each)) for each in plans))
+    failed = [each.flow for each in plans if each.error is not None]
+    if failed:
+        raise Failure(f"{len(failed)} of {len(plans)} flows would fail: {', '.join(failed)}")
+
+
+def status(file: Path, *, as_json: bool) -> None:
+    """Show how each flow is."""
+    _show(pipeline_status(read_pipeline(file)), as_json=as_json)
+
+
+def _show(statuses: Sequence[FlowStatus], *, as_json: bool) -> None:
+    if as_json:
+        print_json([status_json(each) for each in statuses])
+        return
+    print_table(_COLUMNS, [_cells(each) for each in statuses])
+
+
+def _cells(status: FlowStatus) -> tuple[object, ...]:
+    return (
+        status.flow,
+        status.state.value,
+        "-" if status.batch is None else status.batch,
+        status.rows_in,
+        status.rows_out,
+        status.dead_letters,
+        status.dropped,
+        round(status.rows_per_second),
+        "-" if status.lag is None else status.lag,
+        status.error or "-",
+    )
+
+
+def _plan_lines(plan: FlowPlan) -> Iterator[str]:
+    yield f"{plan.flow}: {plan.source} -> {plan.sink} ({plan.trigger})"
+    if plan.error is not None:
+        yield f"  would fail: {plan.error}"
+        return
+    yield f"  rows: {plan.schema}"
+    for told in plan.expectations:
+        yield f"  expects {told}"
+    if plan.dead_letters is not None:
+        yield f"  dead letters: topic {plan.dead_letters}"
+    for topic, partition, start, end in plan.offsets:
+        yield f"  reads {topic}-{partition} from {start} to {end}: {max(0, end - start)} offsets"
+
+
+@contextlib.contextmanager
+def _session(master: str, conf: Sequence[str]) -> Iterator[SparkSession]:
+    loopback = _LOOPBACK if master.startswith("local") else {}
+    settings = {**_QUIET, **loopback, **dict(key_value_pairs(list(conf), "--conf"))}
+    try:
+        spark = spark_session("barnabas-pipeline", master=master, settings=settings)
+    except JavaNotFound as error:
+        raise Failure(str(error)) from error
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+@contextlib.contextmanager
+def _stopping() -> Iterator[Event]:
+    """An event that SIGINT and SIGTERM set; the second one ends this process as ever."""
+    event = Event()
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        event.set()
+        signal.signal(number, signal.SIG_DFL)
+
+    for number in before:
+        signal.signal(number, stop)
+    try:
+        yield event
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def _metrics(port: int | None) -> Iterator[Watcher]:
+    if port is None:
+        yield lambda statuses: None
+        return
+    with MetricsServer(port) as server:
+        print(f"metrics: http://127.0.0.1:{server.port}/metrics", file=sys.stderr)
+        yield server.take
+
+
+@contextlib.contextmanager
+def _bars() -> Iterator[Callable[[Collection[FlowStatus]], None]]:
+    """A bar for each flow, of what it has read and has yet to read; nothing off a terminal."""
+    if not sys.stderr.isatty():
+        yield lambda statuses: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[told]}"),
+    )
+    tasks: dict[str, TaskID] = {}
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+
+        def show(statuses: Collection[FlowStatus]) -> None:
+            for each in statuses:
+                if each.flow not in tasks:
+                    tasks[each.flow] = bar.add_task(each.flow, total=None, told="")
+                told = f"{each.state.value} {each.rows_per_second:,.0f} rows/s"
+                total = None if each.lag is None else each.rows_in + each.lag
+                bar.update(tasks[each.flow], completed=each.rows_in, total=total, told=told)
+
+        yield show

@@ -1,0 +1,94 @@
+"""What is done with each batch of a flow: judged, and written with its dead letters, once."""
+
+from threading import Event
+
+from pyspark.sql import DataFrame
+
+from pyspark_barnabas.pipelines.building import sink_options
+from pyspark_barnabas.pipelines.declaration import DeltaSink, Flow, ParquetSink, Pipeline, TopicSink
+from pyspark_barnabas.pipelines.failures import FlowError
+from pyspark_barnabas.pipelines.formats import encoded
+from pyspark_barnabas.pipelines.sinks.batch import BatchName
+from pyspark_barnabas.pipelines.sinks.delta import write_delta
+from pyspark_barnabas.pipelines.sinks.parquet import write_parquet
+from pyspark_barnabas.pipelines.sinks.topics import dead_letters, write_topic
+from pyspark_barnabas.pipelines.state import StateDirectory
+
+_SHOWN_CHARACTERS_MAX = 200
+
+
+class ExpectationFailed(FlowError):
+    """Rows came that the flow may not bear; nothing of their batch is written."""
+
+
+class Stopped(Exception):
+    """No more batches are wanted."""
+
+
+class BatchWriter:
+    """Takes a flow's batches from Spark; a batch may come again, and is written once."""
+
+    def __init__(self, pipeline: Pipeline, flow: Flow, stopping: Event) -> None:
+        self._flow = flow
+        self._state = StateDirectory(pipeline.state)
+        self._options = sink_options(pipeline) if pipeline.bootstrap is not None else {}
+        self._stopping = stopping
+        self.error: Exception | None = None
+        self.stopped = False  #: whether a batch was turned away
+        self.rows_out = 0
+        self.dead_letters = 0
+        self.dropped = 0
+
+    def __call__(self, judged: DataFrame, number: int) -> None:
+        """Write a batch.
+
+        :raises Stopped: Before anything is done, when no more batches are wanted.
+        :raises ExpectationFailed: Before anything is written.
+        """
+        if self._stopping.is_set():
+            self.stopped = True
+            raise Stopped
+        try:
+            self._write(judged.persist(), BatchName(self._state.query_id(self._flow.name), number))
+        except Exception as error:
+            self.error = error
+            raise
+        finally:
+            judged.unpersist()
+
+    def _write(self, judged: DataFrame, batch: BatchName) -> None:
+        counts = {row["action"]: row["count"] for row in judged.groupBy("action").count().collect()}
+        if counts.get("fail"):
+            self._fail(judged, counts["fail"])
+        if counts.get("dead_letter"):
+            assert self._flow.dead_letters is not None, "only a flow that has them gives dead letters"
+            letters = dead_letters(judged, self._flow.name)
+            name = f"{self._flow.name}.dead"
+            write_topic(letters, self._options, self._flow.dead_letters, name, batch)
+        if counts.get(None):
+            self._write_rows(judged.where("action IS NULL").select("row.*"), batch)
+        self.rows_out += counts.get(None, 0)
+        self.dead_letters += counts.get("dead_letter", 0)
+        self.dropped += counts.get("drop", 0)
+
+    def _write_rows(self, rows: DataFrame, batch: BatchName) -> None:
+        match self._flow.sink:
+            case TopicSink() as sink:
+                write_topic(encoded(rows, sink), self._options, sink.topic, self._flow.name, batch)
+            case DeltaSink(path, partition_by):
+                write_delta(rows, path, partition_by, batch)
+            case ParquetSink(path, partition_by):
+                write_parquet(rows, path, partition_by, batch)
+
+    def _fail(self, judged: DataFrame, count: int) -> None:
+        shown = "coalesce(CAST(letter.value AS STRING), to_json(row)) AS text"
+        row = judged.where("action = 'fail'").selectExpr("reason", "letter", shown).first()
+        assert row is not None, "they were counted"
+        letter, text = row["letter"], row["text"] or ""
+        where = ""
+        if letter is not None:
+            offset = "" if letter["offset"] is None else f"-{letter['partition']} offset {letter['offset']}"
+            where = f" of {letter['topic']}{offset}"
+        text = f"{text[:_SHOWN_CHARACTERS_MAX]}..." if len(text) > _SHOWN_CHARACTERS_MAX else text
+        advice = "" if self._flow.dead_letters else "; with dead_letters: TOPIC the flow would go on without"
+        raise ExpectationFailed(f"{row['reason']}: {count} in this batch, the first{where}: {text}{advice}")

@@ -1,0 +1,152 @@
+"""A flow as Spark's DataFrame: its source, its schema, and all that comes behind."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.types import StructType
+
+from pyspark_barnabas.pipelines.declaration import (
+    DeltaSink,
+    FilesInput,
+    Flow,
+    Format,
+    OutputMode,
+    Pipeline,
+    TopicInput,
+    TopicSink,
+)
+from pyspark_barnabas.pipelines.failures import FlowError, told
+from pyspark_barnabas.pipelines.formats import check_schema, encoded
+from pyspark_barnabas.pipelines.sinks.batch import uri
+from pyspark_barnabas.pipelines.sinks.delta import check_partitions, delta_schema
+from pyspark_barnabas.pipelines.state import StateDirectory
+from pyspark_barnabas.pipelines.transforming import Judged, judged
+
+#: How many records a schema is taken from where none is declared.
+SAMPLE_ROWS = 1_000
+
+
+def built(spark: SparkSession, pipeline: Pipeline, flow: Flow) -> Judged:
+    """A stream of all that a flow reads, judged.
+
+    :raises FlowError: What is declared cannot be.
+    """
+    session = spark.newSession()  # views and settings of a flow are its own
+    schema = _schema(session, pipeline, flow)
+    result = judged(flow, _source(session, pipeline, flow, schema), schema, pipeline.path.parent.absolute())
+    _check_sink(flow, result)
+    return result
+
+
+def sink_options(pipeline: Pipeline) -> dict[str, str]:
+    """What the sink and the source need to know of the cluster."""
+    return {"kafka.bootstrap.servers": pipeline.bootstrap or "", **pipeline.options}
+
+
+def source_options(pipeline: Pipeline, source: TopicInput) -> dict[str, str]:
+    """Options of the data source; only what is committed is read, unless an option says otherwise."""
+    limit = {} if source.batch_rows_max is None else {"maxOffsetsPerTrigger": str(source.batch_rows_max)}
+    return {
+        **sink_options(pipeline),
+        "kafka.isolation.level": "read_committed",
+        "subscribe": source.topic,
+        "startingOffsets": source.starting,
+        **limit,
+        **source.options,
+    }
+
+
+def _source(spark: SparkSession, pipeline: Pipeline, flow: Flow, schema: StructType | None) -> DataFrame:
+    if isinstance(flow.input, TopicInput):
+        options = source_options(pipeline, flow.input)
+        return spark.readStream.format("barnabas").options(**options).load()
+    if not flow.input.path.is_dir():
+        raise FlowError(f"{flow.place}: files: there is no directory {flow.input.path}")
+    reader = spark.readStream.options(**_files_options(flow.input))
+    if flow.format is Format.PARQUET:
+        assert schema is not None, "files have a schema"
+        return reader.schema(schema).parquet(uri(flow.input.path))
+    lines = reader.text(uri(flow.input.path))
+    return lines.select(
+        f.lit(None).cast("binary").alias("key"),
+        f.col("value").cast("binary").alias("value"),
+        f.col("_metadata.file_path").alias("topic"),
+        f.lit(None).cast("int").alias("partition"),
+        f.lit(None).cast("bigint").alias("offset"),
+        f.col("_metadata.file_modification_time").alias("timestamp"),
+    )
+
+
+def _files_options(source: FilesInput) -> dict[str, str]:
+    return {} if source.batch_files_max is None else {"maxFilesPerTrigger": str(source.batch_files_max)}
+
+
+def _schema(spark: SparkSession, pipeline: Pipeline, flow: Flow) -> StructType | None:
+    if flow.format is Format.RAW:
+        return None
+    if flow.schema is None:
+        return _inferred(spark, pipeline, flow)
+    text, place = flow.schema
+    try:
+        schema = StructType.fromDDL(text)
+    except PySparkException as error:
+        raise FlowError(f"{place}: schema: {told(error)}") from error
+    if not isinstance(schema, StructType):
+        raise FlowError(
+            f"{place}: schema: {text} is one type; columns such as 'id BIGINT, name STRING' are expected"
+        )
+    check_schema(schema, place)
+    return schema
+
+
+def _inferred(spark: SparkSession, pipeline: Pipeline, flow: Flow) -> StructType:
+    """The schema of a sample; the first one found is kept, so that a restart has the same columns."""
+    pinned = StateDirectory(pipeline.state).schema(flow.name)
+    if pinned.exists():
+        return StructType.fromJson(json.loads(pinned.read_text()))
+    assert isinstance(flow.input, TopicInput), "files have a schema"
+    options: Mapping[str, str] = {**source_options(pipeline, flow.input), "startingOffsets": "earliest"}
+    options = {name: value for name, value in options.items() if name != "maxOffsetsPerTrigger"}
+    records = spark.read.format("barnabas").options(**options).load()
+    texts = [
+        row[0] for row in records.selectExpr("CAST(value AS STRING)").limit(SAMPLE_ROWS).collect() if row[0]
+    ]
+    sample = spark.sparkContext.parallelize(texts, 1)
+    schema = spark.read.option("mode", "DROPMALFORMED").json(sample).schema
+    if not schema.fields:
+        raise FlowError(
+            f"{flow.place}: topic {flow.input.topic} has no JSON to take a schema from; say schema:"
+        )
+    check_schema(schema, flow.place)
+    _pin(pinned, schema)
+    return schema
+
+
+def _pin(place: Path, schema: StructType) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    fresh = place.with_suffix(".fresh")
+    fresh.write_text(schema.json())
+    fresh.replace(place)
+
+
+def _check_sink(flow: Flow, result: Judged) -> None:
+    """Find before anything runs that the rows are not what the sink takes."""
+    rows = result.frame.select("row.*")
+    sink = flow.sink
+    try:
+        if isinstance(sink, TopicSink):
+            encoded(rows, sink)
+            return
+        check_partitions(result.schema, sink.partition_by)
+        if isinstance(sink, DeltaSink):
+            delta_schema(result.schema)
+    except FlowError as error:
+        raise FlowError(f"{flow.place}: {error}") from error
+    if flow.output_mode is OutputMode.UPDATE:
+        raise FlowError(
+            f"{flow.place}: output_mode update is for topics: a table would keep the old rows, too"
+        )

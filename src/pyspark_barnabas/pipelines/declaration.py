@@ -1,0 +1,397 @@
+"""What a pipelines file says. No IO but reading it; what only Spark can check is checked when a flow is built."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+import yaml
+
+from barnabas.base.yaml_places import Place, YamlError, read_yaml
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
+_FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+_DURATION = re.compile(r"[1-9]\d* (?:millisecond|second|minute|hour|day|week)s?")
+_DURATION_EXPECTED = "must be a duration such as '10 seconds' or '5 minutes'"
+#: What names of columns of ours begin with, so they are nobody else's.
+RESERVED = "__"
+
+_EnumT = TypeVar("_EnumT", bound=Enum)
+
+
+class DeclarationError(ValueError):
+    """A file that cannot be a pipeline: file and line, what is there, and what would be right."""
+
+
+class Format(Enum):
+    """How bytes become columns, and columns bytes."""
+
+    JSON = "json"
+    CSV = "csv"
+    RAW = "raw"  #: the record's own columns: key, value, topic, partition, offset, timestamp
+    PARQUET = "parquet"  #: of files alone
+
+
+class Action(Enum):
+    """What becomes of a row that is not as expected, the weightiest first."""
+
+    FAIL = "fail"
+    DEAD_LETTER = "dead_letter"
+    DROP = "drop"
+
+
+class OutputMode(Enum):
+    """Which rows of an aggregation a batch gives."""
+
+    APPEND = "append"
+    UPDATE = "update"
+
+
+class TriggerKind(Enum):
+    """When a flow runs."""
+
+    ONCE = "once"  #: all there is, in one batch
+    AVAILABLE_NOW = "available_now"  #: all there is, in batches
+    INTERVAL = "interval"  #: until it is stopped
+
+
+class Stated(NamedTuple):
+    """A text, and where it stands: `pipelines.yml:7`."""
+
+    text: str
+    place: str
+
+
+class TopicInput(NamedTuple):
+    """Records of a topic."""
+
+    topic: str
+    starting: str  #: earliest or latest; where a flow has no checkpoint yet
+    batch_rows_max: int | None
+    options: Mapping[str, str]  #: of the data source
+
+
+class FilesInput(NamedTuple):
+    """Files of a directory, and those that come into it."""
+
+    path: Path
+    batch_files_max: int | None
+
+
+class Expectation(NamedTuple):
+    """What is to be true of each row."""
+
+    name: str
+    condition: Stated
+    action: Action
+
+
+class Watermark(NamedTuple):
+    """How late an event may be."""
+
+    column: str
+    delay: str
+
+
+class Trigger(NamedTuple):
+    """When a flow runs; `interval` for the kind of that name."""
+
+    kind: TriggerKind
+    interval: str = ""
+
+
+class TopicSink(NamedTuple):
+    """A topic, written in transactions."""
+
+    topic: str
+    format: Format
+    key: str | None  #: the column that becomes the key
+
+    @property
+    def label(self) -> str:
+        """For people."""
+        return f"topic {self.topic}"
+
+
+class DeltaSink(NamedTuple):
+    """A Delta table: one commit for each batch."""
+
+    path: Path
+    partition_by: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """For people."""
+        return f"delta {self.path}"
+
+
+class ParquetSink(NamedTuple):
+    """Parquet files: a directory for each batch, which is there whole or not at all."""
+
+    path: Path
+    partition_by: tuple[str, ...]
+
+    @property
+    def label(self) -> str:
+        """For people."""
+        return f"parquet {self.path}"
+
+
+Sink = TopicSink | DeltaSink | ParquetSink
+
+
+@dataclass(frozen=True)
+class Flow:
+    """From one place to another."""
+
+    name: str
+    place: str
+    input: TopicInput | FilesInput
+    format: Format
+    schema: Stated | None  #: None to be taken from a sample, or where there is nothing to decode
+    sql: Stated | None
+    python: Stated | None  #: package.module:function
+    expectations: tuple[Expectation, ...]
+    watermark: Watermark | None
+    output_mode: OutputMode
+    sink: Sink
+    dead_letters: str | None  #: a topic
+    trigger: Trigger
+
+    @property
+    def source(self) -> str:
+        """For people."""
+        if isinstance(self.input, TopicInput):
+            return f"topic {self.input.topic}"
+        return f"files {self.input.path}"
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A file's flows, in its order."""
+
+    path: Path
+    bootstrap: str | None
+    state: Path
+    options: Mapping[str, str]  #: of the data source and the sink, such as kafka.security.protocol
+    flows: tuple[Flow, ...]
+
+
+def read_pipeline(path: Path) -> Pipeline:
+    """Read a file.
+
+    :raises DeclarationError: When it does not say what it should.
+    """
+    try:
+        return read_yaml(path, lambda place: _Reader(path).pipeline(place))
+    except YamlError as error:
+        where = path if error.line is None else f"{path}:{error.line}"
+        raise DeclarationError(f"{where}: {error.problem}") from None
+
+
+_FLOW_KEYS = (
+    "from",
+    "sql",
+    "python",
+    "expect",
+    "watermark",
+    "output_mode",
+    "to",
+    "dead_letters",
+    "trigger",
+)
+_TOPIC_INPUT_KEYS = ("topic", "format", "schema", "starting", "batch_rows_max", "options")
+_FILES_INPUT_KEYS = ("files", "format", "schema", "batch_files_max")
+
+
+class _Reader:
+    """Reads one file; paths in it are relative to its directory."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def pipeline(self, place: Place) -> Pipeline:
+        """The whole file."""
+        keys = place.mapping(("bootstrap", "state", "options", "flows"))
+        flows_place = _needed(place, keys, "flows", "the flows by their names")
+        flows = tuple(self._flow(name, each) for name, each in flows_place.mapping().items())
+        if not flows:
+            flows_place.fail("must have at least one flow")
+        bootstrap = keys["bootstrap"].text() if "bootstrap" in keys else None
+        for flow, each in zip(flows, flows_place.mapping().values(), strict=True):
+            if bootstrap is None and _needs_brokers(flow):
+                each.fail("reads or writes topics, so the file must have bootstrap: HOST:PORT")
+        self._check_apart(flows, flows_place.mapping())
+        state = self._file(keys["state"]) if "state" in keys else self._path.parent / ".pipelines"
+        options = _options(keys["options"]) if "options" in keys else {}
+        return Pipeline(self._path, bootstrap, state, options, flows)
+
+    def _check_apart(self, flows: tuple[Flow, ...], places: Mapping[str, Place]) -> None:
+        """No flow reads the topic that it writes."""
+        for flow in flows:
+            written = {flow.dead_letters, flow.sink.topic if isinstance(flow.sink, TopicSink) else None}
+            if isinstance(flow.input, TopicInput) and flow.input.topic in written:
+                places[flow.name].fail(f"writes to topic {flow.input.topic}, which it reads, for ever")
+
+    def _flow(self, name: str, place: Place) -> Flow:
+        if not _NAME.fullmatch(name):
+            place.fail("the name of a flow must be 1 to 100 letters, digits, underscores and hyphens")
+        keys = place.mapping(_FLOW_KEYS)
+        if "sql" in keys and "python" in keys:
+            keys["python"].fail("is one too many: a flow has sql or python")
+        source = _needed(place, keys, "from", "where rows come from")
+        given = source.mapping({*_TOPIC_INPUT_KEYS, *_FILES_INPUT_KEYS})
+        known = _FILES_INPUT_KEYS if "files" in given else _TOPIC_INPUT_KEYS
+        given = source.mapping(known)
+        flow = Flow(
+            name=name,
+            place=self._at(place),
+            input=self._files_input(given) if "files" in given else _topic_input(source, given),
+            format=_format_of_input(source, given),
+            schema=self._stated(given["schema"]) if "schema" in given else None,
+            sql=self._stated(keys["sql"]) if "sql" in keys else None,
+            python=self._function(keys["python"]) if "python" in keys else None,
+            expectations=self._expectations(keys["expect"]) if "expect" in keys else (),
+            watermark=_watermark(keys["watermark"]) if "watermark" in keys else None,
+            output_mode=_word(keys["output_mode"], OutputMode)
+            if "output_mode" in keys
+            else OutputMode.APPEND,
+            sink=self._sink(_needed(place, keys, "to", "where rows go")),
+            dead_letters=keys["dead_letters"].text() if "dead_letters" in keys else None,
+            trigger=_trigger(keys["trigger"]) if "trigger" in keys else Trigger(TriggerKind.AVAILABLE_NOW),
+        )
+        _check_schema(source, given, flow)
+        if flow.dead_letters is None:
+            for index, each in enumerate(flow.expectations):
+                if each.action is Action.DEAD_LETTER:
+                    action = keys["expect"].items()[index].mapping()["action"]
+                    action.fail("needs dead_letters: TOPIC in the flow, for the rows to go to")
+        return flow
+
+    def _files_input(self, given: Mapping[str, Place]) -> FilesInput:
+        files = given["batch_files_max"].whole(1) if "batch_files_max" in given else None
+        return FilesInput(self._file(given["files"]), files)
+
+    def _expectations(self, place: Place) -> tuple[Expectation, ...]:
+        found: list[Expectation] = []
+        for each in place.items():
+            keys = each.mapping(("name", "condition", "action"))
+            name_place = _needed(each, keys, "name", "a name that errors and dead letters can tell")
+            if name_place.text() in {other.name for other in found}:
+                name_place.fail("comes twice: names tell expectations apart")
+            condition = _needed(each, keys, "condition", "a condition in SQL")
+            action = _needed(each, keys, "action", "fail, dead_letter or drop")
+            found.append(Expectation(name_place.text(), self._stated(condition), _word(action, Action)))
+        return tuple(found)
+
+    def _function(self, place: Place) -> Stated:
+        if not _FUNCTION.fullmatch(place.text()):
+            place.fail("must be package.module:function, a function from DataFrame to DataFrame")
+        return self._stated(place)
+
+    def _sink(self, place: Place) -> Sink:
+        keys = place.mapping(("topic", "format", "key", "delta", "parquet", "partition_by"))
+        kinds = [kind for kind in ("topic", "delta", "parquet") if kind in keys]
+        if len(kinds) != 1:
+            place.fail(f"must have exactly one of topic, delta, parquet; it has {', '.join(kinds) or 'none'}")
+        [kind] = kinds
+        for each in keys:
+            if each in ("format", "key") and kind != "topic":
+                keys[each].fail("is for topics alone")
+            if each == "partition_by" and kind == "topic":
+                keys[each].fail("is for tables alone; in a topic the key chooses the partition")
+        if kind == "topic":
+            written = _word(keys["format"], Format) if "format" in keys else Format.JSON
+            if written not in (Format.JSON, Format.RAW):
+                keys["format"].fail("must be json or raw")
+            key = keys["key"].text() if "key" in keys else None
+            if key is not None and written is Format.RAW:
+                keys["key"].fail("is for json alone; with raw the column key is the key")
+            return TopicSink(keys["topic"].text(), written, key)
+        path = self._file(keys[kind])
+        columns = (
+            tuple(each.text() for each in keys["partition_by"].items()) if "partition_by" in keys else ()
+        )
+        return DeltaSink(path, columns) if kind == "delta" else ParquetSink(path, columns)
+
+    def _file(self, place: Place) -> Path:
+        text = place.text()
+        if "://" in text:
+            place.fail("must be a path of this machine, or of a disk that all workers see")
+        return (self._path.parent / text).absolute()
+
+    def _stated(self, place: Place) -> Stated:
+        return Stated(place.text(), self._at(place))
+
+    def _at(self, place: Place) -> str:
+        return f"{self._path}:{place.line}"
+
+
+def _needed(place: Place, keys: Mapping[str, Place], key: str, what: str) -> Place:
+    if key not in keys:
+        place.fail(f"must have {key}: {what}")
+    return keys[key]
+
+
+def _needs_brokers(flow: Flow) -> bool:
+    topics = isinstance(flow.input, TopicInput) or isinstance(flow.sink, TopicSink)
+    return topics or flow.dead_letters is not None
+
+
+def _topic_input(place: Place, given: Mapping[str, Place]) -> TopicInput:
+    return TopicInput(
+        topic=_needed(place, given, "topic", "a topic; or files: a directory").text(),
+        starting=given["starting"].word(("earliest", "latest")) if "starting" in given else "earliest",
+        batch_rows_max=given["batch_rows_max"].whole(1) if "batch_rows_max" in given else None,
+        options=_options(given["options"]) if "options" in given else {},
+    )
+
+
+def _format_of_input(place: Place, given: Mapping[str, Place]) -> Format:
+    found = _word(_needed(place, given, "format", "json, csv or raw"), Format)
+    if found is Format.PARQUET and "files" not in given:
+        given["format"].fail("must be json, csv or raw; parquet is of files")
+    if found is Format.RAW and "files" in given:
+        given["format"].fail("must be json, csv or parquet; raw is of topics")
+    return found
+
+
+def _check_schema(place: Place, given: Mapping[str, Place], flow: Flow) -> None:
+    if flow.format is Format.RAW and flow.schema is not None:
+        given["schema"].fail("is not for raw: its columns are the record's own")
+    inferred = flow.format is Format.JSON and isinstance(flow.input, TopicInput)
+    if flow.schema is None and flow.format is not Format.RAW and not inferred:
+        place.fail("must have schema: the columns, such as 'id BIGINT, name STRING'")
+
+
+def _watermark(place: Place) -> Watermark:
+    keys = place.mapping(("column", "delay"))
+    column = _needed(place, keys, "column", "a column of type timestamp").text()
+    return Watermark(column, _duration(_needed(place, keys, "delay", "how late an event may be")))
+
+
+def _trigger(place: Place) -> Trigger:
+    """`once`, `available_now`, or `interval: 10 seconds`."""
+    kinds = "must be once, available_now, or interval: a duration"
+    if isinstance(place.node, yaml.ScalarNode):
+        if place.text() not in ("once", "available_now"):
+            place.fail(kinds)
+        return Trigger(TriggerKind(place.text()))
+    keys = place.mapping(("interval",))
+    return Trigger(TriggerKind.INTERVAL, _duration(_needed(place, keys, "interval", "how often it runs")))
+
+
+def _duration(place: Place) -> str:
+    if not _DURATION.fullmatch(place.text()):
+        place.fail(_DURATION_EXPECTED)
+    return place.text()
+
+
+def _options(place: Place) -> dict[str, str]:
+    return {key: each.text() for key, each in place.mapping().items()}
+
+
+def _word(place: Place, kind: type[_EnumT]) -> _EnumT:
+    return kind(place.word([each.value for each in kind]))

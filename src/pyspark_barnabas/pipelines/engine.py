@@ -1,0 +1,196 @@
+"""Runs a pipeline: one driver, and each flow a streaming query of its own, which fails alone."""
+
+import json
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from threading import Event
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from pyspark_barnabas.pipelines.batches import BatchWriter
+from pyspark_barnabas.pipelines.building import built
+from pyspark_barnabas.pipelines.declaration import Flow, Pipeline, Trigger, TriggerKind
+from pyspark_barnabas.pipelines.failures import told
+from pyspark_barnabas.pipelines.sinks.batch import uri
+from pyspark_barnabas.pipelines.state import FlowState, FlowStatus, StateDirectory
+
+_POLL_S = 0.2
+
+#: Told of all flows whenever one of them has news.
+Watcher = Callable[[Collection[FlowStatus]], None]
+
+
+def run_pipeline(
+    spark: SparkSession,
+    pipeline: Pipeline,
+    *,
+    stopping: Event | None = None,
+    watcher: Watcher = lambda statuses: None,
+) -> list[FlowStatus]:
+    """Run all flows until they are done, or until `stopping` is set and each has finished the batch it is at.
+
+    A flow that fails is told of and stops alone.
+
+    :raises PipelineRuns: Somebody else runs it already.
+    """
+    state = StateDirectory(pipeline.state)
+    with state.held():
+        runs = _Runs(spark, pipeline, state, stopping or Event())
+        try:
+            return runs.watch(watcher)
+        finally:
+            runs.end()
+
+
+@dataclass
+class _Run:
+    """A flow under way; without a query it could not be started."""
+
+    writer: BatchWriter
+    status: FlowStatus
+    query: StreamingQuery | None = None
+    readings: int = 1
+    seen: tuple[int, str] | None = None  #: batch and time of the last progress that was counted
+
+
+class _Runs:
+    """All flows."""
+
+    def __init__(
+        self, spark: SparkSession, pipeline: Pipeline, state: StateDirectory, stopping: Event
+    ) -> None:
+        self._state = state
+        self._stopping = stopping
+        self._runs = [self._started(spark, pipeline, flow) for flow in pipeline.flows]
+
+    def _started(self, spark: SparkSession, pipeline: Pipeline, flow: Flow) -> _Run:
+        last = self._state.status(flow.name)
+        status = FlowStatus(flow.name, FlowState.RUNNING, last.batch, lag=last.lag)
+        run = _Run(BatchWriter(pipeline, flow, self._stopping), status)
+        try:
+            judged = built(spark, pipeline, flow)
+            run.readings = judged.readings
+            run.query = self._query(judged.frame, flow, run.writer)
+        except Exception as error:  # whatever it is, it is this flow's alone
+            run.status = replace(status, state=FlowState.FAILED, error=told(error))
+        self._state.write_status(run.status)
+        return run
+
+    def _query(self, frame: DataFrame, flow: Flow, writer: BatchWriter) -> StreamingQuery:
+        stream = frame.writeStream.foreachBatch(writer).queryName(flow.name)
+        stream = stream.option("checkpointLocation", uri(self._state.checkpoint(flow.name)))
+        stream = stream.outputMode(flow.output_mode.value)
+        return stream.trigger(**_trigger(flow.trigger)).start()
+
+    def watch(self, watcher: Watcher) -> list[FlowStatus]:
+        """Until all have ended."""
+        while True:
+            changed = [self._look(run) for run in self._runs]
+            if any(changed):
+                watcher([run.status for run in self._runs])
+            if all(run.status.state is not FlowState.RUNNING for run in self._runs):
+                return [run.status for run in self._runs]
+            time.sleep(_POLL_S)
+
+    def _look(self, run: _Run) -> bool:
+        """Take note of a flow's news; gives whether there are any."""
+        if run.query is None or run.status.state is not FlowState.RUNNING:
+            return False
+        active = run.query.isActive  # asked first: what is told afterwards is all
+        if active and self._stopping.is_set() and not run.query.status["isTriggerActive"]:
+            run.query.stop()
+            active = False
+        fresh = self._counted(run)
+        if not active:
+            fresh = replace(fresh, **self._ending(run))
+        if fresh == run.status:
+            return False
+        run.status = fresh
+        self._state.write_status(fresh)
+        return True
+
+    def _counted(self, run: _Run) -> FlowStatus:
+        assert run.query is not None, "it was looked at"
+        status = replace(
+            run.status,
+            rows_out=run.writer.rows_out,
+            dead_letters=run.writer.dead_letters,
+            dropped=run.writer.dropped,
+        )
+        for progress in run.query.recentProgress:
+            name = (progress.batchId, progress.timestamp)
+            if run.seen is not None and name <= run.seen:
+                continue
+            run.seen = name
+            status = _after(status, progress, run.readings)
+        return status
+
+    def _ending(self, run: _Run) -> dict[str, Any]:
+        """How a flow ended."""
+        assert run.query is not None, "it was started"
+        failure = run.writer.error or run.query.exception()
+        if failure is not None and not run.writer.stopped:
+            return {"state": FlowState.FAILED, "error": told(failure)}
+        return {"state": FlowState.STOPPED if self._stopping.is_set() else FlowState.DONE}
+
+    def end(self) -> None:
+        """Whatever happens, leave no query behind."""
+        for run in self._runs:
+            if run.query is not None and run.query.isActive:
+                run.query.stop()
+
+
+def _trigger(trigger: Trigger) -> dict[str, Any]:
+    match trigger.kind:
+        case TriggerKind.ONCE:
+            return {"once": True}
+        case TriggerKind.AVAILABLE_NOW:
+            return {"availableNow": True}
+        case TriggerKind.INTERVAL:
+            return {"processingTime": trigger.interval}
+
+
+def _after(status: FlowStatus, progress: Any, readings: int) -> FlowStatus:
+    """A flow's status after a batch."""
+    sources = progress.sources
+    return replace(
+        status,
+        batch=progress.batchId,
+        rows_in=status.rows_in + progress.numInputRows // readings,
+        rows_per_second=progress.processedRowsPerSecond / readings,
+        lag=_lag([(each.endOffset, each.latestOffset) for each in sources]),
+    )
+
+
+def _lag(offsets: Collection[tuple[Any, Any]]) -> int | None:
+    """How many records of topics are not read yet; None where that cannot be told."""
+    lags = [lag_of(parsed(end), parsed(latest)) for end, latest in offsets]
+    known = [lag for lag in lags if lag is not None]
+    return max(known) if known else None
+
+
+def parsed(told: Any) -> Mapping[str, Mapping[str, int]] | None:
+    """Offsets of a topic, as Spark tells of them; None for those of files."""
+    try:
+        found = json.loads(told) if isinstance(told, str) else told
+    except ValueError:
+        return None
+    if not isinstance(found, dict) or not all(isinstance(each, dict) for each in found.values()):
+        return None
+    return found
+
+
+def lag_of(
+    end: Mapping[str, Mapping[str, int]] | None, latest: Mapping[str, Mapping[str, int]] | None
+) -> int | None:
+    """How many offsets lie between."""
+    if end is None or latest is None:
+        return None
+    return sum(
+        max(0, offset - end.get(topic, {}).get(partition, 0))
+        for topic, partitions in latest.items()
+        for partition, offset in partitions.items()
+    )

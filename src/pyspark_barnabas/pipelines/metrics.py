@@ -1,0 +1,64 @@
+"""How flows are doing, for Prometheus, on loopback."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from types import TracebackType
+from typing import Self
+
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+
+from pyspark_barnabas.pipelines.state import FlowState, FlowStatus
+
+_PREFIX = "barnabas_pipeline_"
+
+
+def families(statuses: Collection[FlowStatus]) -> Iterable[Metric]:
+    """A gauge for each number, labelled by flow."""
+    numbers: Mapping[str, tuple[str, Callable[[FlowStatus], float | None]]] = {
+        "running": ("Whether the flow runs", lambda each: each.state is FlowState.RUNNING),
+        "failed": ("Whether the flow has failed", lambda each: each.state is FlowState.FAILED),
+        "batch": ("The last batch that is written", lambda each: each.batch),
+        "rows_read": ("Rows read in this run", lambda each: each.rows_in),
+        "rows_written": ("Rows written in this run", lambda each: each.rows_out),
+        "dead_letters": ("Dead letters of this run", lambda each: each.dead_letters),
+        "rows_dropped": ("Rows dropped in this run", lambda each: each.dropped),
+        "rows_per_second": ("Rows read a second in the last batch", lambda each: each.rows_per_second),
+        "lag_records": ("Records that are not read yet", lambda each: each.lag),
+    }
+    for name, (told, number) in numbers.items():
+        family = GaugeMetricFamily(f"{_PREFIX}{name}", told, labels=["flow"])
+        for each in statuses:
+            value = number(each)
+            if value is not None:
+                family.add_metric([each.flow], value)
+        yield family
+
+
+class MetricsServer:
+    """Serves what it was last told."""
+
+    def __init__(self, port: int) -> None:
+        self._statuses: Collection[FlowStatus] = ()
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(self)
+        self._server, self._thread = start_http_server(port, addr="127.0.0.1", registry=registry)
+        self.port: int = self._server.server_port
+
+    def take(self, statuses: Collection[FlowStatus]) -> None:
+        """Take note of how flows are."""
+        self._statuses = statuses
+
+    def collect(self) -> Iterable[Metric]:
+        """What Prometheus asks for."""
+        return families(self._statuses)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()

@@ -1,0 +1,201 @@
+"""Batches into Delta tables: tasks write Parquet files, the driver makes one commit that names the batch.
+
+Files of tasks that died, or of commits that were not made, are in no commit, so no reader of the table sees them.
+"""
+
+import json
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, Schema, Transaction
+from deltalake.transaction import AddAction
+from pyspark.sql import DataFrame, Row
+from pyspark.sql.types import (
+    BooleanType,
+    ByteType,
+    DateType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    StructType,
+)
+
+from pyspark_barnabas.pipelines.failures import FlowError
+from pyspark_barnabas.pipelines.sinks.batch import BatchName
+
+_FILE_COLUMNS = "path string, bytes long, rows long, partition map<string,string>"
+_FILE_TYPE = pa.schema(
+    [
+        ("path", pa.string()),
+        ("bytes", pa.int64()),
+        ("rows", pa.int64()),
+        ("partition", pa.map_(pa.string(), pa.string())),
+    ]
+)
+_PARTITION_TYPES = (StringType, BooleanType, DateType, ByteType, ShortType, IntegerType, LongType)
+
+
+def write_delta(rows: DataFrame, path: Path, partition_by: tuple[str, ...], batch: BatchName) -> None:
+    """Write a batch in one commit, unless the table says that it has it.
+
+    :raises FlowError: The rows do not fit the table.
+    """
+    schema = delta_schema(rows.schema)
+    check_partitions(rows.schema, partition_by)
+    table = DeltaTable.create(path, schema, mode="ignore", partition_by=list(partition_by))
+    written = table.transaction_version(batch.query_id)
+    if written is not None and written >= batch.number:
+        return
+    _check_fit(table, schema, partition_by)
+    ordered = rows.sortWithinPartitions(*partition_by) if partition_by else rows
+    files = ordered.mapInArrow(_file_writer(str(path), partition_by), _FILE_COLUMNS).collect()
+    if not files:
+        return
+    table.create_write_transaction(
+        [_added(each) for each in files],
+        "append",
+        schema,
+        list(partition_by),
+        commit_properties=CommitProperties(app_transactions=[Transaction(batch.query_id, batch.number)]),
+    )
+
+
+def delta_schema(schema: StructType) -> Schema:
+    """The same columns, which may all be null: what can be null is not the table's to say of a query.
+
+    :raises FlowError: A type that Delta does not have.
+    """
+    try:
+        return Schema.from_json(json.dumps(_nullable(schema.jsonValue())))
+    except Exception as error:  # of a kind that delta-rs does not promise
+        raise FlowError(f"the columns {schema.simpleString()} cannot be a Delta table's: {error}") from error
+
+
+def _nullable(part: Any) -> Any:
+    if isinstance(part, list):
+        return [_nullable(each) for each in part]
+    if not isinstance(part, dict):
+        return part
+    nullable = {"nullable": True, "containsNull": True, "valueContainsNull": True}
+    fresh = {key: nullable.get(key, _nullable(each)) for key, each in part.items()}
+    return fresh | {"metadata": {}} if "metadata" in part else fresh
+
+
+def check_partitions(schema: StructType, partition_by: tuple[str, ...]) -> None:
+    """See that a table can be partitioned so.
+
+    :raises FlowError: Which column cannot be.
+    """
+    for name in partition_by:
+        if name not in schema.names:
+            raise FlowError(
+                f"partition_by: there is no column {name}; the rows have {', '.join(schema.names)}"
+            )
+        if not isinstance(schema[name].dataType, _PARTITION_TYPES):
+            given = schema[name].dataType.simpleString()
+            raise FlowError(
+                f"partition_by: {name} is {given}; must be a string, a whole number, a date or a boolean"
+            )
+    if partition_by and len(partition_by) == len(schema.names):
+        raise FlowError("partition_by names all columns; one at least must be left for the files")
+
+
+def _check_fit(table: DeltaTable, schema: Schema, partition_by: tuple[str, ...]) -> None:
+    there = {field.name: field.type for field in table.schema().fields}
+    given = {field.name: field.type for field in schema.fields}
+    if there != given:
+        raise FlowError(f"the rows have the columns {_told(given)}; the table has {_told(there)}")
+    partitioned = tuple(table.metadata().partition_columns)
+    if partitioned != partition_by:
+        raise FlowError(
+            f"partition_by is {list(partition_by)}; the table is partitioned by {list(partitioned)}"
+        )
+
+
+def _told(columns: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {json.loads(kind.to_json())}" for name, kind in columns.items())
+
+
+def _added(row: Row) -> AddAction:
+    now_ms = int(datetime.now(UTC).timestamp() * 1000)
+    stats = json.dumps({"numRecords": row["rows"]})
+    return AddAction(row["path"], row["bytes"], row["partition"], now_ms, True, stats)
+
+
+def _file_writer(
+    path: str, partition_by: tuple[str, ...]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What a task does: a file for each partition in turn, as rows come sorted by them."""
+
+    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        files = list(files_of(path, partition_by, batches))
+        yield pa.RecordBatch.from_pylist(files, schema=_FILE_TYPE)
+
+    return write
+
+
+def files_of(
+    path: str, partition_by: tuple[str, ...], batches: Iterable[pa.RecordBatch]
+) -> Iterator[dict[str, Any]]:
+    """Write the files of a task; gives what a commit must say of each."""
+    growing: _File | None = None
+    for batch in batches:
+        for values, part in _runs(batch, partition_by):
+            if growing is not None and growing.values != values:
+                yield growing.done()
+                growing = None
+            growing = growing or _File(path, values, part.schema)
+            growing.write(part)
+    if growing is not None:
+        yield growing.done()
+
+
+def _runs(
+    batch: pa.RecordBatch, partition_by: tuple[str, ...]
+) -> Iterator[tuple[dict[str, str | None], pa.RecordBatch]]:
+    """Runs of rows of one partition, without the columns that tell which."""
+    if not batch.num_rows:
+        return
+    if not partition_by:
+        yield {}, batch
+        return
+    texts = [pc.cast(batch.column(name), pa.string()).to_pylist() for name in partition_by]
+    keys = list(zip(*texts, strict=True))
+    rest = batch.drop_columns(list(partition_by))
+    start = 0
+    for index in range(1, len(keys) + 1):
+        if index == len(keys) or keys[index] != keys[start]:
+            yield dict(zip(partition_by, keys[start], strict=True)), rest.slice(start, index - start)
+            start = index
+
+
+class _File:
+    """A Parquet file that grows."""
+
+    def __init__(self, folder: str, values: dict[str, str | None], schema: pa.Schema) -> None:
+        self.values = values
+        self._name = f"part-{uuid.uuid4()}.parquet"
+        self._path = Path(folder, self._name)
+        self._rows_count = 0
+        self._writer = pq.ParquetWriter(self._path, schema, compression="snappy")
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        self._writer.write_batch(rows)
+        self._rows_count += rows.num_rows
+
+    def done(self) -> dict[str, Any]:
+        self._writer.close()
+        size = self._path.stat().st_size
+        return {
+            "path": self._name,
+            "bytes": size,
+            "rows": self._rows_count,
+            "partition": list(self.values.items()),
+        }

@@ -1,0 +1,47 @@
+"""Batches into topics, by the exactly-once sink."""
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from pyspark_barnabas.pipelines.sinks.batch import BatchName
+
+#: What of a dead letter is told in headers; the reason comes first.
+_HEADERS = ("reason", "flow", "topic", "partition", "offset")
+
+
+def write_topic(
+    records: DataFrame, options: Mapping[str, str], topic: str, sink_name: str, batch: BatchName
+) -> None:
+    """Write a batch in transactions, unless it is written already."""
+    names = {"topic": topic, "sinkName": f"{sink_name}-{batch.query_id}", "batchId": str(batch.number)}
+    writer = records.write.format("barnabas").options(**options).options(**names)
+    writer.option("delivery", "exactly-once").mode("append").save()
+
+
+def dead_letters(judged: DataFrame, flow: str) -> DataFrame:
+    """Records for rows whose action is dead_letter.
+
+    What could not be decoded keeps its key and value; a row that was not as expected is told in JSON.
+    """
+    row = f.to_json("row", {"ignoreNullFields": "false"}).cast("binary")
+    told = {
+        "reason": f.col("reason"),
+        "flow": f.lit(flow),
+        **{name: f.col(f"letter.{name}").cast("string") for name in ("topic", "partition", "offset")},
+    }
+    headers = [
+        f.when(
+            told[name].isNotNull(),
+            f.struct(f.lit(f"barnabas.{name}").alias("key"), told[name].cast("binary").alias("value")),
+        )
+        for name in _HEADERS
+    ]
+    dead = judged.where("action = 'dead_letter'")
+    value = f.when(f.col("letter").isNotNull(), f.col("letter.value")).otherwise(row)
+    return dead.select(
+        f.col("letter.key").alias("key"),
+        value.alias("value"),
+        f.array_compact(f.array(*headers)).alias("headers"),
+    )

@@ -1,0 +1,135 @@
+"""A pipeline's state directory: for each flow a checkpoint, the schema that was found, and how it is doing."""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from pyspark_barnabas.pipelines.declaration import Flow, Pipeline
+
+
+class FlowState(Enum):
+    """How a flow is doing."""
+
+    NEW = "new"  #: it never ran
+    RUNNING = "running"
+    DONE = "done"  #: all there was is written
+    STOPPED = "stopped"  #: by whoever ran it; it goes on from there
+    FAILED = "failed"
+    KILLED = "killed"  #: it was running when its process ended; it goes on from its checkpoint
+
+
+@dataclass(frozen=True)
+class FlowStatus:
+    """What is known of a flow; counts are of its last run."""
+
+    flow: str
+    state: FlowState = FlowState.NEW
+    batch: int | None = None  #: the last one that is written
+    rows_in: int = 0
+    rows_out: int = 0
+    dead_letters: int = 0
+    dropped: int = 0
+    rows_per_second: float = 0.0  #: of its last batch
+    lag: int | None = None  #: records that it has not read; None for files
+    error: str | None = None
+
+
+class PipelineRuns(Exception):
+    """Somebody else runs on the same state directory."""
+
+
+class StateDirectory:
+    """Where a pipeline keeps what a restart needs."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def checkpoint(self, flow: str) -> Path:
+        """Spark's own."""
+        return self.path / flow / "checkpoint"
+
+    def schema(self, flow: str) -> Path:
+        """The schema that was taken from a sample."""
+        return self.path / flow / "schema.json"
+
+    def query_id(self, flow: str) -> str:
+        """Which query the checkpoint is of; Spark writes it when the query starts."""
+        found: str = json.loads((self.checkpoint(flow) / "metadata").read_text())["id"]
+        return found
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep others from running on it; the system lets go of it, however this process ends.
+
+        :raises PipelineRuns: Somebody else holds it.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        with (self.path / "lock").open("a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                message = f"the pipeline runs already: its state directory {self.path} is held"
+                raise PipelineRuns(message) from None
+            yield
+
+    def is_held(self) -> bool:
+        """Whether a run is going on."""
+        try:
+            with (self.path / "lock").open() as lock:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            return True
+        return False
+
+    def write_status(self, status: FlowStatus) -> None:
+        """Readers see the old one or the new one."""
+        place = self.path / status.flow / "status.json"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        fresh = place.with_suffix(".fresh")
+        fresh.write_text(json.dumps(status_json(status)))
+        os.replace(fresh, place)
+
+    def status(self, flow: str) -> FlowStatus:
+        """What was last told of a flow, or that nothing was."""
+        place = self.path / flow / "status.json"
+        if not place.exists():
+            return FlowStatus(flow)
+        told = json.loads(place.read_text())
+        return FlowStatus(**{**told, "state": FlowState(told["state"])})
+
+
+def status_json(status: FlowStatus) -> dict[str, Any]:
+    """For programs."""
+    return {**asdict(status), "state": status.state.value}
+
+
+def pipeline_status(pipeline: Pipeline) -> list[FlowStatus]:
+    """How each flow is doing, whether or not a run is going on."""
+    state = StateDirectory(pipeline.state)
+    runs = state.is_held()
+    return [_seen(state.status(flow.name), runs) for flow in pipeline.flows]
+
+
+def _seen(status: FlowStatus, runs: bool) -> FlowStatus:
+    if status.state is FlowState.RUNNING and not runs:
+        return replace(status, state=FlowState.KILLED)
+    return status
+
+
+def starting_at(state: StateDirectory, flow: Flow) -> dict[str, dict[str, int]] | None:
+    """The offsets behind the last batch that a flow of a topic has finished; None before the first."""
+    checkpoint = state.checkpoint(flow.name)
+    done = [int(each.name) for each in (checkpoint / "commits").glob("[0-9]*") if each.name.isdigit()]
+    if not done:
+        return None
+    lines = (checkpoint / "offsets" / str(max(done))).read_text().splitlines()
+    found: dict[str, dict[str, int]] = json.loads(lines[-1])
+    return found

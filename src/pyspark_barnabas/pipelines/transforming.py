@@ -1,0 +1,134 @@
+"""A flow's rows: decoded, transformed, and judged by its expectations, as one DataFrame whether it streams or not."""
+
+import importlib
+import sys
+from functools import reduce
+from pathlib import Path
+from typing import NamedTuple
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.types import BooleanType, StructType, TimestampType
+
+from pyspark_barnabas.pipelines.declaration import RESERVED, Action, Expectation, Flow, Format, Stated
+from pyspark_barnabas.pipelines.failures import FlowError, told
+from pyspark_barnabas.pipelines.formats import LETTER, decoded
+
+#: What `SELECT ... FROM input` reads.
+INPUT = "input"
+
+
+class Judged(NamedTuple):
+    """What a flow writes."""
+
+    #: `row`; `action`, null for rows that are as expected; `reason`; `letter`, the record that could not be decoded.
+    frame: DataFrame
+    schema: StructType  #: of the rows
+    readings: int  #: how often the source is read for it
+
+
+def judged(flow: Flow, source: DataFrame, schema: StructType | None, folder: Path) -> Judged:
+    """What becomes of a flow's input.
+
+    :param source: Records; or rows already, of Parquet files.
+    :param folder: Where modules of Python transformations are looked for as well.
+    :raises FlowError: What is declared cannot be; with file and line.
+    """
+    if flow.format is Format.PARQUET:
+        rows = judgements(flow, transformed(flow, source, folder))
+        return Judged(rows, _row_schema(rows), 1)
+    parsed = decoded(source, flow.format, schema)
+    rows = judgements(flow, transformed(flow, parsed.where("reason IS NULL").select("row.*"), folder))
+    row_schema = _row_schema(rows)
+    if flow.format is Format.RAW:
+        return Judged(rows, row_schema, 1)
+    action = Action.FAIL if flow.dead_letters is None else Action.DEAD_LETTER
+    bad = parsed.where("reason IS NOT NULL").select(
+        f.lit(None).cast(row_schema).alias("row"), f.lit(action.value).alias("action"), "reason", "letter"
+    )
+    return Judged(rows.union(bad), row_schema, 2)
+
+
+def _row_schema(rows: DataFrame) -> StructType:
+    found = rows.schema["row"].dataType
+    assert isinstance(found, StructType), found
+    return found
+
+
+def transformed(flow: Flow, rows: DataFrame, folder: Path) -> DataFrame:
+    """The rows after the watermark and the flow's SQL or function; columns of ours are left out.
+
+    :raises FlowError: What is declared cannot be; with file and line.
+    """
+    if flow.watermark is not None:
+        column, delay = flow.watermark
+        if column not in rows.columns or not isinstance(rows.schema[column].dataType, TimestampType):
+            raise FlowError(f"{flow.place}: watermark: {column} must be a column of type timestamp")
+        rows = rows.withWatermark(column, delay)
+    if flow.sql is not None:
+        rows.createOrReplaceTempView(INPUT)
+        try:
+            rows = rows.sparkSession.sql(flow.sql.text)
+        except PySparkException as error:
+            raise FlowError(f"{flow.sql.place}: sql: {told(error)}") from error
+    if flow.python is not None:
+        rows = _called(flow.python, rows, folder)
+    return rows.drop(*[name for name in rows.columns if name.startswith(RESERVED)])
+
+
+def _called(stated: Stated, rows: DataFrame, folder: Path) -> DataFrame:
+    module, _, name = stated.text.partition(":")
+    if str(folder) not in sys.path:
+        sys.path.append(str(folder))
+    try:
+        function = getattr(importlib.import_module(module), name)
+        result = function(rows)
+    except Exception as error:  # it is somebody else's code
+        raise FlowError(f"{stated.place}: python: {stated.text}: {type(error).__name__}: {error}") from error
+    if not isinstance(result, DataFrame):
+        raise FlowError(
+            f"{stated.place}: python: {stated.text} gave {type(result).__name__}, not a DataFrame"
+        )
+    return result
+
+
+def judgements(flow: Flow, rows: DataFrame) -> DataFrame:
+    """Each row with what becomes of it.
+
+    The weightiest action of those whose condition is not true counts; a condition that is null is not true.
+
+    :raises FlowError: A condition cannot be; with file and line.
+    """
+    action, reason = f.lit(None).cast("string"), f.lit(None).cast("string")
+    for kind in (Action.DROP, Action.DEAD_LETTER, Action.FAIL):  # the last one wins
+        broken = [_broken(rows, each) for each in flow.expectations if each.action is kind]
+        if not broken:
+            continue
+        reasons = f.concat_ws("; ", *broken)
+        hit = reduce(Column.__or__, [each.isNotNull() for each in broken])
+        action, reason = (
+            f.when(hit, f.lit(kind.value)).otherwise(action),
+            f.when(hit, reasons).otherwise(reason),
+        )
+    row = f.struct(*[f.col(f"`{name}`") for name in rows.columns])
+    letter = f.lit(None).cast(LETTER)
+    return rows.select(
+        row.alias("row"), action.alias("action"), reason.alias("reason"), letter.alias("letter")
+    )
+
+
+def _broken(rows: DataFrame, expectation: Expectation) -> Column:
+    """What to say of a row that is not as expected; null for one that is."""
+    name, condition, _ = expectation
+    try:
+        [found] = rows.select(f.expr(condition.text)).schema.fields
+    except PySparkException as error:
+        raise FlowError(f"{condition.place}: expectation {name}: {told(error)}") from error
+    if not isinstance(found.dataType, BooleanType):
+        given = found.dataType.simpleString()
+        raise FlowError(
+            f"{condition.place}: expectation {name}: {condition.text} is {given}; must be true or false"
+        )
+    reason = f"expectation {name}: {condition.text} is not true"
+    return f.when(~f.coalesce(f.expr(condition.text), f.lit(False)), f.lit(reason))

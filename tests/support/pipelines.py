@@ -1,0 +1,67 @@
+"""Pipelines under test: topics of their own, and a file that declares what is done with them."""
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pyspark.sql import SparkSession
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.offsets import EARLIEST, Isolation
+from barnabas.testing import EmbeddedBroker
+from pyspark_barnabas.pipelines.declaration import Pipeline, read_pipeline
+from pyspark_barnabas.pipelines.engine import run_pipeline
+from pyspark_barnabas.pipelines.state import FlowStatus
+
+
+class Scene(NamedTuple):
+    """A topic of inputs, and what reads it."""
+
+    spark: SparkSession
+    broker: EmbeddedBroker
+    home: Path
+    source: str
+    target: str
+    dead: str
+
+    def send(self, *values: bytes | None) -> None:
+        with self.broker.client.producer() as producer:
+            for number, value in enumerate(values):
+                producer.send(self.source, value, partition=number % 2)
+
+    def send_ids(self, first: int, end: int) -> None:
+        self.send(*(json.dumps({"id": each, "kind": f"k{each % 3}"}).encode() for each in range(first, end)))
+
+    def declare(self, flows: str) -> Path:
+        """A file with these flows; names of topics are filled in."""
+        place = self.home / "pipelines.yml"
+        text = flows.replace("SOURCE", self.source).replace("TARGET", self.target).replace("DEAD", self.dead)
+        place.write_text(f"bootstrap: {self.broker.bootstrap}\nstate: state\nflows:\n{text}")
+        return place
+
+    @property
+    def pipeline(self) -> Pipeline:
+        return read_pipeline(self.home / "pipelines.yml")
+
+    def run(self, flows: str, **options: Any) -> dict[str, FlowStatus]:
+        """Run what stands in a file."""
+        self.declare(flows)
+        return {each.flow: each for each in run_pipeline(self.spark, self.pipeline, **options)}
+
+    def records(self, topic: str) -> list[tuple[str, dict[str, str]]]:
+        starts = {TopicPartition(topic, index): EARLIEST for index in range(2)}
+        consumer = self.broker.client.consumer(starts, stop_at_end=True, isolation=Isolation.READ_COMMITTED)
+        return [
+            (
+                (record.value or b"").decode(),
+                {key: (value or b"").decode() for key, value in record.headers},
+            )
+            for record in consumer
+        ]
+
+    def forget_last_commit(self, flow: str) -> None:
+        """As if the driver had died between what the sink did and what Spark notes of it."""
+        commits = self.home / "state" / flow / "checkpoint" / "commits"
+        newest = max(commits.glob("[0-9]*"), key=lambda place: int(place.name))
+        newest.unlink()
+        newest.with_name(f".{newest.name}.crc").unlink(missing_ok=True)

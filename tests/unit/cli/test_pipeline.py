@@ -1,0 +1,52 @@
+"""`barnabas pipeline` without Spark running: what is told of files and of flows."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from barnabas.cli.main import app
+from pyspark_barnabas.pipelines.state import FlowState, FlowStatus, StateDirectory
+
+FILE = """\
+bootstrap: 127.0.0.1:9092
+state: state
+flows:
+  one:
+    from: {topic: in, format: raw}
+    to: {topic: out}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    place = tmp_path / "pipelines.yml"
+    place.write_text(FILE)
+    return place
+
+
+def test_the_status_of_flows_is_a_table_or_json(file: Path) -> None:
+    told = FlowStatus("one", FlowState.FAILED, 3, 10, 7, 2, 1, 5.5, 0, "why it failed")
+    assert "new" in CliRunner().invoke(app, ["pipeline", "status", str(file)]).output
+    StateDirectory(file.parent / "state").write_status(told)
+    table = CliRunner().invoke(app, ["pipeline", "status", str(file)]).output
+    assert "why it failed" in table
+    [found] = json.loads(CliRunner().invoke(app, ["pipeline", "status", str(file), "--json"]).output)
+    assert (found["state"], found["batch"], found["dead_letters"]) == ("failed", 3, 2)
+
+
+@pytest.mark.parametrize("command", ["run", "plan", "status"])
+def test_a_file_that_is_wrong_is_told_of_before_spark_is_started(file: Path, command: str) -> None:
+    file.write_text(FILE.replace("raw", "rar"))
+    ended = CliRunner().invoke(app, ["pipeline", command, str(file)])
+    assert ended.exit_code == 2
+    assert f"{file}:5: flows.one.from.format is 'rar': must be json or csv or raw" in ended.output
+
+
+def test_without_spark_it_is_said_how_to_get_it(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    ended = CliRunner().invoke(app, ["pipeline", "status", str(file)])
+    assert ended.exit_code == 1
+    assert "pip install 'barnabas[spark]'" in ended.output

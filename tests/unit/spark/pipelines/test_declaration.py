@@ -1,0 +1,162 @@
+"""What a pipelines file may say, and how it is told what it should."""
+
+from pathlib import Path
+
+import pytest
+
+from pyspark_barnabas.pipelines.declaration import (
+    Action,
+    DeclarationError,
+    DeltaSink,
+    FilesInput,
+    Format,
+    OutputMode,
+    ParquetSink,
+    TopicInput,
+    TopicSink,
+    Trigger,
+    TriggerKind,
+    Watermark,
+    read_pipeline,
+)
+
+WHOLE = """\
+bootstrap: 127.0.0.1:9092
+state: state
+options: {kafka.client.id: pipelines}
+flows:
+  clean:
+    from: {topic: orders, format: json, schema: 'id BIGINT, at TIMESTAMP', starting: latest, batch_rows_max: 10}
+    watermark: {column: at, delay: 10 minutes}
+    sql: SELECT id, at FROM input
+    expect:
+      - {name: known, condition: id IS NOT NULL, action: dead_letter}
+    to: {delta: tables/orders, partition_by: [id]}
+    dead_letters: orders-dead
+    trigger: {interval: 10 seconds}
+  out:
+    from: {files: tables/in, format: parquet, schema: 'id BIGINT', batch_files_max: 3}
+    python: jobs.orders:clean
+    to: {topic: copies, key: id}
+    trigger: once
+  counts:
+    from: {topic: orders, format: raw}
+    output_mode: update
+    to: {parquet: files}
+"""
+
+FLOW = """\
+bootstrap: b:9092
+flows:
+  one:
+    from: {topic: in, format: raw}
+    to: {topic: out}
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    place = folder / "pipelines.yml"
+    place.write_text(text)
+    return place
+
+
+def test_a_file_is_read_with_its_flows_in_order(tmp_path: Path) -> None:
+    place = written(tmp_path, WHOLE)
+    pipeline = read_pipeline(place)
+    clean, out, counts = pipeline.flows
+    assert (pipeline.bootstrap, pipeline.state) == ("127.0.0.1:9092", tmp_path / "state")
+    assert pipeline.options == {"kafka.client.id": "pipelines"}
+    assert clean.input == TopicInput("orders", "latest", 10, {})
+    assert clean.watermark == Watermark("at", "10 minutes")
+    assert clean.sql == ("SELECT id, at FROM input", f"{place}:8")
+    [known] = clean.expectations
+    assert known == ("known", ("id IS NOT NULL", f"{place}:10"), Action.DEAD_LETTER)
+    assert clean.sink == DeltaSink(tmp_path / "tables" / "orders", ("id",))
+    assert clean.trigger == Trigger(TriggerKind.INTERVAL, "10 seconds")
+    assert (clean.source, clean.sink.label) == ("topic orders", f"delta {tmp_path}/tables/orders")
+    assert out.input == FilesInput(tmp_path / "tables" / "in", 3)
+    assert out.python == ("jobs.orders:clean", f"{place}:16")
+    assert out.sink == TopicSink("copies", Format.JSON, "id")
+    assert (out.source, out.sink.label) == (f"files {tmp_path}/tables/in", "topic copies")
+    assert counts.output_mode is OutputMode.UPDATE
+    assert counts.sink == ParquetSink(tmp_path / "files", ())
+    assert counts.sink.label == f"parquet {tmp_path}/files"
+    assert counts.trigger == Trigger(TriggerKind.AVAILABLE_NOW)
+
+
+def test_state_is_kept_beside_the_file_unless_it_says_where(tmp_path: Path) -> None:
+    assert read_pipeline(written(tmp_path, FLOW)).state == tmp_path / ".pipelines"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        (
+            "flows:\n  one:",
+            "flow:\n  one:",
+            "2: a key of the file is 'flow': is unknown; did you mean flows?",
+        ),
+        ("  one:", "  a b:", "4: flows.a b is a mapping: the name of a flow must be 1 to 100 letters"),
+        ("bootstrap: b:9092\n", "", "3: flows.one is a mapping: reads or writes topics"),
+        ("topic: in,", "topics: in,", "did you mean topic?"),
+        ("topic: in, ", "", "must have topic: a topic; or files: a directory"),
+        ("raw}", "avro}", "4: flows.one.from.format is 'avro': must be json or csv or raw or parquet"),
+        ("raw}", "parquet}", "must be json, csv or raw; parquet is of files"),
+        (
+            "topic: in, format: raw",
+            "files: in, format: raw",
+            "must be json, csv or parquet; raw is of topics",
+        ),
+        ("raw}", "csv}", "must have schema: the columns"),
+        ("raw}", "raw, schema: 'a INT'}", "is not for raw"),
+        ("raw}", "raw, starting: first}", "must be earliest or latest"),
+        ("raw}", "raw, batch_rows_max: 0}", "must be a whole number of at least 1"),
+        ("{topic: out}", "{}", "must have exactly one of topic, delta, parquet; it has none"),
+        ("{topic: out}", "{topic: out, delta: x}", "it has topic, delta"),
+        ("{topic: out}", "{topic: out, partition_by: [a]}", "is for tables alone"),
+        ("{topic: out}", "{delta: x, key: a}", "is for topics alone"),
+        ("{topic: out}", "{delta: 's3://x'}", "must be a path of this machine"),
+        ("{topic: out}", "{topic: out, format: csv}", "must be json or raw"),
+        ("{topic: out}", "{topic: out, format: raw, key: a}", "with raw the column key is the key"),
+        ("{topic: out}", "{topic: in}", "4: flows.one is a mapping: writes to topic in, which it reads"),
+        ("{topic: out}", "{topic: out}\n    dead_letters: in", "writes to topic in, which it reads"),
+        (
+            "{topic: out}",
+            "{topic: out}\n    sql: x\n    python: a:b",
+            "7: flows.one.python is 'a:b': is one too many",
+        ),
+        ("{topic: out}", "{topic: out}\n    python: a.b", "must be package.module:function"),
+        (
+            "{topic: out}",
+            "{topic: out}\n    trigger: always",
+            "6: flows.one.trigger is 'always': must be once",
+        ),
+        ("{topic: out}", "{topic: out}\n    trigger: {interval: 5}", "must be a duration such as"),
+        ("{topic: out}", "{topic: out}\n    watermark: {column: at}", "must have delay"),
+        ("{topic: out}", "{topic: out}\n    expect: [{name: a, condition: b}]", "must have action"),
+        (
+            "{topic: out}",
+            "{topic: out}\n    expect: [{name: a, condition: b, action: dead_letter}]",
+            "6: flows.one.expect[0].action is 'dead_letter': needs dead_letters: TOPIC in the flow",
+        ),
+        (
+            "{topic: out}",
+            "{topic: out}\n    expect:" + 2 * "\n    - {name: a, condition: b, action: drop}",
+            "8: flows.one.expect[1].name is 'a': comes twice",
+        ),
+    ],
+)
+def test_an_error_names_file_and_line_the_value_and_what_would_be_right(
+    tmp_path: Path, old: str, new: str, says: str
+) -> None:
+    assert old in FLOW
+    place = written(tmp_path, FLOW.replace(old, new))
+    with pytest.raises(DeclarationError) as caught:
+        read_pipeline(place)
+    assert str(caught.value).startswith(f"{place}:")
+    assert says in str(caught.value)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DeclarationError, match=r"none\.yml: cannot be read"):
+        read_pipeline(tmp_path / "none.yml")
