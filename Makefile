@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
 
-.PHONY: run check format test interop differential soak-eos soak-spark bench bench-spark clean help
+.PHONY: run check format test test-spark interop differential soak-eos soak-spark bench bench-spark clean help
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -39,7 +39,10 @@ format: $(VENV)/.installed-check  ## Put every file into the project's form
 	$(BIN)/ruff check --fix
 
 test: $(VENV)/.installed-test  ## All tests that need packages from pip alone
-	$(BIN)/pytest tests/unit tests/node tests/spark $(ARGS)
+	$(BIN)/pytest tests/unit tests/node $(ARGS)
+
+test-spark: $(VENV)/.installed-test  ## Spark itself: in local mode, as a cluster, against Apache Kafka and its connector
+	interop/run tests/spark tests/interop/spark $(ARGS)
 
 interop: $(VENV)/.installed-test  ## Real clients and Apache Kafka itself; installs what they need
 	interop/run $(ARGS)
