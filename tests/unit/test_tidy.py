@@ -151,9 +151,20 @@ def test_what_is_installed_for_the_tests_is_all_that_they_and_the_code_import() 
     """Packages that come along with others today may be gone tomorrow."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *extras["test"], *extras["tracing"], "pip"]
+    wanted = [*project["dependencies"], *extras["test"], *extras["spark"], *extras["tracing"], "pip"]
     declared = {re.split(r"[<>=~! ;\[]", each)[0].lower().replace("_", "-") for each in wanted}
-    own = {"barnabas", "bench", "differential", "interop", "node", "support", "tools", "unit"}
+    own = {
+        "barnabas",
+        "pyspark_barnabas",
+        "pyspark_barnabas_batches",
+        "bench",
+        "differential",
+        "interop",
+        "node",
+        "support",
+        "tools",
+        "unit",
+    }
     owners = packages_distributions()
     folders = ("src", "tests/unit", "tests/node", "tests/support")
     paths = [path for path in CODE if short(path).startswith(folders)]
