@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from barnabas.cli.failures import guarded
-from barnabas.cli.options import Json
+from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, key_value_pairs
 
-app = typer.Typer(help="Jobs on Spark: check what is stored.", no_args_is_help=True)
+app = typer.Typer(help="Jobs on Spark: check what is stored, and archive it.", no_args_is_help=True)
 
 Dry = Annotated[
     bool, typer.Option("--dry-run", help="Say what would be read and written, and change nothing.")
@@ -59,6 +59,34 @@ def scrub(
         jobs.source_options(bootstrap, topics, log_dirs),
         report=report,
         allow_gaps=allow_gaps,
+        master=master,
+        dry_run=dry_run,
+        as_json=as_json,
+    )
+
+
+@app.command("archive")
+@guarded
+def archive(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIRECTORY", help="The archive; made anew where it is not there.")
+    ],
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    topics: Topics = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", "-o", metavar="KEY=VALUE", help="An option of the Spark source."),
+    ] = None,
+    master: Master = "local[*]",
+    dry_run: Dry = False,
+    as_json: Json = False,
+) -> None:
+    """Write what is new in topics to Parquet files, by topic and day; every record once, whatever happens."""
+    from barnabas.cli.work import jobs
+
+    jobs.archive_topics(
+        {**jobs.source_options(bootstrap, topics, ()), **dict(key_value_pairs(option, "--option"))},
+        directory,
         master=master,
         dry_run=dry_run,
         as_json=as_json,

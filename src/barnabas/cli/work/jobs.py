@@ -84,3 +84,30 @@ def _show_plan(rows: Sequence[Row], report: Path | None, *, as_json: bool) -> No
     print_table([each.upper() for each in columns], rows, "Would be read")
     if report is not None:
         notice(f"a report would be written to {report}")
+
+
+def archive_topics(
+    options: Mapping[str, str], directory: Path, *, master: str, dry_run: bool, as_json: bool
+) -> None:
+    """Archive what is new, and show what that was."""
+    check_spark()
+    from pyspark_barnabas.jobs.archive import archive
+    from pyspark_barnabas.jobs.running import job_session
+
+    done = archive(None, options, directory, dry_run=True)
+    if done.ranges and not dry_run:
+        with job_session("archive", master) as spark:
+            done = archive(spark, options, directory)
+    if as_json:
+        sums = [each._asdict() for each in done.sums]
+        ranges = [each._asdict() for each in done.ranges]
+        print_json({"run": done.run, "dry_run": dry_run, "ranges": ranges, "sums": sums})
+    elif not done.ranges:
+        notice("there is nothing new")
+    elif dry_run:
+        print_table(
+            ("TOPIC", "PARTITION", "FROM", "TO"), done.ranges, f"Would be run {done.run} in {directory}"
+        )
+    else:
+        columns = ("TOPIC", "DATE", "PARTITION", "RECORDS", "CHECKSUM", "FIRST", "LAST")
+        print_table(columns, done.sums, f"Run {done.run} in {directory}")

@@ -1,0 +1,219 @@
+"""The job `archive`: everything of every record, once, whenever a run dies."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from typer.testing import CliRunner
+
+from barnabas.base.ids import TopicPartition
+from barnabas.cli.main import app
+from barnabas.testing import EmbeddedBroker
+from pyspark_barnabas.jobs import archive as job
+from pyspark_barnabas.jobs.archive import archive
+from pyspark_barnabas.jobs.archive_target import ArchiveError, ArchiveTarget, Manifest
+from support.source_rows import consumed_rows, fill, frame_rows
+from support.spark import worker_environment
+from support.transactions_of_others import transact
+
+
+def options_of(broker: EmbeddedBroker, *topics: str) -> dict[str, str]:
+    return {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": ",".join(topics)}
+
+
+def archived(spark: SparkSession, directory: Path) -> DataFrame:
+    """What anybody sees who reads the directory as Parquet."""
+    return spark.read.parquet(str(directory))
+
+
+class Killed(BaseException):
+    """Nobody catches it: like a kill, it leaves everything as it is."""
+
+
+def test_runs_go_on_where_the_last_one_ended_and_keep_everything(
+    spark: SparkSession, broker: EmbeddedBroker, topic: str, names: Iterator[str], tmp_path: Path
+) -> None:
+    other = next(names)
+    broker.create_topic(topic, 3)
+    broker.create_topic(other, 1, {"message.timestamp.type": "LogAppendTime"})
+    for each in (topic, other):
+        fill(broker.bootstrap, each, 200, 1)
+    transact(broker, topic, topic, "cac")
+    options = options_of(broker, topic, other)
+    first = archive(spark, options, tmp_path)
+    assert archive(spark, options, tmp_path).ranges == ()
+    fill(broker.bootstrap, topic, 100, 3)
+    second = archive(spark, options, tmp_path)
+    assert (first.run, second.run) == (1, 2)
+    assert (first.records_count, second.records_count) == (420, 100)
+    shutil.copytree(tmp_path / "run=00000001", tmp_path / "_staging-00000003-left")
+    rows = frame_rows(archived(spark, tmp_path))
+    expected = [
+        row for each in (topic, other) for row in consumed_rows(broker.bootstrap, each, committed=True)
+    ]
+    assert rows == sorted(expected)
+    days = {
+        row[0] for row in archived(spark, tmp_path).selectExpr("cast(date as string)").distinct().collect()
+    }
+    assert "2023-11-14" in days
+    assert len(days) == 2, "the day of the records, and of the broker's clock"
+    assert ArchiveTarget(tmp_path).manifest(1).sums == first.sums
+
+
+def test_a_run_that_dies_at_any_step_leaves_nothing_and_the_next_does_all(
+    spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.create_topic(topic, 2)
+    fill(broker.bootstrap, topic, 60, 2)
+    options = options_of(broker, topic)
+
+    def die(*_: object) -> None:
+        raise Killed
+
+    def commit_and_die(target: ArchiveTarget, manifest: Manifest, staged: Path) -> None:
+        committed(target, manifest, staged)
+        raise Killed
+
+    committed = ArchiveTarget.commit
+    for place, name, deed in ((job, "verified", die), (Path, "rename", die)):
+        with monkeypatch.context() as patch:
+            patch.setattr(place, name, deed)
+            with pytest.raises(Killed):
+                archive(spark, options, tmp_path)
+        assert ArchiveTarget(tmp_path).newest() is None
+        assert [each.name for each in tmp_path.iterdir() if not each.name.startswith("_")] == []
+    with monkeypatch.context() as patch:
+        patch.setattr(ArchiveTarget, "commit", commit_and_die)
+        with pytest.raises(Killed):
+            archive(spark, options, tmp_path)
+    assert archive(spark, options, tmp_path).ranges == ()
+    assert frame_rows(archived(spark, tmp_path)) == consumed_rows(broker.bootstrap, topic)
+
+
+def test_files_that_differ_from_the_topic_are_not_archived(
+    spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.create_topic(topic)
+    fill(broker.bootstrap, topic, 60)
+    changes = (
+        "offset != 7",
+        "1 = 1 union all select * from rows where offset = 7",
+    )
+    written = job.write
+    for change in changes:
+
+        def write(records: DataFrame, staged: Path, change: str = change) -> None:
+            records.createOrReplaceTempView("rows")
+            written(spark.sql(f"select * from rows where {change}"), staged)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(job, "write", write)
+            with pytest.raises(ArchiveError, match="is not the same"):
+                archive(spark, options_of(broker, topic), tmp_path)
+    assert ArchiveTarget(tmp_path).newest() is None
+
+
+def test_null_and_empty_and_swapped_fields_have_other_checksums(spark: SparkSession) -> None:
+    rows = ["null, 'a'", "'a', null", "'', 'a'", "'a', ''", "null, null"]
+    fields = (
+        "'t' topic, 0 partition, 5L offset, timestamp_millis(0) timestamp, 0 timestampType, '1970-01-01' date"
+    )
+    headers = "cast(null as array<struct<key string, value binary>>) headers"
+    frames = [
+        spark.sql(
+            f"select cast(key as binary) key, cast(value as binary) value, {fields}, {headers} "
+            f"from values ({row}) as (key, value)"
+        )
+        for row in rows
+    ]
+    assert len({job.sums_of(frame) for frame in frames}) == len(rows)
+
+
+def test_a_topic_that_was_made_anew_is_refused(
+    spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    broker.create_topic(topic)
+    transact(broker, topic, topic, "a")
+    assert archive(spark, options_of(broker, topic), tmp_path).records_count == 0
+    broker.client.admin.delete_topics([topic])
+    broker.create_topic(topic)
+    with pytest.raises(ArchiveError, match="made anew"):
+        archive(spark, options_of(broker, topic), tmp_path)
+    with pytest.raises(ArchiveError, match="another directory"):
+        archive(spark, {**options_of(broker, topic), "kafka.isolation.level": "read_uncommitted"}, tmp_path)
+
+
+def test_where_a_run_begins_and_ends_cannot_be_chosen(tmp_path: Path) -> None:
+    options = {"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "orders", "startingoffsets": "earliest"}
+    with pytest.raises(ArchiveError, match="'startingoffsets' cannot be given"):
+        archive(None, options, tmp_path, dry_run=True)
+
+
+def test_lost_records_fail_a_run_unless_they_may_be_lost(
+    spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    broker.create_topic(topic)
+    fill(broker.bootstrap, topic, 10)
+    options = options_of(broker, topic)
+    archive(spark, options, tmp_path)
+    fill(broker.bootstrap, topic, 10)
+    broker.client.admin.delete_records({TopicPartition(topic, 0): 15})
+    with pytest.raises(ArchiveError, match=r"offsets 15 to 20 now, and is archived up to 10"):
+        archive(spark, options, tmp_path)
+    run = archive(spark, {**options, "failOnDataLoss": "false"}, tmp_path)
+    assert run.ranges == ((topic, 0, 15, 20),)
+
+
+def test_a_dry_run_says_what_would_be_read_and_writes_nothing(
+    broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    broker.create_topic(topic, 2)
+    fill(broker.bootstrap, topic, 10)
+    target = tmp_path / "archive"
+    arguments = ["jobs", "archive", str(target), "-b", broker.bootstrap, "-t", topic, "--dry-run", "--json"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["ranges"] == [{"topic": topic, "partition": 0, "low": 0, "high": 10}]
+    assert not target.exists()
+
+
+def test_the_command_archives_and_a_killed_one_is_made_good(
+    spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    broker.create_topic(topic)
+    fill(broker.bootstrap, topic, 50)
+    kill = (
+        "import os, signal\n"
+        "from pyspark_barnabas.jobs import archive\n"
+        "archive.verified = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    arguments = [
+        "jobs",
+        "archive",
+        str(tmp_path),
+        "-b",
+        broker.bootstrap,
+        "-t",
+        topic,
+        "--master",
+        "local[1]",
+    ]
+    for prelude, status in ((kill, -9), ("", 0)):
+        program = f"{prelude}from barnabas.cli.main import main; main()"
+        ended = subprocess.run(
+            [sys.executable, "-c", program, *arguments],
+            env={**os.environ, **worker_environment()},
+            capture_output=True,
+            text=True,
+            timeout=180,
+            check=False,
+        )
+        assert ended.returncode == status, ended.stderr
+        assert ArchiveTarget(tmp_path).runs() == ([1] if status == 0 else [])
+    assert frame_rows(archived(spark, tmp_path)) == consumed_rows(broker.bootstrap, topic)
