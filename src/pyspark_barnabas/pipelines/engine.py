@@ -68,7 +68,7 @@ class _Runs:
 
     def _started(self, spark: SparkSession, pipeline: Pipeline, flow: Flow) -> _Run:
         last = self._state.status(flow.name)
-        status = FlowStatus(flow.name, FlowState.RUNNING, last.batch, lag=last.lag)
+        status = FlowStatus(flow.name, FlowState.RUNNING, last.batch)
         run = _Run(BatchWriter(pipeline, flow, self._stopping), status)
         try:
             judged = built(spark, pipeline, flow)
