@@ -124,7 +124,7 @@ class FileLogs:
         if not path.exists():
             message = f"there is no {path}, which tells how far may be read; name kafka.bootstrap.servers to ask them"
             raise OptionError(message)
-        return max(_checkpointed(path, place), self._start(place))
+        return max(checkpointed_offset(path, place), self._start(place))
 
     def _segments(self, place: TopicPartition) -> SegmentFiles:
         return SegmentFiles(self._directories[place], time.sleep)
@@ -177,11 +177,11 @@ def log_start_offset(directory: Path, place: TopicPartition, segments: SegmentFi
 
     :raises FileNotFoundError: When the directory is gone.
     """
-    checkpointed = _checkpointed(directory.parent / LOG_START_OFFSET_FILE, place)
+    checkpointed = checkpointed_offset(directory.parent / LOG_START_OFFSET_FILE, place)
     return max([checkpointed, *segments.base_offsets()[:1]])
 
 
-def _checkpointed(path: Path, place: TopicPartition) -> int:
+def checkpointed_offset(path: Path, place: TopicPartition) -> int:
     """The offset of a partition in a checkpoint; 0 without one, as while Kafka has made the file and not written it.
 
     :raises MalformedFile: When the file is damaged.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from barnabas.base.ids import TopicPartition
-from barnabas.log.checkpoints import CLEANER_OFFSET_FILE, read_offsets
+from barnabas.log.checkpoints import CLEANER_OFFSET_FILE, MalformedFile
 from barnabas.log.files import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, offset_file
 from barnabas.log.offset_index import OffsetIndex
 from barnabas.log.time_index import TimeIndex
@@ -25,6 +25,7 @@ from barnabas.wire.records.batch import (
     crc_matches,
     iterate_headers,
 )
+from pyspark_barnabas.files import checkpointed_offset
 from pyspark_barnabas.segment_files import SegmentFiles
 
 _CHUNK_BYTES = 8 * 1024 * 1024
@@ -34,7 +35,7 @@ _PAUSE_S = 0.5
 FINDINGS_MAX = 1_000
 
 CRC, UNREADABLE, CUT, GAP, ORDER = "crc", "unreadable", "cut", "gap", "order"
-SEQUENCE, INDEX, TIME_INDEX = "sequence", "index", "timeindex"
+SEQUENCE, INDEX, TIME_INDEX, CHECKPOINT = "sequence", "index", "timeindex", "checkpoint"
 
 
 class Finding(NamedTuple):
@@ -118,12 +119,11 @@ class _Scrub:
         self._place = place
         self._directory = directory
         self._end = end
-        cleaned = read_offsets(directory.parent / CLEANER_OFFSET_FILE).get(place, -1)
-        self._cleaned = end if allow_gaps else cleaned
         self._expected = 0
         self._is_certain = True  #: whether the batch before can be believed to end where it says
         self._producers: dict[int, _LastBatch] = {}
         self._result = Scrubbed(*place)
+        self._cleaned = end if allow_gaps else self._cleaned_end()
 
     def run(self, pause: Callable[[float], object]) -> Scrubbed:
         bases = SegmentFiles(self._directory, pause).base_offsets()
@@ -139,6 +139,14 @@ class _Scrub:
             self._find(CUT, self._expected, self._end - 1, path, size_bytes, what)
         self._result.next_offset = self._expected
         return self._result
+
+    def _cleaned_end(self) -> int:
+        path = self._directory.parent / CLEANER_OFFSET_FILE
+        try:
+            return checkpointed_offset(path, self._place)
+        except MalformedFile as error:
+            self._find(CHECKPOINT, 0, max(self._end - 1, 0), path, 0, str(error))
+            return 0
 
     def _find(self, kind: str, first: int, last: int, path: Path, position: int, what: str) -> None:
         self._result.findings_count += 1

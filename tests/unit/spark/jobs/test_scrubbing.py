@@ -199,6 +199,14 @@ def test_gaps_are_right_only_where_the_cleaner_has_been(directory: Path) -> None
     assert found(directory) == [("gap", 3, 8, FIRST, at[1])]
 
 
+def test_a_checkpoint_that_is_not_written_yet_is_none_and_a_damaged_one_is_found(directory: Path) -> None:
+    checkpoint = directory.parent / CLEANER_OFFSET_FILE
+    checkpoint.touch()
+    assert found(directory) == []
+    checkpoint.write_text("nonsense")
+    assert found(directory) == [("checkpoint", 0, 23, CLEANER_OFFSET_FILE, 0)]
+
+
 def test_a_segment_that_is_gone_is_a_gap(directory: Path) -> None:
     write(directory, 24, [placed(24)])
     offset_file(directory, 12, ".log").unlink()
