@@ -1,6 +1,7 @@
 """What `barnabas pipeline` does."""
 
 import contextlib
+import logging
 import signal
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -9,6 +10,7 @@ from pathlib import Path
 from threading import Event
 from types import FrameType
 
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from barnabas.cli.failures import Failure
@@ -30,6 +32,8 @@ from pyspark_barnabas.session import spark_session
 
 _COLUMNS = ("flow", "state", "batch", "read", "written", "dead letters", "dropped", "rows/s", "lag", "error")
 _QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
+#: It prints each error of SQL with plan and stack, which flows tell of by themselves.
+_ERRORS_LOGGER = "SQLQueryContextLogger"
 _LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 
 
@@ -122,6 +126,7 @@ def _plan_lines(plan: FlowPlan) -> Iterator[str]:
 def _session(master: str, conf: Sequence[str]) -> Iterator[SparkSession]:
     loopback = _LOOPBACK if master.startswith("local") else {}
     settings = {**_QUIET, **loopback, **dict(key_value_pairs(list(conf), "--conf"))}
+    PySparkLogger.getLogger(_ERRORS_LOGGER).setLevel(logging.CRITICAL)
     try:
         spark = spark_session("barnabas-pipeline", master=master, settings=settings)
     except JavaNotFound as error:
