@@ -44,7 +44,7 @@ def test_touched_memory_is_given_up_as_others_use_some() -> None:
     pool_bytes = 2 * AHEAD_BYTES
     with warm_memory(pool_bytes) as pool:
         until(lambda: os.fstat(pool).st_size < pool_bytes)
-        used = bytearray(AHEAD_BYTES)
+        used = bytearray(16 * AHEAD_BYTES)  # others may give some back meanwhile
         used[:: mmap.PAGESIZE] = b"1" * (len(used) // mmap.PAGESIZE)
         until(lambda: os.fstat(pool).st_size == 0)
 
