@@ -7,7 +7,7 @@ import pytest
 from barnabas.testing import EmbeddedBroker
 from pyspark_barnabas.batch_reader import BatchReader
 from pyspark_barnabas.header_rows import BATCH_TYPES, read_headers
-from support.source_rows import consumed_rows, fill, source_options
+from support.source_rows import consumed_rows, fill, produce_damaged, source_options
 from support.transactions_of_others import transact
 
 
@@ -68,11 +68,6 @@ def test_what_was_aborted_is_not_known_uncommitted(broker: EmbeddedBroker, topic
 
 def test_damage_is_a_row_and_no_error(broker: EmbeddedBroker, topic: str) -> None:
     broker.create_topic(topic)
-    broker.produce(topic, "intact", partition=0)
-    [path] = (broker.directory / f"{topic}-0").glob("*.log")
-    with path.open("r+b") as file:
-        data = file.read()
-        file.seek(data.index(b"intact"))
-        file.write(b"INTACT")
+    produce_damaged(broker, topic)
     [row] = header_rows(source_options(broker.bootstrap, topic))
     assert not row["crcMatches"]

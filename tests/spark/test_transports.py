@@ -15,6 +15,7 @@ from support.source_rows import (
     WAIT_S,
     consumed_rows,
     fill,
+    produce_damaged,
     producer,
     read_batches,
     read_rows,
@@ -311,12 +312,7 @@ def test_sizes_are_sampled_where_nobody_tells_them(broker: EmbeddedBroker, topic
 
 def test_damage_is_found_unless_nobody_looks(broker: EmbeddedBroker, topic: str) -> None:
     broker.create_topic(topic)
-    broker.produce(topic, "intact", partition=0)
-    [path] = (broker.directory / f"{topic}-0").glob("*.log")
-    with path.open("r+b") as file:
-        data = file.read()
-        file.seek(data.index(b"intact"))
-        file.write(b"INTACT")
+    produce_damaged(broker, topic)
     options = source_options(broker.bootstrap, topic)
     with pytest.raises(KafkaError, match="checksum"):
         read_rows(options)

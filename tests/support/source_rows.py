@@ -8,6 +8,7 @@ import pyarrow as pa
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from pyspark.sql import DataFrame
 
+from barnabas.testing import EmbeddedBroker
 from pyspark_barnabas.batch_reader import BatchReader
 
 COLUMNS = ("topic", "partition", "offset", "timestamp", "timestampType", "key", "value", "headers")
@@ -35,6 +36,16 @@ def source_options(bootstrap: str, topic: str, **given: str) -> dict[str, str]:
         "fetchOffset.retryIntervalMs": "50",
         **{name.replace("_", "."): value for name, value in given.items()},
     }
+
+
+def produce_damaged(broker: EmbeddedBroker, topic: str) -> None:
+    """One record into the topic's partition 0, one byte of which is not what the checksum says."""
+    broker.produce(topic, "intact", partition=0)
+    [path] = (broker.directory / f"{topic}-0").glob("*.log")
+    with path.open("r+b") as file:
+        data = file.read()
+        file.seek(data.index(b"intact"))
+        file.write(b"I")
 
 
 def read_batches(

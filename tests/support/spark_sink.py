@@ -1,10 +1,11 @@
 """The sink's protocol without Spark: batches as Spark runs and repeats them, and crashes at a call of choice."""
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin import raise_errors
@@ -49,6 +50,15 @@ class Calls:
             raise Crash
 
         return counted
+
+
+@contextmanager
+def counted_calls() -> Iterator[Calls]:
+    """All calls of clients of this process, from now on."""
+    calls = Calls()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Cluster, "send", calls.wrap(Cluster.send))
+        yield calls
 
 
 class Sink:

@@ -6,12 +6,38 @@ next is known by comparing bytes. Whatever has another form, must wait, or fails
 been done about it then.
 """
 
+import struct
 from typing import Protocol
 
 from barnabas.api.context import ConnectionInfo, Node
 from barnabas.quotas.manager import ClientQuotas
 from barnabas.wire.acls import AclOperation, ResourceType
-from barnabas.wire.framing import FrameReader
+from barnabas.wire.framing import SIZE_BYTES, FrameReader
+
+KEY_AND_VERSION = struct.Struct(">hh")  #: of an API, behind a frame's size
+CORRELATION_AT = SIZE_BYTES + KEY_AND_VERSION.size
+#: Behind the correlation id: the client id, and so on.
+COMMON_AT = CORRELATION_AT + 4
+
+_unpack_size = struct.Struct(">i").unpack_from
+_unpack_client_id_bytes = struct.Struct(">h").unpack_from
+
+
+def frame_bytes_at(frames: FrameReader, position: int) -> int:
+    """The size that a frame says it has, without that of the size."""
+    size: int = _unpack_size(frames.data, position)[0]
+    return size
+
+
+def client_id_end(frames: FrameReader, position: int) -> int:
+    """Where the client id of the request at `position` ends."""
+    client_id_bytes: int = _unpack_client_id_bytes(frames.data, position + COMMON_AT)[0]
+    return position + COMMON_AT + 2 + max(client_id_bytes, 0)
+
+
+def client_id(frames: FrameReader, position: int) -> str:
+    """The client id of the request at `position`; empty when it is null."""
+    return str(frames.data[position + COMMON_AT + 2 : client_id_end(frames, position)], "utf-8")
 
 
 class ShortWay(Protocol):

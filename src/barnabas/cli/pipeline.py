@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from barnabas.cli.failures import Failure, guarded
+from barnabas.cli.failures import guarded
 from barnabas.cli.options import Json
+from barnabas.cli.spark import check_spark_installed
 
 app = typer.Typer(
     help="Run pipelines on Spark, see what they would do and how they are.", no_args_is_help=True
@@ -36,7 +37,7 @@ def run(
 
     Ends with 1 when a flow failed; the others go on.
     """
-    _check_installed()
+    check_spark_installed()
     from barnabas.cli.work import pipeline
 
     pipeline.run(file, master, conf or [], metrics_port, as_json=as_json)
@@ -46,7 +47,7 @@ def run(
 @guarded
 def plan(file: File, master: Master = "local[*]", conf: Setting = None, as_json: Json = False) -> None:
     """Show what a run would read, make and write, without running it; ends with 1 when a flow would fail."""
-    _check_installed()
+    check_spark_installed()
     from barnabas.cli.work import pipeline
 
     pipeline.plan(file, master, conf or [], as_json=as_json)
@@ -56,15 +57,7 @@ def plan(file: File, master: Master = "local[*]", conf: Setting = None, as_json:
 @guarded
 def status(file: File, as_json: Json = False) -> None:
     """Show how each flow is, whether or not a run is going on."""
-    _check_installed()
+    check_spark_installed()
     from barnabas.cli.work import pipeline
 
     pipeline.status(file, as_json=as_json)
-
-
-def _check_installed() -> None:
-    try:
-        import deltalake  # noqa: F401
-        import pyspark  # noqa: F401
-    except ModuleNotFoundError as error:
-        raise Failure(f"Spark is not installed ({error})", hint="pip install 'barnabas[spark]'") from error

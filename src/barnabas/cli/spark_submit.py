@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from barnabas.cli.failures import Failure, guarded
+from barnabas.cli.spark import check_spark_installed
 
 #: Options that are not ours are Spark's, and behind the application everything is the application's.
 CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True, "allow_interspersed_args": False}
@@ -23,11 +24,10 @@ def spark_submit(
     Spark comes with pip install 'barnabas[spark]'; Java too, where there is none. SPARK_HOME, JAVA_HOME, PYSPARK_PYTHON
     and PYSPARK_DRIVER_PYTHON name others. `barnabas spark-submit -- --help` shows Spark's options.
     """
-    try:
-        from pyspark_barnabas.java import JavaNotFound
-        from pyspark_barnabas.submit import submission
-    except ModuleNotFoundError as error:
-        raise Failure(f"Spark is not installed ({error})", hint="pip install 'barnabas[spark]'") from error
+    check_spark_installed()
+    from pyspark_barnabas.java import JavaNotFound
+    from pyspark_barnabas.submit import submission
+
     try:
         submitted = submission(context.args, os.environ, ship=ship)
     except JavaNotFound as error:

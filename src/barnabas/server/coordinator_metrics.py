@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from barnabas.coordinator.coordinator import Coordinator, Totals
@@ -51,7 +52,11 @@ def coordinator_metrics(registry: MetricsRegistry, coordinators: Coordinators) -
 
 def _add_numbers(registry: MetricsRegistry, numbers: Mapping[MetricName, Callable[[], int]]) -> None:
     for metric, number in numbers.items():
-        registry.add_metric(metric, lambda number=number: [({}, number())])  # type: ignore[misc]
+        registry.add_metric(metric, partial(_single, number))
+
+
+def _single(number: Callable[[], int]) -> Values:
+    return [({}, number())]
 
 
 _OF_COORDINATORS = (

@@ -1,9 +1,8 @@
 """One broker to a metadata store: a watch sees its own process only, so a second broker would go astray."""
 
-import fcntl
-import os
 from pathlib import Path
 
+from barnabas.base.file_lock import FileLock, Locked
 from barnabas.metadata.store import StoreError
 
 LOCK_FILE = "metadata.lock"
@@ -17,14 +16,12 @@ class StoreLock:
 
         :raises StoreError: When another broker holds it, of this process or of another.
         """
-        self._fd = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(self._fd)
+            self._lock = FileLock(directory / LOCK_FILE)
+        except Locked as error:
             message = f"The metadata in {directory} is in use by another broker, which holds {LOCK_FILE}."
             raise StoreError(message) from error
 
     def release(self) -> None:
         """Let another broker in."""
-        os.close(self._fd)
+        self._lock.release()

@@ -5,7 +5,6 @@ renamed to `run=<number>` when it is whole. Its manifest lies in it and says how
 newest run has the state. Whatever dies before the rename leaves nothing but a directory that the next run removes.
 """
 
-import fcntl
 import json
 import os
 import re
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
 
+from barnabas.base.file_lock import FileLock, Locked
 from barnabas.base.ids import TopicPartition
 from barnabas.log.files import sync_path
 
@@ -117,13 +117,15 @@ class ArchiveTarget:
         :raises ArchiveError: When another run is going on.
         """
         self.directory.mkdir(parents=True, exist_ok=True)
-        with (self.directory / _LOCK).open("a") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                message = f"another run is writing to {self.directory}; wait for its end"
-                raise ArchiveError(message) from None
+        try:
+            lock = FileLock(self.directory / _LOCK)
+        except Locked:
+            message = f"another run is writing to {self.directory}; wait for its end"
+            raise ArchiveError(message) from None
+        try:
             yield
+        finally:
+            lock.release()
 
     def runs(self) -> list[int]:
         """The numbers of all runs.

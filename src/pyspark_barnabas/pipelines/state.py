@@ -1,6 +1,5 @@
 """A pipeline's state directory: for each flow a checkpoint, the schema that was found, and how it is doing."""
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator
@@ -10,7 +9,10 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from barnabas.base.file_lock import FileLock, Locked, is_held
 from pyspark_barnabas.pipelines.declaration import Flow, Pipeline
+
+_LOCK = "lock"
 
 
 class FlowState(Enum):
@@ -70,24 +72,19 @@ class StateDirectory:
         :raises PipelineRuns: Somebody else holds it.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / "lock").open("a") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                message = f"the pipeline runs already: its state directory {self.path} is held"
-                raise PipelineRuns(message) from None
+        try:
+            lock = FileLock(self.path / _LOCK)
+        except Locked:
+            message = f"the pipeline runs already: its state directory {self.path} is held"
+            raise PipelineRuns(message) from None
+        try:
             yield
+        finally:
+            lock.release()
 
     def is_held(self) -> bool:
         """Whether a run is going on."""
-        try:
-            with (self.path / "lock").open() as lock:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except FileNotFoundError:
-            return False
-        except BlockingIOError:
-            return True
-        return False
+        return is_held(self.path / _LOCK)
 
     def write_status(self, status: FlowStatus) -> None:
         """Readers see the old one or the new one."""

@@ -1,19 +1,19 @@
 """The Spark sink's protocol on brokers as they run for users, Apache Kafka among them: crashes, repetitions, rivals."""
 
+from collections.abc import Iterator
+
 import pytest
 from interop.brokers import Broker
 
-from barnabas.client.cluster import Cluster
 from pyspark_barnabas.sink.errors import RowsMoved, SinkError
 from pyspark_barnabas.sink.writing import Outcome
-from support.spark_sink import MOVED, ROWS, TASKS, Calls, Sink, crash, moments
+from support.spark_sink import MOVED, ROWS, TASKS, Calls, Sink, counted_calls, crash, moments
 
 
 @pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
-    counting = Calls()
-    monkeypatch.setattr(Cluster, "send", counting.wrap(Cluster.send))
-    return counting
+def calls() -> Iterator[Calls]:
+    with counted_calls() as counting:
+        yield counting
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import struct
 from dataclasses import dataclass
 
 from barnabas.api.context import ConnectionInfo, Node
-from barnabas.api.data.produce_run import COMMON_AT, CORRELATION_AT, KEY_AND_VERSION, AlikeRequests, Run
-from barnabas.api.short_way import Asker
+from barnabas.api.data.produce_run import AlikeRequests, Run
+from barnabas.api.short_way import COMMON_AT, CORRELATION_AT, KEY_AND_VERSION, Asker, client_id, client_id_end
 from barnabas.quotas.manager import ClientQuotas
 from barnabas.replication.partition import Partition
 from barnabas.wire.acls import AclOperation, ResourceType
@@ -22,8 +22,6 @@ FIRST_VERSION, FIRST_VERSION_WITH_TOPIC_IDS = ProduceRequest.FLEXIBLE.first, 13
 _START = struct.Struct(">BBhiB")  # no tagged fields, no transactional id, acks, timeout, one topic
 _PARTITION = struct.Struct(">Bi")  # one partition, its index
 _ONE = 2  #: a compact array of one element
-
-_unpack_client_id_bytes = struct.Struct(">h").unpack_from
 
 _ANSWER_START = struct.Struct(">BB")  # no tagged fields, one topic
 _ANSWER_PARTITION = struct.Struct(">Bih")  # one partition, its index, no error
@@ -107,8 +105,7 @@ class ProduceAtOnce:
         _, version = KEY_AND_VERSION.unpack_from(data, position + SIZE_BYTES)
         if version < FIRST_VERSION:
             return None
-        client_id_bytes = _unpack_client_id_bytes(data, position + COMMON_AT)[0]
-        at = at_start = position + COMMON_AT + 2 + max(client_id_bytes, 0)
+        at = client_id_end(frames, position)
         tags, transactional_id, acks, _, topics = _START.unpack_from(data, at)
         at += _START.size
         topic_bytes = 16 if version >= FIRST_VERSION_WITH_TOPIC_IDS else data[at]
@@ -124,7 +121,6 @@ class ProduceAtOnce:
             return None
         if not self._asker.may(AclOperation.WRITE, ResourceType.TOPIC, partition.topic):
             return None
-        client_id = str(data[position + COMMON_AT + 2 : at_start], "utf-8")
         answer_start = _ANSWER_START.pack(0, _ONE) + topic + _ANSWER_PARTITION.pack(_ONE, index, 0)
         return _Form(
             requests=AlikeRequests(
@@ -134,7 +130,7 @@ class ProduceAtOnce:
             acks=acks,
             partition=partition,
             permit=permit,
-            quotas=self._quotas(client_id),
+            quotas=self._quotas(client_id(frames, position)),
             answer_start=answer_start,
             answer=struct.Struct(f">4s4s{len(answer_start)}sq{_ANSWER_END.size}s"),
         )

@@ -7,6 +7,7 @@ are unpacked, for each request by one call.
 import struct
 from dataclasses import dataclass, field
 
+from barnabas.api.short_way import COMMON_AT, CORRELATION_AT, frame_bytes_at
 from barnabas.wire.framing import SIZE_BYTES, FrameReader
 from barnabas.wire.primitives import read_uvarint
 from barnabas.wire.records.batch import BATCH_HEADER_BYTES, BATCH_HEADER_FORMAT, HeadedBatch
@@ -17,14 +18,7 @@ RUN_COUNT_MAX = 512
 #: Sizes of requests of which the shape is remembered.
 SHAPES_COUNT_MAX = 64
 
-KEY_AND_VERSION = struct.Struct(">hh")
-CORRELATION_AT = SIZE_BYTES + KEY_AND_VERSION.size
-#: Behind the correlation id: the client id, and so on up to the partition's index.
-COMMON_AT = CORRELATION_AT + 4
-
 _END = b"\0\0\0"  #: no tagged fields of partition, topic and request
-
-_unpack_size = struct.Struct(">i").unpack_from
 
 
 @dataclass(slots=True)
@@ -71,7 +65,7 @@ class AlikeRequests:
         """The shape that the request at `position` has if it is one of these; None when it is none, or not whole."""
         if position + SIZE_BYTES > frames.end:
             return None
-        frame_bytes: int = _unpack_size(frames.data, position)[0]
+        frame_bytes = frame_bytes_at(frames, position)
         end = position + SIZE_BYTES + frame_bytes
         if not position < end <= frames.end or frame_bytes > frames.frame_bytes_max:
             return None

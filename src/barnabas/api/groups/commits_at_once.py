@@ -11,7 +11,15 @@ from typing import NamedTuple
 
 from barnabas.api.context import ConnectionInfo, Node
 from barnabas.api.groups.offset_commit import FIRST_VERSION_WITH_TOPIC_IDS, about, by_id
-from barnabas.api.short_way import Asker
+from barnabas.api.short_way import (
+    COMMON_AT,
+    CORRELATION_AT,
+    KEY_AND_VERSION,
+    Asker,
+    client_id,
+    client_id_end,
+    frame_bytes_at,
+)
 from barnabas.coordinator.runner import ShardRunner
 from barnabas.groups.shard import GroupShard
 from barnabas.metadata.topics import Topic
@@ -39,13 +47,7 @@ RUN_OFFSETS_MAX = 500
 #: Larger requests are not worth remembering; neither are more sizes than these.
 REQUEST_BYTES_MAX, FORMS_COUNT_MAX = 16 << 10, 8
 
-_HEAD = struct.Struct(">ihhi")  # size, API key and version, correlation id
-_CORRELATION_AT = 8
-_CLIENT_ID_AT = _HEAD.size
 _INDEX_BYTES = 4
-
-_unpack_size = struct.Struct(">i").unpack_from
-_unpack_client_id_bytes = struct.Struct(">h").unpack_from
 
 
 class _Run(NamedTuple):
@@ -128,7 +130,7 @@ class CommitsAtOnce:
 
     def _next_run(self, frames: FrameReader) -> tuple[_Form, _Run] | None:
         """The requests that stand next and have one form; None when the short way does not lead there."""
-        frame_bytes = _unpack_size(frames.data, frames.position)[0]
+        frame_bytes = frame_bytes_at(frames, frames.position)
         bytes_max = min(REQUEST_BYTES_MAX, frames.frame_bytes_max, frames.end - frames.position - SIZE_BYTES)
         if not 0 < frame_bytes <= bytes_max:
             return None
@@ -157,10 +159,8 @@ class CommitsAtOnce:
     def _recognise(self, frames: FrameReader, end: int) -> _Form | None:
         """The form of the request that stands next and ends at `end`; None when the short way does not lead there."""
         data, position = frames.data, frames.position
-        _, _, version, _ = _HEAD.unpack_from(data, position)
-        body_at = (
-            position + _CLIENT_ID_AT + 2 + max(_unpack_client_id_bytes(data, position + _CLIENT_ID_AT)[0], 0)
-        )
+        _, version = KEY_AND_VERSION.unpack_from(data, position + SIZE_BYTES)
+        body_at = client_id_end(frames, position)
         has_tags = data[body_at] != 0
         if has_tags or not FIRST_VERSION <= version <= OffsetCommitRequest.VERSIONS.last:
             return None
@@ -179,19 +179,18 @@ class CommitsAtOnce:
         parts, fields = _cut(
             bytes(data[position:end]), list(_positions_at(request, version, body_at + 1 - position))
         )
-        client_id = str(data[position + _CLIENT_ID_AT + 2 : body_at], "utf-8")
         answer_end = b"\0" + encode(_answer(named), version)
         return _Form(
-            start=parts[0][:_CORRELATION_AT],
-            rest=(parts[0][_CLIENT_ID_AT:], *parts[1:]),
+            start=parts[0][:CORRELATION_AT],
+            rest=(parts[0][COMMON_AT:], *parts[1:]),
             fields=fields,
             version=version,
             request=named,
             topics=[(topic.name, rows[topic.name]) for topic in named.topics],
             runner=runner,
             permit=self._asker.permit(),
-            quotas=self._request_quotas(client_id),
-            answer_start=(_CORRELATION_AT - SIZE_BYTES + len(answer_end)).to_bytes(SIZE_BYTES),
+            quotas=self._request_quotas(client_id(frames, position)),
+            answer_start=(CORRELATION_AT - SIZE_BYTES + len(answer_end)).to_bytes(SIZE_BYTES),
             answer_end=answer_end,
         )
 
@@ -201,8 +200,8 @@ class CommitsAtOnce:
             may(AclOperation.READ, ResourceType.TOPIC, topic.name) for topic in request.topics
         )
 
-    def _request_quotas(self, client_id: str) -> ClientQuotas | None:
-        found = self._asker.quotas(client_id)
+    def _request_quotas(self, name: str) -> ClientQuotas | None:
+        found = self._asker.quotas(name)
         return found if found is not None and found.request else None
 
 
@@ -244,7 +243,7 @@ def _cut(request: bytes, positions_at: Sequence[int]) -> tuple[list[bytes], stru
     """What stands around the positions of a request, and the fields that such a request has."""
     starts = [0, *(at + POSITION_BYTES for at in positions_at)]
     parts = [request[start:end] for start, end in zip(starts, [*positions_at, len(request)], strict=True)]
-    first = f"{_CORRELATION_AT}s{_CLIENT_ID_AT - _CORRELATION_AT}s{len(parts[0]) - _CLIENT_ID_AT}s"
+    first = f"{CORRELATION_AT}s{COMMON_AT - CORRELATION_AT}s{len(parts[0]) - COMMON_AT}s"
     others = "".join(f"{POSITION_BYTES}s{len(part)}s" for part in parts[1:])
     return parts, struct.Struct(f">{first}{others}")
 

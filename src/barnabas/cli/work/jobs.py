@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from importlib.util import find_spec
 from pathlib import Path
 
 import typer
 
-from barnabas.cli.failures import FAILED, Failure
+from barnabas.cli.failures import FAILED
 from barnabas.cli.output import Row, notice, print_json, print_table
+from barnabas.cli.spark import check_spark_installed
 
 
 def source_options(bootstrap: str, topics: Sequence[str] | None, log_dirs: Sequence[Path]) -> dict[str, str]:
@@ -21,18 +21,6 @@ def source_options(bootstrap: str, topics: Sequence[str] | None, log_dirs: Seque
     return options
 
 
-def check_spark() -> None:
-    """See to it that Spark can be imported.
-
-    :raises Failure: When the extra is missing.
-    """
-    for name in ("pyspark", "pyarrow", "numpy", "pandas"):
-        if find_spec(name) is None:
-            raise Failure(
-                f"jobs run on Spark, and {name} is not installed", hint="pip install 'barnabas[spark]'"
-            )
-
-
 def scrub_files(
     options: Mapping[str, str],
     *,
@@ -43,7 +31,7 @@ def scrub_files(
     as_json: bool,
 ) -> None:
     """Check log directories, and show what was found."""
-    check_spark()
+    check_spark_installed()
     from pyspark_barnabas.jobs.running import job_session
     from pyspark_barnabas.jobs.scrub import ScrubReport, plan_scrub, scrub
 
@@ -90,7 +78,7 @@ def archive_topics(
     options: Mapping[str, str], directory: Path, *, master: str, dry_run: bool, as_json: bool
 ) -> None:
     """Archive what is new, and show what that was."""
-    check_spark()
+    check_spark_installed()
     from pyspark_barnabas.jobs.archive import archive
     from pyspark_barnabas.jobs.running import job_session
 

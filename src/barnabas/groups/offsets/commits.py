@@ -200,12 +200,10 @@ class _Committer(NamedTuple):
 
         :raises KafkaError: STALE_MEMBER_EPOCH or ILLEGAL_GENERATION for a partition that the member may not commit.
         """
-        if _utf16_size(committed.metadata) > self.metadata_max:
-            return ErrorCode.OFFSET_METADATA_TOO_LARGE
-        if self.check is not None:
-            self.check(committed.topic_id, index)
-        self.step.append_encoded(self.key_head + encode_partition(topic, index), encode_value(committed))
-        return ErrorCode.NONE
+        code = self._look_at(committed.topic_id, index, committed.metadata)
+        if code is ErrorCode.NONE:
+            self.step.append_encoded(self.key_head + encode_partition(topic, index), encode_value(committed))
+        return code
 
     def frame(self, topic: str, index: int, metadata: str) -> tuple[bytes, bytes, bytes]:
         """The key of a partition's offset, and what stands before and behind the position in its value.
@@ -213,12 +211,19 @@ class _Committer(NamedTuple):
         :raises KafkaError: As `commit`, and OFFSET_METADATA_TOO_LARGE.
         """
         topic_id = self.topic_id(topic)
-        if _utf16_size(metadata) > self.metadata_max:
-            raise KafkaError(ErrorCode.OFFSET_METADATA_TOO_LARGE)
-        if self.check is not None:
-            self.check(topic_id, index)
+        code = self._look_at(topic_id, index, metadata)
+        if code is not ErrorCode.NONE:
+            raise KafkaError(code)
         around = encode_around_position(metadata, self.step.now_ms, topic_id)
         return (self.key_head + encode_partition(topic, index), *around)
+
+    def _look_at(self, topic_id: bytes, index: int, metadata: str) -> ErrorCode:
+        """Whether that may be committed for a partition; raises as `commit`."""
+        if _utf16_size(metadata) > self.metadata_max:
+            return ErrorCode.OFFSET_METADATA_TOO_LARGE
+        if self.check is not None:
+            self.check(topic_id, index)
+        return ErrorCode.NONE
 
 
 def _utf16_size(text: str) -> int:

@@ -3,7 +3,8 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.api.data.produce_run import COMMON_AT, CORRELATION_AT, RUN_COUNT_MAX, AlikeRequests
+from barnabas.api.data.produce_run import RUN_COUNT_MAX, AlikeRequests
+from barnabas.api.short_way import COMMON_AT, CORRELATION_AT
 from barnabas.wire.framing import SIZE_BYTES, FrameReader
 from barnabas.wire.records.batch import BATCH_HEADER_BYTES, read_header
 from barnabas.wire.records.record import Record, encode_batch

@@ -4,11 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from barnabas.client.cluster import Cluster
 from barnabas.testing import EmbeddedBroker
 from pyspark_barnabas.sink.errors import Fenced, RowsMoved, SinkError
 from pyspark_barnabas.sink.writing import Outcome
-from support.spark_sink import MOVED, ROWS, TASKS, Calls, Sink, crash, moments
+from support.spark_sink import MOVED, ROWS, TASKS, Calls, Sink, counted_calls, crash, moments
 
 SETTINGS = {"offsets.topic.num.partitions": "2", "transaction.state.log.num.partitions": "2"}
 
@@ -20,10 +19,9 @@ def broker() -> Iterator[EmbeddedBroker]:
 
 
 @pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
-    counting = Calls()
-    monkeypatch.setattr(Cluster, "send", counting.wrap(Cluster.send))
-    return counting
+def calls() -> Iterator[Calls]:
+    with counted_calls() as counting:
+        yield counting
 
 
 @pytest.fixture

@@ -1,0 +1,44 @@
+"""A file that one process holds at a time; the system lets go of it, however that process ends."""
+
+import fcntl
+import os
+from pathlib import Path
+
+
+class Locked(Exception):
+    """Somebody else holds the file."""
+
+
+class FileLock:
+    """An exclusive lock on a file, which is made if need be, held until `release` or the end of the process."""
+
+    def __init__(self, path: Path) -> None:
+        """Take the lock.
+
+        :raises Locked: When it cannot be had at once.
+        :raises OSError: When the file cannot be opened, or its file system knows no locks.
+        """
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self._fd)
+            if isinstance(error, BlockingIOError):
+                raise Locked(str(path)) from error
+            raise
+
+    def release(self) -> None:
+        """Let others have it."""
+        os.close(self._fd)
+
+
+def is_held(path: Path) -> bool:
+    """Whether somebody holds an exclusive lock on the file; nobody does on one that is not there."""
+    try:
+        with path.open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False

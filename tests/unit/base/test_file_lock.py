@@ -1,0 +1,56 @@
+"""Locks on files, within one process and between two."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from barnabas.base.file_lock import FileLock, Locked, is_held
+
+HOLD = """
+import sys
+from pathlib import Path
+from barnabas.base.file_lock import FileLock
+lock = FileLock(Path(sys.argv[1]))
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "lock"
+
+
+def test_a_second_lock_is_refused_until_the_first_is_released(path: Path) -> None:
+    first = FileLock(path)
+    with pytest.raises(Locked, match=str(path)):
+        FileLock(path)
+    first.release()
+    FileLock(path).release()
+
+
+def test_a_lock_ends_with_the_process_that_holds_it(path: Path) -> None:
+    pipe = subprocess.PIPE
+    with subprocess.Popen([sys.executable, "-c", HOLD, str(path)], stdin=pipe, stdout=pipe) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(Locked):
+            FileLock(path)
+        holder.kill()
+        holder.wait()
+    FileLock(path).release()
+
+
+def test_whether_it_is_held_is_seen_without_taking_it(path: Path) -> None:
+    assert not is_held(path)
+    lock = FileLock(path)
+    assert is_held(path)
+    lock.release()
+    assert not is_held(path)
+
+
+def test_a_directory_that_is_not_there_is_no_rival(path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        FileLock(path / "lock")
