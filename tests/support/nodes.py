@@ -24,6 +24,7 @@ from barnabas.metadata.writer import MetadataWriter
 from barnabas.quotas.manager import QuotaManager
 from barnabas.replication.fetch_sessions import FetchSessionCache
 from barnabas.replication.flusher import Flusher
+from barnabas.replication.handovers import Handovers
 from barnabas.replication.log_configs import cordons, log_config
 from barnabas.replication.log_dir_moves import LogDirMoves
 from barnabas.replication.partition import Partition
@@ -221,6 +222,7 @@ async def running_node(
         flusher=flusher,
         producer_ids=producer_ids,
         log_dir_moves=moves,
+        handovers=Handovers(replicas.directories, clock),
         tracer=Tracer.disabled(),
         apis=APIS,
         quotas=quotas,

@@ -18,6 +18,7 @@ from barnabas.policy.policies import Policies
 from barnabas.quotas.manager import QuotaManager
 from barnabas.replication.fetch_sessions import FetchSessionCache
 from barnabas.replication.flusher import Flusher
+from barnabas.replication.handovers import Handovers
 from barnabas.replication.log_dir_moves import LogDirMoves
 from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
@@ -49,6 +50,7 @@ class Node:
     flusher: Flusher
     producer_ids: ProducerIds
     log_dir_moves: LogDirMoves
+    handovers: Handovers
     tracer: Tracer
     apis: Mapping[int, ApiSpec]
     quotas: QuotaManager

@@ -289,6 +289,29 @@ class LogDirectories:
             due_ms = self._clock.monotonic_ms() + log.config.file_delete_delay_ms
             self._deletions.append((due_ms, path))
 
+    def set_aside(self, name: TopicPartition, path: Path) -> Path:
+        """Rename a directory on the disk of a partition's log to one that a start removes; gives back which.
+
+        :raises OSError: When the disk fails.
+        """
+        target = renamed_directory(name, self._random, DELETE_SUFFIX)
+        return path.rename(self._homes[name].path / target)
+
+    def replace(self, name: TopicPartition, log: PartitionLog) -> None:
+        """Let a log that was `set_aside` be the partition's, and give up the one that was.
+
+        :raises KafkaError: KAFKA_STORAGE_ERROR when the disk fails, which takes the directory offline.
+        """
+        directory = self._homes[name]
+        self._give_up_log(name, DELETE_SUFFIX)
+        try:
+            log.rename_directory(directory.path / str(name))
+        except OSError as error:
+            self._fail(directory, error)
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name} cannot be replaced: {error}") from error
+        log.count_files_in(self._open_files)
+        self._adopt(directory, name, log)
+
     # Moving to another directory
 
     @property

@@ -58,6 +58,13 @@ class Partition:
         assert log.log_end_offset == self.log.log_end_offset, (log.log_end_offset, self.log.log_end_offset)
         self.log = log
 
+    def begin_with(self, log: PartitionLog) -> None:
+        """Go on with a log that was handed over, in the place of one that had nothing."""
+        assert self.log.log_end_offset == 0, self.log.log_end_offset
+        self.log = log
+        self._begin_epoch()
+        self._advance_high_watermark()
+
     def _acks_at_once(self) -> frozenset[int]:
         if not self.is_leader or self._flushes_each_append or self.topic in INTERNAL_TOPICS:
             return frozenset()

@@ -33,6 +33,7 @@ from barnabas.policy.policies import Policies
 from barnabas.quotas.manager import QuotaManager
 from barnabas.replication.fetch_sessions import FetchSessionCache
 from barnabas.replication.flusher import Flusher
+from barnabas.replication.handovers import Handovers
 from barnabas.replication.log_configs import cleaner_settings, cordons, log_config
 from barnabas.replication.log_dir_moves import LogDirMoves
 from barnabas.replication.producer_ids import ProducerIds
@@ -231,12 +232,14 @@ class BrokerServer:
 
     async def _stop_moves(self) -> None:
         await self._moves.stop(abruptly=self._abruptly)
+        await self._handovers.stop()
 
     def _assemble(self) -> None:
         config = self._config
         self._connections = self._make_connections()
         self._flusher = Flusher()
         self._moves = self._make_moves()
+        self._handovers = Handovers(self._replicas.directories, self._clock)
         self._tracer = (
             Tracer.opentelemetry() if config.boolean("barnabas.tracing.enable") else Tracer.disabled()
         )
@@ -259,6 +262,7 @@ class BrokerServer:
             flusher=self._flusher,
             producer_ids=self._producer_ids,
             log_dir_moves=self._moves,
+            handovers=self._handovers,
             tracer=self._tracer,
             policies=self.policies,
             apis=registry.build(barnabas.api),

@@ -1,11 +1,14 @@
 """AlterReplicaLogDirs (34), v0-v2: move replicas to other log directories of this broker (KIP-113).
 
 The answer says that a move has begun; DescribeLogDirs tells how far it is. A replica that is not here yet will be made
-in the directory that was named. v1 throttles after answering, v2 is flexible.
+in the directory that was named. To wish a replica where it is asks for nothing, unless files were handed over for it
+(`replication/handovers.py`): the answer then says that they have been taken in. v1 throttles after
+answering, v2 is flexible.
 
 Errors, per partition: CLUSTER_AUTHORIZATION_FAILED, INVALID_TOPIC_EXCEPTION for a name that leaves no room for a
 future replica's directory, LOG_DIR_NOT_FOUND, INVALID_REPLICA_ASSIGNMENT for a cordoned directory, KAFKA_STORAGE_ERROR,
-UNKNOWN_TOPIC_OR_PARTITION, REPLICA_NOT_AVAILABLE where other APIs say NOT_LEADER_OR_FOLLOWER.
+UNKNOWN_TOPIC_OR_PARTITION, REPLICA_NOT_AVAILABLE where other APIs say NOT_LEADER_OR_FOLLOWER; INVALID_REQUEST and
+CORRUPT_MESSAGE for files that cannot be taken in.
 """
 
 from barnabas.api.authorization import require_cluster
@@ -32,7 +35,9 @@ def refuse(request: AlterReplicaLogDirsRequest, error: KafkaError) -> AlterRepli
 async def handle(context: RequestContext, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
     """Begin each move, one after the other."""
     require_cluster(context, AclOperation.ALTER)
-    return _response({name: _alter(context.node, name, path) for name, path in _wishes(request).items()})
+    return _response(
+        {name: await _alter(context.node, name, path) for name, path in _wishes(request).items()}
+    )
 
 
 def _wishes(request: AlterReplicaLogDirsRequest) -> dict[TopicPartition, str]:
@@ -45,13 +50,15 @@ def _wishes(request: AlterReplicaLogDirsRequest) -> dict[TopicPartition, str]:
     }
 
 
-def _alter(node: Node, name: TopicPartition, path: str) -> ErrorCode:
+async def _alter(node: Node, name: TopicPartition, path: str) -> ErrorCode:
     try:
         destination = _destination(node, name, path)
         if node.replicas.find(*name) is None:
             node.replicas.directories.prefer(name, destination)
         partition = node.replicas.partition(*name)
         node.log_dir_moves.alter(partition, destination)
+        if destination is node.replicas.directories.directory_of(name):
+            await node.handovers.take(partition)
     except KafkaError as error:
         elsewhere = error.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
         return ErrorCode.REPLICA_NOT_AVAILABLE if elsewhere else error.code
