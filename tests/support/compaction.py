@@ -1,14 +1,16 @@
 """Compaction of a log in one go, and what is left of it."""
 
 from collections.abc import Callable, Generator
+from pathlib import Path
 from typing import Any, TypeVar
 
 from barnabas.log.cleanable import group_segments
 from barnabas.log.cleaner import cleanable_of, plan_pass
-from barnabas.log.cleaning import Cleaning
+from barnabas.log.cleaning import Cleaning, discard
 from barnabas.log.files import unlink_files
 from barnabas.log.offset_map import OffsetMap, PlainOffsetMap
 from barnabas.log.partition_log import PartitionLog
+from barnabas.log.replacement import Part, Replaced, digest_of
 from barnabas.log.segment import Segment
 from barnabas.wire.records.batch import BatchHeader
 from barnabas.wire.records.record import Record, decode_batch
@@ -67,3 +69,20 @@ def records_of(log: PartitionLog) -> list[Record]:
 
 def offsets_of(log: PartitionLog) -> list[int]:
     return [record.offset for record in records_of(log)]
+
+
+def parts_of(log: PartitionLog, now_ms: int, replacement: Path) -> tuple[Part, ...]:
+    """What a pass leaves, written to files in `replacement` as somebody beside the broker would."""
+    parts = []
+    for old, new in written_anew(log, now_ms)[1]:
+        file = replacement / f"{new.base_offset}.part"
+        file.write_bytes(new.path.read_bytes())
+        aborted = tuple(new.transaction_index.entries)
+        ends = [each.base_offset for each in log.segments if each.base_offset > old[-1].base_offset]
+        replaced = tuple(
+            Replaced(each.base_offset, each.size_bytes, digest_of(each.path, each.size_bytes)) for each in old
+        )
+        digest = digest_of(file, new.size_bytes)
+        parts.append(Part(file.name, new.base_offset, ends[0], new.size_bytes, digest, replaced, aborted))
+        discard(new)
+    return tuple(parts)

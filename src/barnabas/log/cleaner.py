@@ -5,36 +5,28 @@ What is written anew is put into the log's place on the event loop, where nobody
 
 import asyncio
 import errno
-from collections.abc import Callable, Generator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
-from barnabas.base.throttle import Throttle
 from barnabas.log.cleanable import Cleanable, LogBounds, decide_cleanable, group_segments
-from barnabas.log.cleaning import Cleaning, Pass, Source, discard, last_records
+from barnabas.log.cleaning import Cleaning, Pass, Source, last_records
 from barnabas.log.directories import LogDirectories
 from barnabas.log.files import INDEX_SUFFIX, TIME_INDEX_SUFFIX, offset_file, sync_path
+from barnabas.log.log_worker import Interrupted, LogWork, LogWorker
 from barnabas.log.offset_map import offset_map_of_size
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.segment import Segment
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import KafkaError
 
-ResultT = TypeVar("ResultT")
-
 #: The least that a step reads.
 STEP_BYTES_MIN = 4096
 
 #: The logs are looked over on the event loop, which has more to do even if `log.cleaner.backoff.ms` is 0.
 REST_MS_MIN = 10
-
-#: More threads than anybody has cores; how many work is `log.cleaner.threads`.
-_THREADS_COUNT_MAX = 64
 
 _NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 
@@ -51,6 +43,12 @@ class CleanerSettings(NamedTuple):
     io_buffer_bytes: int
     bytes_per_second: float
 
+    @property
+    def step_bytes(self) -> int:
+        """A thread's share for reading; under a low bound less, so that what is used is spread over the second."""
+        share = self.io_buffer_bytes // max(self.threads_count, 1) // 2
+        return max(int(min(share, self.bytes_per_second)), STEP_BYTES_MIN)
+
 
 class Uncleanable(NamedTuple):
     """A log that could not be compacted, and is left alone until the next start."""
@@ -59,25 +57,23 @@ class Uncleanable(NamedTuple):
     why: str
 
 
-class _Interrupted(Exception):
-    """The log is not as it was, or the broker stops: what was written anew is of no use."""
-
-
 class LogCleaner:
     """All methods run on the event loop."""
 
     def __init__(
-        self, directories: LogDirectories, clock: Clock, settings: Callable[[], CleanerSettings]
+        self,
+        directories: LogDirectories,
+        clock: Clock,
+        settings: Callable[[], CleanerSettings],
+        worker: LogWorker,
     ) -> None:
         self._directories = directories
         self._clock = clock
         self._settings_now = settings
         #: Told of the files of replaced segments, which readers may still have open.
         self.on_replaced: Callable[[PartitionLog, list[Path]], None] = lambda log, files: None
-        self._threads = ThreadPoolExecutor(_THREADS_COUNT_MAX, thread_name_prefix="log-cleaner")
-        self._throttle = Throttle()
+        self._worker = worker
         self._running: asyncio.Task[None] | None = None
-        self._stopping = asyncio.Event()
         self._under_way: dict[PartitionLog, asyncio.Task[None]] = {}
         self._uncleanable: dict[TopicPartition, Uncleanable] = {}
         self.cleaned_count = 0
@@ -110,14 +106,13 @@ class LogCleaner:
 
     async def stop(self) -> None:
         """Stop after the steps that are under way; what is not finished is begun again by the next start."""
-        self._stopping.set()
+        self._worker.stopping.set()
         if self._running is not None:
             await self._running
         await asyncio.gather(*self._under_way.values())
-        self._threads.shutdown()
 
     async def _run(self) -> None:
-        while not self._stopping.is_set():
+        while not self._worker.stopping.is_set():
             settings = self.settings
             while len(self._under_way) < settings.threads_count:
                 found = self.filthiest()
@@ -128,7 +123,7 @@ class LogCleaner:
 
     async def _rest(self, backoff_ms: int) -> None:
         """Wait until a log is done, or for the backoff."""
-        stopping = asyncio.ensure_future(self._stopping.wait())
+        stopping = asyncio.ensure_future(self._worker.stopping.wait())
         await asyncio.wait(
             (stopping, *self._under_way.values()),
             timeout=max(backoff_ms, REST_MS_MIN) / 1000,
@@ -139,7 +134,12 @@ class LogCleaner:
     def _begin(self, log: PartitionLog, cleanable: Cleanable) -> None:
         task = asyncio.get_running_loop().create_task(self._clean_if_possible(log, cleanable))
         self._under_way[log] = task
-        task.add_done_callback(lambda _: self._under_way.pop(log))
+        self._worker.busy.add(log)
+        task.add_done_callback(lambda _: self._end(log))
+
+    def _end(self, log: PartitionLog) -> None:
+        del self._under_way[log]
+        self._worker.busy.discard(log)
 
     def filthiest(self) -> tuple[PartitionLog, Cleanable] | None:
         """The log that is due and has the largest dirty ratio, unless it is at work or cannot be compacted."""
@@ -164,14 +164,15 @@ class LogCleaner:
     def _may_clean(self, name: TopicPartition, log: PartitionLog) -> bool:
         is_given_up = name in self._uncleanable and self._uncleanable[name].log is log
         is_moving = self._directories.future_directory_of(name) is not None
-        return log.failure is None and log not in self._under_way and not is_given_up and not is_moving
+        is_taken = log in self._worker.busy or log in self._worker.claimed
+        return log.failure is None and not is_taken and not is_given_up and not is_moving
 
     # Working
 
     async def _clean_if_possible(self, log: PartitionLog, cleanable: Cleanable) -> None:
         try:
             await self.clean(log, cleanable)
-        except _Interrupted:
+        except Interrupted:
             _log.debug("compaction was interrupted", partition=str(log.topic_partition))
         except FileNotFoundError as error:
             if not all(segment.path.exists() for segment in log.segments):
@@ -199,24 +200,24 @@ class LogCleaner:
         :raises KafkaError: CORRUPT_MESSAGE for damage, KAFKA_STORAGE_ERROR.
         """
         began_ms = self._clock.monotonic_ms()
-        work = _Work(log, log.truncations_count)
+        work = LogWork(log, log.truncations_count)
         plan, settings = plan_pass(log, cleanable, self._clock.wall_ms()), self.settings
         share_bytes = settings.dedupe_buffer_bytes // max(settings.threads_count, 1)
-        offset_map = await self._in_thread(  # importing numpy takes its time
+        offset_map = await self._worker.in_thread(  # importing numpy takes its time
             offset_map_of_size, share_bytes, settings.load_factor, plan.offsets_count
         )
-        cleaning = Cleaning(plan, offset_map, self._step_bytes(settings))
-        await self._drive(work, cleaning.index())
+        cleaning = Cleaning(plan, offset_map, settings.step_bytes)
+        await self._worker.drive(work, cleaning.index())
         for group in group_segments(cleaning.sources, plan.config):
-            cleaned = await self._drive(work, cleaning.clean(group))
-            files = self._swap(work, group, cleaned)
-            await self._in_thread(sync_path, log.directory)
+            cleaned = await self._worker.drive(work, cleaning.clean(group))
+            files = self._worker.swap(work, [source.segment for source in group], cleaned)
+            await self._worker.in_thread(sync_path, log.directory)
             self.on_replaced(log, files)
-        if not self._goes_on(work):
-            raise _Interrupted
+        if not self._worker.goes_on(work):
+            raise Interrupted
         log.cleaner_offset = cleaning.end_offset
         home = self._directories.directory_of(log.topic_partition)
-        await self._in_thread(self._directories.checkpoint, home)
+        await self._worker.in_thread(self._directories.checkpoint, home)
         self.last_table_use = len(offset_map) * offset_map.entry_bytes / share_bytes
         self._count(log, cleaning, began_ms)
 
@@ -236,57 +237,6 @@ class LogCleaner:
             kept_records=cleaning.kept_records_count,
             took_ms=self.last_clean_ms,
         )
-
-    def _step_bytes(self, settings: CleanerSettings) -> int:
-        """A thread's share for reading; under a low bound less, so that what is used is spread over the second."""
-        share = settings.io_buffer_bytes // max(settings.threads_count, 1) // 2
-        return max(int(min(share, settings.bytes_per_second)), STEP_BYTES_MIN)
-
-    async def _drive(self, work: "_Work", steps: Generator[int, None, ResultT]) -> ResultT:
-        """Take the steps one by one, each in a thread, as fast as is allowed; gives back what the last returns."""
-        try:
-            while True:
-                await self._wait_turn(work)
-                step = await self._in_thread(_advance, steps)
-                if isinstance(step, _Done):
-                    result: ResultT = step.result
-                    return result
-                now_ms = self._clock.monotonic_ms()
-                self._throttle.used(step, self.settings.bytes_per_second, now_ms)
-        finally:
-            steps.close()
-
-    async def _wait_turn(self, work: "_Work") -> None:
-        while True:
-            if not self._goes_on(work):
-                raise _Interrupted
-            bytes_per_second, now_ms = self.settings.bytes_per_second, self._clock.monotonic_ms()
-            wait_ms = self._throttle.wait_ms(bytes_per_second, now_ms)
-            if not wait_ms:
-                return
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), wait_ms / 1000)
-
-    def _goes_on(self, work: "_Work") -> bool:
-        """Whether the log is still in use, whole, and not being copied to another directory."""
-        log, name = work.log, work.log.topic_partition
-        return (
-            not self._stopping.is_set()
-            and log.failure is None
-            and self._directories.get(name) is log
-            and self._directories.future_directory_of(name) is None
-            and log.truncations_count == work.truncations_count
-        )
-
-    def _swap(self, work: "_Work", group: list[Source], cleaned: Segment) -> list[Path]:
-        old = [source.segment for source in group]
-        if not self._goes_on(work) or not work.log.segments.hold(old):
-            discard(cleaned)
-            raise _Interrupted
-        return work.log.replace_segments(old, cleaned)
-
-    def _in_thread(self, work: Callable[..., ResultT], *arguments: object) -> "asyncio.Future[ResultT]":
-        return asyncio.get_running_loop().run_in_executor(self._threads, work, *arguments)
 
     # Telling
 
@@ -320,26 +270,6 @@ class LogCleaner:
             "under_way": [str(log.topic_partition) for log in self._under_way],
             "uncleanable": {str(each.log.topic_partition): each.why for each in self.uncleanable},
         }
-
-
-class _Work(NamedTuple):
-    """A log as it was when the work on it began."""
-
-    log: PartitionLog
-    truncations_count: int
-
-
-@dataclass(frozen=True)
-class _Done(Generic[ResultT]):
-    result: ResultT
-
-
-def _advance(steps: Generator[int, None, ResultT]) -> int | _Done[ResultT]:
-    """The bytes that the next step has used, or what the last one returns."""
-    try:
-        return next(steps)
-    except StopIteration as end:
-        return _Done(end.value)
 
 
 def cleanable_of(log: PartitionLog, now_ms: int) -> Cleanable:

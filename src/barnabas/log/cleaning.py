@@ -5,7 +5,6 @@ the others. Nothing here touches the log: what is written lies beside it until t
 import os
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from struct import Struct
 from typing import NamedTuple
 
 from barnabas.log.cleaned_transactions import CleanedTransactions, control_type_of
@@ -15,19 +14,11 @@ from barnabas.log.offset_map import OffsetMap
 from barnabas.log.open_files import OpenFiles
 from barnabas.log.producer_state import ProducerEntry
 from barnabas.log.segment import BatchFacts, Segment
+from barnabas.log.segment_chunks import checked_chunks
 from barnabas.log.transaction_index import AbortedTransaction
-from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.records.batch import (
-    BATCH_OVERHEAD_BYTES,
-    BatchHeader,
-    crc_matches,
-    iterate_headers,
-)
+from barnabas.wire.records.batch import BatchHeader, iterate_headers
 from barnabas.wire.records.columns import RecordColumns, read_columns
 from barnabas.wire.records.filtering import empty_batch, filter_batch
-
-_LENGTH = Struct(">i")
-_LENGTH_POSITION = 8
 
 #: What a step has read and written, in bytes.
 StepBytes = int
@@ -81,6 +72,22 @@ class Pass(NamedTuple):
     def offsets_count(self) -> int:
         """How many records, and so keys, the dirty part can have at most."""
         return self.first_uncleanable_offset - self.first_dirty_offset
+
+    def needs(self, header: BatchHeader) -> bool:
+        """Whether a batch must stay even without records."""
+        return must_stay(header, self.first_uncleanable_offset, self.last_records)
+
+
+def must_stay(header: BatchHeader, end_offset: int, last_records: Mapping[int, LastRecord]) -> bool:
+    """Whether a batch is needed without records: for its producer's state, or for where the pass has ended."""
+    if header.next_offset == end_offset:
+        return True
+    last = last_records.get(header.producer_id) if header.has_producer_id else None
+    if last is None:
+        return False
+    if last.data_offset is not None:
+        return header.last_offset == last.data_offset
+    return header.is_control and header.producer_epoch == last.producer_epoch
 
 
 class Cleaning:
@@ -158,8 +165,7 @@ class Cleaning:
                     yield len(chunk) + self._write(cleaned, chunk)
             for aborted in self._transactions.take_retained():
                 cleaned.transaction_index.append(aborted)
-            cleaned.close()
-            _finish(cleaned, group[-1].segment.path)
+            finish(cleaned, group[-1].segment.path)
         except BaseException:
             discard(cleaned)
             raise
@@ -205,7 +211,7 @@ class Cleaning:
         self.read_records_count += len(rows)
         self.kept_records_count += len(kept)
         if not kept:
-            return empty_batch(header) if self._must_stay(header) else None
+            return empty_batch(header) if self._plan.needs(header) else None
         if has_mortal and horizon_ms is None:
             return filter_batch(columns, batch, kept, now_ms + self._plan.config.delete_retention_ms)
         return whole if len(kept) == len(rows) else filter_batch(columns, batch, kept)
@@ -226,52 +232,13 @@ class Cleaning:
             kept = [row for row in kept if value_sizes[row] >= 0 or offsets[row] > latest_offset]
         return kept
 
-    def _must_stay(self, header: BatchHeader) -> bool:
-        """Whether a batch is needed without records: for its producer's state, or for where the pass has ended."""
-        if header.next_offset == self._plan.first_uncleanable_offset:
-            return True
-        last = self._plan.last_records.get(header.producer_id) if header.has_producer_id else None
-        if last is None:
-            return False
-        if last.data_offset is not None:
-            return header.last_offset == last.data_offset
-        return header.is_control and header.producer_epoch == last.producer_epoch
-
     def _chunks(self, source: Source) -> Iterator[bytes]:
-        """The batches of a segment, about `step_bytes` at a time, their CRCs checked."""
-        fd = os.open(source.segment.path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            position = 0
-            while position < source.size_bytes:
-                chunk = self._read(fd, position, source)
-                yield chunk
-                position += len(chunk)
-        finally:
-            os.close(fd)
-
-    def _read(self, fd: int, position: int, source: Source) -> bytes:
-        left_bytes = source.size_bytes - position
-        data = os.pread(fd, min(self._step_bytes, left_bytes), position)
-        if len(data) >= BATCH_OVERHEAD_BYTES:
-            first_bytes = _LENGTH.unpack_from(data, _LENGTH_POSITION)[0] + BATCH_OVERHEAD_BYTES
-            if len(data) < first_bytes <= left_bytes:
-                data = os.pread(fd, first_bytes, position)
-        end = 0
-        for start, header in iterate_headers(data):
-            if not crc_matches(data, start, header):
-                raise _damaged(source, f"the batch at offset {header.base_offset} does not match its CRC")
-            end = start + header.size_bytes
-        if end == 0:
-            raise _damaged(source, f"there is no whole batch at byte {position}")
-        return data[:end]
+        return checked_chunks(source.segment.path, source.size_bytes, self._step_bytes)
 
 
-def _damaged(source: Source, what: str) -> KafkaError:
-    return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{source.segment.path}: {what}")
-
-
-def _finish(cleaned: Segment, last: Path) -> None:
+def finish(cleaned: Segment, last: Path) -> None:
     """Put the files on the disk; they count as written when the last of the old ones was (retention goes by that)."""
+    cleaned.close()
     written_ns = last.stat().st_mtime_ns
     os.utime(cleaned.path, ns=(written_ns, written_ns))
     for path in _files(cleaned):

@@ -13,10 +13,12 @@ from barnabas.api.dispatch import Dispatcher
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.listener_rules import check_listeners
-from barnabas.log.cleaner import LogCleaner
+from barnabas.log.cleaner import CleanerSettings, LogCleaner
 from barnabas.log.directories import LogDirectories
 from barnabas.log.log_directory import LogDirectory
+from barnabas.log.log_worker import LogWorker
 from barnabas.log.meta_properties import read_meta_properties
+from barnabas.log.replacements import Replacements
 from barnabas.metadata.brokers import Broker, decide_register
 from barnabas.metadata.client_metrics import ClientTelemetry
 from barnabas.metadata.cluster import decide_form
@@ -130,7 +132,9 @@ class BrokerServer:
         self._undo.callback(self._tracer.close)
         self._undo.push_async_callback(self._flusher.close)
         self._undo.push_async_callback(self._stop_moves)
+        self._undo.callback(self._log_worker.close)
         self._undo.push_async_callback(self.cleaner.stop)
+        self._undo.push_async_callback(self.replacements.stop)
         self._undo.push_async_callback(self._housekeeping.stop)
         self._undo.push_async_callback(self._coordinators.stop)
         self._undo.callback(self._connections.abort_all)
@@ -138,6 +142,7 @@ class BrokerServer:
         self._housekeeping.start()
         if self._config.boolean("log.cleaner.enable"):
             self.cleaner.start()
+        self.replacements.start()
 
     async def _form(self, paths: list[Path]) -> str:
         """The cluster's id: the store's, else what a log directory says, else a fresh one."""
@@ -288,9 +293,20 @@ class BrokerServer:
             self._quotas,
             self._client_telemetry.instances,
         )
-        self.cleaner = LogCleaner(self._directories, self._clock, lambda: cleaner_settings(self._config))
-        self.cleaner.on_replaced = self._housekeeping.remove_later
+        self._assemble_cleaner()
         self._dynamic_config.follow(self._reconfigure)
+
+    def _assemble_cleaner(self) -> None:
+        """Who writes segments anew, and who takes over what others have written anew."""
+
+        def settings() -> CleanerSettings:
+            return cleaner_settings(self._config)
+
+        self._log_worker = LogWorker(self._directories, self._clock, lambda: settings().bytes_per_second)
+        self.cleaner = LogCleaner(self._directories, self._clock, settings, self._log_worker)
+        self.cleaner.on_replaced = self._housekeeping.remove_later
+        self.replacements = Replacements(self._directories, self._clock, settings, self._log_worker)
+        self.replacements.on_replaced = self._housekeeping.remove_later
 
     def _make_coordinators(self) -> None:
         config, metadata = self._dynamic_config, self._metadata
@@ -355,6 +371,7 @@ class BrokerServer:
             self._listeners,
             self._directories,
             self.cleaner,
+            self.replacements,
             self._coordinators,
         )
         self._metrics = MetricsServer(metrics, address)

@@ -3,6 +3,7 @@
 from barnabas.api.context import Node
 from barnabas.log.cleaner import LogCleaner
 from barnabas.log.directories import LogDirectories
+from barnabas.log.replacements import Replacements
 from barnabas.net.connections import Connections
 from barnabas.policy.policies import Policies
 from barnabas.server.coordinator_metrics import coordinator_metrics
@@ -22,6 +23,7 @@ def metrics_registry(
     listeners: Listeners,
     directories: LogDirectories,
     cleaner: LogCleaner,
+    replacements: Replacements,
     coordinators: Coordinators,
 ) -> MetricsRegistry:
     """Every metric of one broker."""
@@ -39,6 +41,8 @@ def metrics_registry(
     registry.add_metric(names.FLUSHES, lambda: [({}, node.flusher.flushes_count)])
     registry.add_metric(names.METADATA_REVISION, lambda: [({}, node.image.revision)])
     _cleaner_metrics(registry, cleaner)
+    registry.add_metric(names.REPLACEMENTS_ADOPTED, lambda: [({}, replacements.adopted_count)])
+    registry.add_metric(names.REPLACEMENTS_REFUSED, lambda: [({}, replacements.refused_count)])
     coordinator_metrics(registry, coordinators)
     _policy_metrics(registry, node.policies)
     quotas, telemetry = node.quotas, node.client_telemetry

@@ -107,6 +107,16 @@ CLEANER_COMPACTED = MetricName(
 CLEANER_FAILURES = MetricName(
     "barnabas_cleaner_failures_total", "Partitions that the log cleaner has failed to compact.", "counter"
 )
+REPLACEMENTS_ADOPTED = MetricName(
+    "barnabas_replacements_adopted_total",
+    "Times that segments which a job had written were put into a partition's log.",
+    "counter",
+)
+REPLACEMENTS_REFUSED = MetricName(
+    "barnabas_replacements_refused_total",
+    "Times that such segments did not fit the log, which stayed as it was.",
+    "counter",
+)
 COORDINATOR_PARTITIONS = MetricName(
     "barnabas_coordinator_partitions",
     "Partitions of its internal topic that a coordinator holds, by state: loading, active or failed.",
@@ -283,6 +293,8 @@ METRICS: tuple[MetricName, ...] = (
     CLEANER_TABLE_USE,
     CLEANER_COMPACTED,
     CLEANER_FAILURES,
+    REPLACEMENTS_ADOPTED,
+    REPLACEMENTS_REFUSED,
     COORDINATOR_PARTITIONS,
     COORDINATOR_LOADS,
     COORDINATOR_LOAD_SECONDS,

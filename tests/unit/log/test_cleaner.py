@@ -14,6 +14,7 @@ from barnabas.log import offset_map
 from barnabas.log.cleaner import CleanerSettings, LogCleaner
 from barnabas.log.directories import LogDirectories
 from barnabas.log.log_config import LogConfig
+from barnabas.log.log_worker import LogWorker
 from barnabas.log.offset_map import ENTRY_BYTES
 from barnabas.log.offset_map_numpy import SLOT_BYTES
 from barnabas.log.partition_log import PartitionLog
@@ -44,7 +45,8 @@ class Home:
         )
         self.directories.load(lambda topic: COMPACT)
         self.settings = SETTINGS
-        self.cleaner = LogCleaner(self.directories, clock, lambda: self.settings)
+        self.worker = LogWorker(self.directories, clock, lambda: self.settings.bytes_per_second)
+        self.cleaner = LogCleaner(self.directories, clock, lambda: self.settings, self.worker)
         self.replaced: list[Path] = []
         self.cleaner.on_replaced = lambda log, files: self.replaced.extend(files)
 
@@ -77,6 +79,7 @@ async def home(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Home]:
         yield made
     finally:
         await made.cleaner.stop()
+        made.worker.close()
         made.directories.close()
 
 
@@ -201,7 +204,7 @@ Change = Callable[[Home, PartitionLog], object]
         lambda the, log: log.truncate_to(1),
         lambda the, log: the.directories.create_future(log.topic_partition, the.directories.directories[1]),
         lambda the, log: log.increment_log_start_offset(2) and log.delete_old_segments(0),
-        lambda the, log: the.cleaner._stopping.set(),
+        lambda the, log: the.worker.stopping.set(),
     ],
     ids=["deleted", "truncated", "moving", "first-segments-gone", "stopping"],
 )
@@ -211,13 +214,13 @@ async def test_what_was_written_for_a_log_that_has_changed_is_thrown_away(
 ) -> None:
     async with home(tmp_path, clock) as the:
         log = the.log("x", "aab")
-        swap = the.cleaner._swap
+        swap = the.worker.swap
 
         def changed_before(*arguments: object) -> list[Path]:
             change(the, log)
             return swap(*arguments)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(the.cleaner, "_swap", changed_before)
+        monkeypatch.setattr(the.worker, "swap", changed_before)
         await the.clean_once()
         assert the.cleaner.cleaned_count == 0
         assert the.cleaner.uncleanable == []
@@ -237,13 +240,13 @@ async def test_a_file_that_is_gone_is_no_failure_of_the_disk(
         assert found
         if is_let_go:
             log.increment_log_start_offset(2)
-            steps = the.cleaner._drive
+            steps = the.worker.drive
 
             async def let_go_meanwhile(*arguments: object) -> object:
                 log.delete_old_segments(0)
                 return await steps(*arguments)  # type: ignore[arg-type]
 
-            the.cleaner._drive = let_go_meanwhile  # type: ignore[method-assign,assignment]
+            the.worker.drive = let_go_meanwhile  # type: ignore[method-assign,assignment]
         else:
             log.segments[0].path.unlink()
         await the.cleaner._clean_if_possible(*found)
@@ -288,7 +291,7 @@ async def test_a_bound_on_bytes_per_second_holds_the_cleaner_back(tmp_path: Path
         log = the.log("x", "aaaabbbb")
         the.settings = SETTINGS._replace(bytes_per_second=1_000.0)
         the.cleaner.start()
-        await reached(lambda: the.cleaner._throttle.wait_ms(1_000.0, clock.now_ms) > 0)
+        await reached(lambda: the.worker.throttle.wait_ms(1_000.0, clock.now_ms) > 0)
         assert the.cleaner.cleaned_count == 0
         the.settings = SETTINGS
         await reached(lambda: the.cleaner.cleaned_count == 1)
@@ -330,11 +333,10 @@ async def test_two_threads_compact_two_logs_and_none_compact_nothing(
 
 
 def test_small_buffers_and_low_bounds_still_make_steps() -> None:
-    cleaner = LogCleaner.__new__(LogCleaner)
     for settings, step_bytes in (
         (SETTINGS, 1 << 19),
         (SETTINGS._replace(threads_count=4), 1 << 17),
         (SETTINGS._replace(io_buffer_bytes=0), 4_096),
         (SETTINGS._replace(bytes_per_second=10_000.0), 10_000),
     ):
-        assert cleaner._step_bytes(settings) == step_bytes
+        assert settings.step_bytes == step_bytes

@@ -17,7 +17,7 @@ from barnabas.wire.records.record import assemble
 from barnabas.wire.records.varint import read_varint, write_varint
 
 #: What is said of a batch without records; there is nothing to be compressed, and no tombstone to go.
-_EMPTY_ATTRIBUTES = LOG_APPEND_TIME_BIT | TRANSACTIONAL_BIT | CONTROL_BIT
+EMPTY_ATTRIBUTES = LOG_APPEND_TIME_BIT | TRANSACTIONAL_BIT | CONTROL_BIT
 
 
 def filter_batch(
@@ -62,7 +62,7 @@ def _rebased(columns: RecordColumns, rows: Sequence[int], base_timestamp: int) -
 def empty_batch(header: BatchHeader) -> bytearray:
     """The header alone of a batch whose records are gone: its offsets and sequences stay known."""
     empty = header._replace(
-        attributes=header.attributes & _EMPTY_ATTRIBUTES,
+        attributes=header.attributes & EMPTY_ATTRIBUTES,
         base_timestamp=header.max_timestamp,
         records_count=0,
     )
