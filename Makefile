@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 ARGS ?=
+# How many tests run at a time; with 0 all run in one process, as debuggers want it.
+WORKERS ?= 2
+PARALLEL := -n $(WORKERS) --dist worksteal
 
 .PHONY: run check format test test-spark interop differential soak-eos soak-spark bench bench-spark clean help
 
@@ -39,7 +42,7 @@ format: $(VENV)/.installed-check  ## Put every file into the project's form
 	$(BIN)/ruff check --fix
 
 test: $(VENV)/.installed-test  ## All tests that need packages from pip alone
-	$(BIN)/pytest tests/unit tests/node $(ARGS)
+	$(BIN)/pytest $(PARALLEL) tests/unit tests/node $(ARGS)
 
 test-spark: $(VENV)/.installed-test  ## Spark itself: in local mode, as a cluster, against Apache Kafka and its connector
 	interop/run tests/spark tests/interop/spark $(ARGS)

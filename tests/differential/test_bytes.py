@@ -64,7 +64,6 @@ def samples(spec: ApiSpec, version: int) -> Iterator[bytes]:
         phases=[Phase.generate],
         derandomize=True,
         database=None,
-        deadline=None,
         suppress_health_check=list(HealthCheck),
     )
     @given(messages(spec, version))

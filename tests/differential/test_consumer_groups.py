@@ -412,7 +412,6 @@ steps = st.one_of(
 
 @settings(
     max_examples=EXAMPLES,
-    deadline=None,
     derandomize=IS_FIXED,
     database=None,
     suppress_health_check=list(HealthCheck),

@@ -23,7 +23,6 @@ def budget(examples: int) -> settings:
     return settings(
         max_examples=examples,
         derandomize=IS_FIXED,
-        deadline=None,
         database=None,
         phases=[Phase.generate, Phase.shrink],
         suppress_health_check=list(HealthCheck),

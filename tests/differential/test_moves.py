@@ -137,7 +137,6 @@ numbers = iter(range(1_000_000))
 @settings(
     max_examples=EXAMPLES,
     derandomize=IS_FIXED,
-    deadline=None,
     database=None,
     phases=[Phase.generate, Phase.shrink],
     suppress_health_check=list(HealthCheck),

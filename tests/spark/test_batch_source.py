@@ -129,7 +129,6 @@ CONDITIONS = st.one_of(
 
 few = settings(
     max_examples=5,
-    deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

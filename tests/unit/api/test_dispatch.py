@@ -187,7 +187,7 @@ def test_a_body_that_is_cut_short_closes_without_an_answer(tmp_path: Path, api_k
     scenario()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(data=st.data())
 def test_no_bytes_at_all_make_parsing_fail_otherwise_than_by_refusing(data: st.DataObject) -> None:
     api_key = data.draw(st.sampled_from(sorted(APIS)))

@@ -217,4 +217,4 @@ class CompactionMachine(RuleBasedStateMachine):
 
 
 TestCompaction = CompactionMachine.TestCase
-TestCompaction.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestCompaction.settings = settings(max_examples=60, stateful_step_count=40)

@@ -144,4 +144,4 @@ class LogMachine(RuleBasedStateMachine):
 
 
 TestLog = LogMachine.TestCase
-TestLog.settings = settings(max_examples=30, stateful_step_count=25, deadline=None)
+TestLog.settings = settings(max_examples=30, stateful_step_count=25)

@@ -201,4 +201,4 @@ def consume(data: memoryview, aborted: list[AbortedTransaction], seen: list[int]
 
 
 TestTransactions = TransactionMachine.TestCase
-TestTransactions.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestTransactions.settings = settings(max_examples=60, stateful_step_count=40)

@@ -90,7 +90,7 @@ def check(image: Image) -> None:
         assert int(index) < found.partition_count
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(commands=st.lists(COMMANDS, max_size=25), seed=st.integers(0, 1000))
 def test_loading_the_store_equals_replaying_every_commit(commands: list[Command], seed: int) -> None:
     dice, store, image = random.Random(seed), MemoryStore(), Image()

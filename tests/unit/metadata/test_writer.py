@@ -349,7 +349,7 @@ NAMES = st.sampled_from(["a", "b", "c.d", "c_d"])
 STEPS = st.lists(st.tuples(st.integers(0, 2), st.booleans(), NAMES, st.integers(0, 12)), max_size=12)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(steps=STEPS, latency_turns=st.integers(0, 4))
 def test_any_interleaving_of_writers_is_as_if_they_had_come_one_after_another(
     steps: list[tuple[int, bool, str, int]], latency_turns: int

@@ -1,6 +1,6 @@
 """Ranges of offsets into tasks, and the share of each partition in a limit."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.base.ids import TopicPartition
@@ -53,7 +53,6 @@ def test_nothing_new_is_no_task() -> None:
     assert plan_tasks([OffsetRange(A, 7, 7), OffsetRange(B, 9, 3)], {}, TaskLimits(1)) == []
 
 
-@settings(deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from([TopicPartition(topic, index) for topic in "ab" for index in range(4)]),

@@ -33,7 +33,7 @@ async def pages(node: RunningNode, limit: int, *names: str) -> list[DescribeTopi
         assert len(found) < 100
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(limit=st.integers(1, 9), counts=st.lists(st.integers(1, 5), min_size=1, max_size=4))
 def test_the_pages_together_are_the_whole_and_none_is_too_large(
     tmp_path_factory: pytest.TempPathFactory, limit: int, counts: list[int]

@@ -66,7 +66,7 @@ async def check_restart(scenario: GroupScenario) -> None:
         assert work == [member.assignment for member in after.members.values()]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(COMMANDS, max_size=25))
 def test_members_may_do_what_they_like(commands: list[str]) -> None:
     @in_virtual_time

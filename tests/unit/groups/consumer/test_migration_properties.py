@@ -78,4 +78,4 @@ class MixedGroups(RuleBasedStateMachine):
 
 
 TestMixedGroups = MixedGroups.TestCase
-TestMixedGroups.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestMixedGroups.settings = settings(max_examples=60, stateful_step_count=30)

@@ -1,7 +1,7 @@
 from random import Random
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.wire.records.arrow_fields import fields_of
@@ -13,15 +13,12 @@ rows = st.lists(
     st.tuples(st.none() | st.binary(max_size=9), st.none() | st.binary(max_size=100)), max_size=12
 )
 
-compiling = settings(deadline=None)  #: the first call may take its time
-
 
 def of(pairs: list[tuple[bytes | None, bytes | None]]) -> Fingerprint:
     keys, values = [key for key, _ in pairs], [value for _, value in pairs]
     return fingerprint(pa.array(keys, pa.binary()), pa.array(values, pa.binary()))
 
 
-@compiling
 @given(rows, st.integers())
 def test_the_order_of_rows_does_not_matter(pairs: list[tuple[bytes | None, bytes | None]], seed: int) -> None:
     shuffled = list(pairs)
@@ -29,13 +26,11 @@ def test_the_order_of_rows_does_not_matter(pairs: list[tuple[bytes | None, bytes
     assert of(shuffled) == of(pairs)
 
 
-@compiling
 @given(rows, st.integers(0, 12))
 def test_parts_add_up_to_the_whole(pairs: list[tuple[bytes | None, bytes | None]], cut: int) -> None:
     assert of(pairs[:cut]).plus(of(pairs[cut:])) == of(pairs)
 
 
-@compiling
 @given(st.binary(max_size=64), st.binary(max_size=64))
 def test_values_of_up_to_64_bytes_are_told_apart(one: bytes, other: bytes) -> None:
     assert (of([(None, one)]) == of([(None, other)])) == (one == other)
@@ -62,7 +57,6 @@ def test_a_slice_is_as_good_as_its_rows() -> None:
     assert fingerprint(None, values[1:]) == fingerprint(None, pa.array([b"bb", None, b"ccc"]))
 
 
-@compiling
 @given(st.lists(st.none() | st.binary(max_size=200), max_size=20), st.integers(0, 3))
 def test_machine_code_and_numpy_give_the_same(values: list[bytes | None], start: int) -> None:
     fields = fields_of(pa.array([*[b"before"] * start, *values], pa.binary())[start:])

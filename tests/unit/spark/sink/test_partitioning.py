@@ -3,7 +3,7 @@ from random import Random
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.client import partitioner as client
@@ -22,7 +22,6 @@ def partitioner() -> Partitioner:
     return Partitioner(BATCH_BYTES, Random(5))
 
 
-@settings(deadline=None)  # the first call may compile
 @given(keys, st.integers(1, 50))
 def test_rows_with_a_key_go_where_kafkas_clients_send_them(values: list[bytes | None], count: int) -> None:
     array = pa.array(values, pa.binary())

@@ -83,7 +83,6 @@ def shown(record: Record) -> dict[str, object]:
 
 
 @decoders
-@settings(deadline=None)
 @given(buffer=buffers())
 def test_the_columns_hold_what_the_records_do(decode: Decoder, buffer: bytes) -> None:
     names = ["key", "value", "offset", "timestamp", "headers"]
@@ -91,7 +90,6 @@ def test_the_columns_hold_what_the_records_do(decode: Decoder, buffer: bytes) ->
 
 
 @decoders
-@settings(deadline=None)
 @given(buffer=buffers(), name=st.sampled_from(ALL), ends=st.tuples(st.integers(0, 60), st.integers(0, 60)))
 def test_a_column_alone_is_that_of_all_columns(
     decode: Decoder, buffer: bytes, name: str, ends: tuple[int, int]
@@ -118,7 +116,6 @@ def by_both(buffer: Buffer) -> list[pa.Table | None]:
     return found
 
 
-@settings(deadline=None)
 @given(buffer=buffers())
 def test_numba_gives_the_same_arrays_as_plain_python(buffer: bytes) -> None:
     by_python, by_numba = by_both(buffer)
@@ -141,7 +138,7 @@ def damaged(random: Random) -> bytes:
     return bytes(buffer)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(random=st.randoms(use_true_random=False))
 def test_numba_refuses_the_same_as_plain_python(random: Random) -> None:
     by_python, by_numba = by_both(damaged(random))

@@ -4,7 +4,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -66,7 +66,6 @@ def decoded(batches: list[bytes]) -> list[Record]:
     return [record._replace(offset=0) for batch in batches for record in decode_records(batch)]
 
 
-@settings(deadline=None)
 @given(records=record_lists, batching=batchings, sequence=st.sampled_from([-1, 0, 7, 2**31 - 2]))
 def test_numba_writes_the_same_bytes_as_plain_python(
     records: list[Record], batching: Batching, sequence: int
@@ -78,7 +77,6 @@ def test_numba_writes_the_same_bytes_as_plain_python(
 
 
 @encoders
-@settings(deadline=None)
 @given(records=record_lists.filter(bool))
 def test_a_single_batch_is_that_of_all_records(encode: Encoder, records: list[Record]) -> None:
     batching = Batching(1 << 30, producer_id=9, producer_epoch=2, transactional=True)
@@ -87,7 +85,6 @@ def test_a_single_batch_is_that_of_all_records(encode: Encoder, records: list[Re
 
 
 @encoders
-@settings(deadline=None)
 @given(records=record_lists.filter(bool), random=st.randoms(use_true_random=False))
 def test_rows_are_taken_in_their_order_and_from_within_larger_arrays(
     encode: Encoder, records: list[Record], random: object

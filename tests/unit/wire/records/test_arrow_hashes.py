@@ -1,6 +1,6 @@
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.client import partitioner
@@ -11,7 +11,6 @@ from barnabas.wire.records.arrow_hashes import murmur2
 keys = st.lists(st.none() | st.binary(max_size=40), max_size=20)
 
 
-@settings(deadline=None)
 @given(keys=keys, start=st.integers(0, 5))
 def test_columns_hash_as_single_keys_do(keys: list[bytes | None], start: int) -> None:
     expected = [partitioner.murmur2(key or b"") for key in keys]

@@ -2,7 +2,7 @@ from array import array
 from contextlib import suppress
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -50,7 +50,6 @@ def rows_of(found: RecordColumns) -> list[tuple[int, int, bytes | None, bytes | 
     ]
 
 
-@settings(deadline=None)
 @given(buffer=buffers())
 def test_the_columns_hold_what_the_records_do(buffer: bytes) -> None:
     found = read_columns(buffer)
@@ -59,7 +58,6 @@ def test_the_columns_hold_what_the_records_do(buffer: bytes) -> None:
     assert found.first_rows[-1] == len(found.offsets)
 
 
-@settings(deadline=None)
 @given(buffer=buffers())
 def test_the_records_of_a_batch_lie_between_its_rows_starts_and_ends(buffer: bytes) -> None:
     found = read_columns(buffer)
@@ -150,7 +148,6 @@ def by_all(buffer: bytes) -> list[list[list[int]] | None]:
     return found
 
 
-@settings(deadline=None)
 @given(buffer=buffers())
 def test_numpy_and_numba_read_the_same_as_plain_python(buffer: bytes) -> None:
     plain = b"".join(
@@ -162,7 +159,6 @@ def test_numpy_and_numba_read_the_same_as_plain_python(buffer: bytes) -> None:
     assert by_numba == by_python
 
 
-@settings(deadline=None)
 @given(
     damage=st.lists(
         st.tuples(st.integers(0, 10_000), st.sampled_from([0, 1, 2, 0x7F, 0x80, 0xFF])), max_size=12
@@ -196,7 +192,6 @@ def test_many_records_are_read_by_numpy_and_few_without() -> None:
     assert rows_of(read_columns(many))[-1] == (MANY_RECORDS_COUNT - 1, 1_000, b"k", b"v")
 
 
-@settings(deadline=None)
 @given(position=st.integers(0, 200), value=st.integers(0, 255))
 def test_any_damage_gives_columns_or_a_kafka_error(position: int, value: int) -> None:
     records = [Record(0, 1_000 + number, b"key", b"v" * 20) for number in range(5)]
