@@ -58,20 +58,29 @@ class ClientQuotas:
     def admit(self, size_bytes: int) -> bool:
         """Whether Produce requests of that size would be answered without a wait."""
         produce, request = self.produce, self.request
-        if (produce is None or produce.has_room(size_bytes)) and (request is None or request.has_room(0)):
-            return True
+        if (produce is None or produce.value + size_bytes <= produce.free_value) and (
+            request is None or request.value <= request.free_value
+        ):
+            return True  # known without the time
         now_ms = self._now_ms()
         return (produce is None or produce.fits(size_bytes, now_ms)) and (
             request is None or request.fits(0, now_ms)
         )
 
     def took(self, size_bytes: int, elapsed_ns: int) -> None:
-        """Count Produce requests that were admitted."""
-        now_ms = self._now_ms()
-        if self.produce is not None:
-            self.produce.record(size_bytes, now_ms)
-        if self.request is not None:
-            self.request.record(elapsed_ns * _PERCENT_SECONDS_PER_NS, now_ms)
+        """Count Produce requests that were admitted; the clock is looked at now and then."""
+        produce, request = self.produce, self.request
+        if produce is not None:
+            if produce.value + size_bytes > produce.timed_value:
+                produce.record(size_bytes, self._now_ms())
+            else:
+                produce.value += size_bytes
+        if request is not None:
+            percent_seconds = elapsed_ns * _PERCENT_SECONDS_PER_NS
+            if request.value + percent_seconds > request.timed_value:
+                request.record(percent_seconds, self._now_ms())
+            else:
+                request.value += percent_seconds
 
 
 class QuotaManager:

@@ -13,6 +13,11 @@ def whole_ms(wait_ms: float) -> int:
     return int(min(wait_ms, WAIT_MS_MAX - 1) + 0.5)
 
 
+#: What `ClientQuotas.took` adds between two looks at the clock, as a share of what may be taken at once: so much may
+#: count for the window before.
+UNTIMED_SHARE_MAX = 0.001
+
+
 @dataclass(frozen=True, slots=True)
 class Windows:
     """How rates are measured: over this many windows, each so long (`quota.window.*`)."""
@@ -47,9 +52,12 @@ class Rate:
         "_older",
         "_older_value",
         "_started_ms",
-        "_value",
+        "_untimed_max",
         "_window_ms",
         "_windows",
+        "free_value",
+        "timed_value",
+        "value",
     )
 
     def __init__(self, windows: Windows, limit: float, now_ms: int) -> None:
@@ -57,7 +65,11 @@ class Rate:
         self._window_ms = windows.size_ms
         self._older: deque[Sample] = deque(maxlen=windows.count)
         self._older_value = 0.0  #: of all in `_older`
-        self._value = 0.0  #: in the window that is running
+        self.value = 0.0  #: in the window that is running
+        #: up to so much in the window that is running nobody waits, whenever it comes
+        self.free_value = 0.0
+        #: up to so much in the window that is running may be added to `value` without a look at the clock
+        self.timed_value = 0.0
         self._started_ms = self._last_ms = now_ms
         self.limit = limit
 
@@ -70,6 +82,9 @@ class Rate:
     def limit(self, limit: float) -> None:
         self._limit = limit
         self._free = limit * self._windows.shortest_ms / 1000  #: as much cannot be too much, whenever it came
+        self.free_value = self._free - self._older_value
+        self.free_value = self._free - self._older_value
+        self._untimed_max = self._free * UNTIMED_SHARE_MAX
 
     @property
     def last_ms(self) -> int:
@@ -85,19 +100,16 @@ class Rate:
         """Take `value`; how long to wait, in ms, until the rate is at its limit again, 0 while it is not above."""
         if now_ms - self._started_ms >= self._window_ms:
             self._advance(now_ms)
-        self._value += value
         self._last_ms = now_ms
-        if self._older_value + self._value <= self._free:
+        self.value = value = self.value + value
+        self.timed_value = value + self._untimed_max
+        if value <= self.free_value:
             return 0
         return self._throttle_ms(now_ms)
 
     def fits(self, value: float, now_ms: int) -> bool:
         """Whether `value` could be taken without a wait."""
-        return self.has_room(value) or not self._throttle_ms(now_ms, value)
-
-    def has_room(self, value: float) -> bool:
-        """Whether `value` could be taken without a wait, as far as that can be told without the time."""
-        return self._older_value + self._value + value <= self._free
+        return self.value + value <= self.free_value or not self._throttle_ms(now_ms, value)
 
     def measure(self, now_ms: int) -> float:
         """The rate per second."""
@@ -105,17 +117,21 @@ class Rate:
 
     def _advance(self, now_ms: int) -> None:
         """Begin a new window; of as many as are kept the oldest goes."""
-        self._older.append(Sample(self._started_ms, self._last_ms, self._value))
+        self._older.append(Sample(self._started_ms, self._last_ms, self.value))
+        self._sum_up()
+        self._started_ms, self.value = now_ms, 0.0
+
+    def _sum_up(self) -> None:
         self._older_value = sum(sample.value for sample in self._older)
-        self._started_ms, self._value = now_ms, 0.0
+        self.free_value = self._free - self._older_value
 
     def _total(self, now_ms: int) -> float:
         """What the windows that still count hold; the others are let go."""
         expired_ms = now_ms - self._windows.count * self._windows.size_ms
         while self._older and self._older[0].last_ms <= expired_ms:
             self._older.popleft()
-        self._older_value = sum(sample.value for sample in self._older)
-        return self._older_value + (self._value if self._last_ms > expired_ms else 0.0)
+        self._sum_up()
+        return self._older_value + (self.value if self._last_ms > expired_ms else 0.0)
 
     def _span_ms(self, now_ms: int) -> int:
         """The time that the total is spread over; to be asked for after it."""

@@ -44,10 +44,6 @@ class _Form:
     #: size, correlation id, `answer_start`, base offset, and what `_ANSWER_END` has packed
     answer: struct.Struct
 
-    def admits(self, size_bytes: int) -> bool:
-        """Whether requests of that size can be answered without telling their client to wait."""
-        return self.quotas is None or self.quotas.admit(size_bytes)
-
 
 class ProduceAtOnce:
     """The short way of one connection."""
@@ -68,8 +64,10 @@ class ProduceAtOnce:
         try:
             run = self._next_run(frames)
             form = self._form
-            if form is None or not run.ends or not form.admits(run.ends[-1] - frames.position):
+            if form is None or not run.ends:
                 return b"", 0
+            if form.quotas is not None and not form.quotas.admit(run.ends[-1] - frames.position):
+                return b"", 0  # its client would be told to wait
             offsets = form.partition.append_at_once(run.batches)
         except (KafkaError, IndexError, ValueError, struct.error):
             return b"", 0  # the long way finds the same, and says so
