@@ -48,16 +48,16 @@ class Scene(NamedTuple):
         self.declare(flows)
         return {each.flow: each for each in run_pipeline(self.spark, self.pipeline, **options)}
 
-    def records(self, topic: str) -> list[tuple[str, dict[str, str]]]:
+    def raw_records(self, topic: str) -> list[tuple[bytes, dict[str, str]]]:
         starts = {TopicPartition(topic, index): EARLIEST for index in range(2)}
         consumer = self.broker.client.consumer(starts, stop_at_end=True, isolation=Isolation.READ_COMMITTED)
         return [
-            (
-                (record.value or b"").decode(),
-                {key: (value or b"").decode() for key, value in record.headers},
-            )
+            (record.value or b"", {key: (value or b"").decode() for key, value in record.headers})
             for record in consumer
         ]
+
+    def records(self, topic: str) -> list[tuple[str, dict[str, str]]]:
+        return [(value.decode(), headers) for value, headers in self.raw_records(topic)]
 
     def forget_last_commit(self, flow: str) -> None:
         """As if the driver had died between what the sink did and what Spark notes of it."""

@@ -66,15 +66,16 @@ class BatchWriter:
             name = f"{self._flow.name}.dead"
             write_topic(letters, self._options, self._flow.dead_letters, name, batch)
         if counts.get(None):
-            self._write_rows(judged.where("action IS NULL").select("row.*"), batch)
+            self._write_rows(judged.where("action IS NULL"), batch)
         self.rows_out += counts.get(None, 0)
         self.dead_letters += counts.get("dead_letter", 0)
         self.dropped += counts.get("drop", 0)
 
-    def _write_rows(self, rows: DataFrame, batch: BatchName) -> None:
+    def _write_rows(self, judged: DataFrame, batch: BatchName) -> None:
+        rows = judged.select("row.*")
         match self._flow.sink:
             case TopicSink() as sink:
-                write_topic(encoded(rows, sink), self._options, sink.topic, self._flow.name, batch)
+                write_topic(encoded(judged, sink), self._options, sink.topic, self._flow.name, batch)
             case DeltaSink(path, partition_by):
                 write_delta(rows, path, partition_by, batch)
             case ParquetSink(path, partition_by):

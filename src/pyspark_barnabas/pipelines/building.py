@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
+from pyspark_barnabas.pipelines.codecs import CodecSpec
 from pyspark_barnabas.pipelines.declaration import (
     DeltaSink,
     FilesInput,
@@ -16,11 +17,13 @@ from pyspark_barnabas.pipelines.declaration import (
     Format,
     OutputMode,
     Pipeline,
+    Sink,
     TopicInput,
     TopicSink,
 )
 from pyspark_barnabas.pipelines.failures import FlowError, told
 from pyspark_barnabas.pipelines.formats import check_schema, encoded
+from pyspark_barnabas.pipelines.schemas import codec_spec
 from pyspark_barnabas.pipelines.sinks.batch import uri
 from pyspark_barnabas.pipelines.sinks.delta import check_partitions, delta_schema
 from pyspark_barnabas.pipelines.state import StateDirectory
@@ -37,9 +40,16 @@ def built(spark: SparkSession, pipeline: Pipeline, flow: Flow) -> Judged:
     """
     session = spark.newSession()  # views and settings of a flow are its own
     schema = _schema(session, pipeline, flow)
-    result = judged(flow, _source(session, pipeline, flow, schema), schema, pipeline.path.parent.absolute())
+    source = _source(session, pipeline, flow, schema)
+    result = judged(flow, source, schema, pipeline.path.parent.absolute(), _written(flow.sink))
     _check_sink(flow, result)
     return result
+
+
+def _written(sink: Sink) -> CodecSpec | None:
+    if not isinstance(sink, TopicSink) or sink.coding is None:
+        return None
+    return codec_spec(sink.coding, sink.format)
 
 
 def sink_options(pipeline: Pipeline) -> dict[str, str]:
@@ -60,7 +70,9 @@ def source_options(pipeline: Pipeline, source: TopicInput) -> dict[str, str]:
     }
 
 
-def _source(spark: SparkSession, pipeline: Pipeline, flow: Flow, schema: StructType | None) -> DataFrame:
+def _source(
+    spark: SparkSession, pipeline: Pipeline, flow: Flow, schema: StructType | CodecSpec | None
+) -> DataFrame:
     if isinstance(flow.input, TopicInput):
         options = source_options(pipeline, flow.input)
         return spark.readStream.format("barnabas").options(**options).load()
@@ -68,7 +80,7 @@ def _source(spark: SparkSession, pipeline: Pipeline, flow: Flow, schema: StructT
         raise FlowError(f"{flow.place}: files: there is no directory {flow.input.path}")
     reader = spark.readStream.options(**_files_options(flow.input))
     if flow.format is Format.PARQUET:
-        assert schema is not None, "files have a schema"
+        assert isinstance(schema, StructType), "files have a schema"
         return reader.schema(schema).parquet(uri(flow.input.path))
     lines = reader.text(uri(flow.input.path))
     return lines.select(
@@ -85,9 +97,13 @@ def _files_options(source: FilesInput) -> dict[str, str]:
     return {} if source.batch_files_max is None else {"maxFilesPerTrigger": str(source.batch_files_max)}
 
 
-def _schema(spark: SparkSession, pipeline: Pipeline, flow: Flow) -> StructType | None:
+def _schema(spark: SparkSession, pipeline: Pipeline, flow: Flow) -> StructType | CodecSpec | None:
     if flow.format is Format.RAW:
         return None
+    if flow.coding is not None:
+        spec = codec_spec(flow.coding, flow.format)
+        check_schema(spec.codec().columns, flow.coding.schema.place)
+        return spec
     if flow.schema is None:
         return _inferred(spark, pipeline, flow)
     text, place = flow.schema
@@ -135,11 +151,10 @@ def _pin(place: Path, schema: StructType) -> None:
 
 def _check_sink(flow: Flow, result: Judged) -> None:
     """Find before anything runs that the rows are not what the sink takes."""
-    rows = result.frame.select("row.*")
     sink = flow.sink
     try:
         if isinstance(sink, TopicSink):
-            encoded(rows, sink)
+            encoded(result.frame, sink)
             return
         check_partitions(result.schema, sink.partition_by)
         if isinstance(sink, DeltaSink):

@@ -32,6 +32,8 @@ class Format(Enum):
     CSV = "csv"
     RAW = "raw"  #: the record's own columns: key, value, topic, partition, offset, timestamp
     PARQUET = "parquet"  #: of files alone
+    AVRO = "avro"
+    PROTOBUF = "protobuf"
 
 
 class Action(Enum):
@@ -62,6 +64,15 @@ class Stated(NamedTuple):
 
     text: str
     place: str
+
+
+class Coding(NamedTuple):
+    """How Avro and Protobuf are told."""
+
+    schema: Stated  #: JSON of Avro; or the path of a file, which is absolute
+    message: Stated | None  #: of Protobuf
+    confluent: bool  #: whether values begin with a byte 0 and a schema's number
+    schema_id: int | None
 
 
 class TopicInput(NamedTuple):
@@ -108,6 +119,7 @@ class TopicSink(NamedTuple):
     topic: str
     format: Format
     key: str | None  #: the column that becomes the key
+    coding: Coding | None = None  #: of Avro and Protobuf
 
     @property
     def label(self) -> str:
@@ -150,7 +162,10 @@ class Flow:
     place: str
     input: TopicInput | FilesInput
     format: Format
-    schema: Stated | None  #: None to be taken from a sample, or where there is nothing to decode
+    schema: (
+        Stated | None
+    )  #: None to be taken from a sample, where there is nothing to decode, or with a coding
+    coding: Coding | None  #: of Avro and Protobuf
     sql: Stated | None
     python: Stated | None  #: package.module:function
     expectations: tuple[Expectation, ...]
@@ -202,7 +217,12 @@ _FLOW_KEYS = (
     "dead_letters",
     "trigger",
 )
-_TOPIC_INPUT_KEYS = ("topic", "format", "schema", "starting", "batch_rows_max", "options")
+_CODING_KEYS = ("message", "framing", "schema_id")
+_TOPIC_INPUT_KEYS = ("topic", "format", "schema", *_CODING_KEYS, "starting", "batch_rows_max", "options")
+_TOPIC_SINK_KEYS = ("topic", "format", "key", "schema", *_CODING_KEYS)
+_AVRO_SCHEMA = "an .avsc file, or the JSON itself"
+_PROTOBUF_SCHEMA = "a .proto file, or what protoc --descriptor_set_out --include_imports makes of it"
+_SCHEMA_ID_MAX = 2**31 - 1
 _FILES_INPUT_KEYS = ("files", "format", "schema", "batch_files_max")
 
 
@@ -245,12 +265,15 @@ class _Reader:
         given = source.mapping({*_TOPIC_INPUT_KEYS, *_FILES_INPUT_KEYS})
         known = _FILES_INPUT_KEYS if "files" in given else _TOPIC_INPUT_KEYS
         given = source.mapping(known)
+        written_as = _format_of_input(source, given)
+        coding = self._coding(source, given, written_as, schema_id_needed=False)
         flow = Flow(
             name=name,
             place=self._at(place),
             input=self._files_input(given) if "files" in given else _topic_input(source, given),
-            format=_format_of_input(source, given),
-            schema=self._stated(given["schema"]) if "schema" in given else None,
+            format=written_as,
+            schema=self._stated(given["schema"]) if "schema" in given and coding is None else None,
+            coding=coding,
             sql=self._stated(keys["sql"]) if "sql" in keys else None,
             python=self._function(keys["python"]) if "python" in keys else None,
             expectations=self._expectations(keys["expect"]) if "expect" in keys else (),
@@ -292,29 +315,61 @@ class _Reader:
         return self._stated(place)
 
     def _sink(self, place: Place) -> Sink:
-        keys = place.mapping(("topic", "format", "key", "delta", "parquet", "partition_by"))
+        keys = place.mapping((*_TOPIC_SINK_KEYS, "delta", "parquet", "partition_by"))
         kinds = [kind for kind in ("topic", "delta", "parquet") if kind in keys]
         if len(kinds) != 1:
             place.fail(f"must have exactly one of topic, delta, parquet; it has {', '.join(kinds) or 'none'}")
         [kind] = kinds
         for each in keys:
-            if each in ("format", "key") and kind != "topic":
+            if each in _TOPIC_SINK_KEYS[1:] and kind != "topic":
                 keys[each].fail("is for topics alone")
             if each == "partition_by" and kind == "topic":
                 keys[each].fail("is for tables alone; in a topic the key chooses the partition")
         if kind == "topic":
             written = _word(keys["format"], Format) if "format" in keys else Format.JSON
-            if written not in (Format.JSON, Format.RAW):
-                keys["format"].fail("must be json or raw")
+            if written in (Format.CSV, Format.PARQUET):
+                keys["format"].fail("must be json, avro, protobuf or raw")
+            coding = self._coding(place, keys, written, schema_id_needed=True)
+            if coding is None and "schema" in keys:
+                keys["schema"].fail("is for avro and protobuf alone")
             key = keys["key"].text() if "key" in keys else None
             if key is not None and written is Format.RAW:
-                keys["key"].fail("is for json alone; with raw the column key is the key")
-            return TopicSink(keys["topic"].text(), written, key)
+                keys["key"].fail("is not for raw, with which the column key is the key")
+            return TopicSink(keys["topic"].text(), written, key, coding)
         path = self._file(keys[kind])
         columns = (
             tuple(each.text() for each in keys["partition_by"].items()) if "partition_by" in keys else ()
         )
         return DeltaSink(path, columns) if kind == "delta" else ParquetSink(path, columns)
+
+    def _coding(
+        self, place: Place, given: Mapping[str, Place], written: Format, *, schema_id_needed: bool
+    ) -> Coding | None:
+        if written not in (Format.AVRO, Format.PROTOBUF):
+            for key in _CODING_KEYS:
+                if key in given:
+                    given[key].fail("is for avro and protobuf alone")
+            return None
+        is_avro = written is Format.AVRO
+        schema = _needed(place, given, "schema", _AVRO_SCHEMA if is_avro else _PROTOBUF_SCHEMA)
+        if is_avro and "message" in given:
+            given["message"].fail("is for protobuf alone")
+        message = None
+        if not is_avro:
+            message = self._stated(_needed(place, given, "message", "its name in full, such as shop.Order"))
+        confluent = "framing" in given and given["framing"].word(("none", "confluent")) == "confluent"
+        if "schema_id" in given and not confluent:
+            given["schema_id"].fail("is for framing: confluent alone")
+        schema_id = given["schema_id"].whole(0) if "schema_id" in given else None
+        if schema_id is not None and schema_id > _SCHEMA_ID_MAX:
+            given["schema_id"].fail(f"must be at most {_SCHEMA_ID_MAX}")
+        if confluent and schema_id_needed:
+            _needed(place, given, "schema_id", "the number that the schema registry has given the schema")
+        if is_avro and schema.text().lstrip()[:1] in ("{", "[", '"'):
+            stated = self._stated(schema)
+        else:
+            stated = Stated(str(self._file(schema)), self._at(schema))
+        return Coding(stated, message, confluent, schema_id)
 
     def _file(self, place: Place) -> Path:
         text = place.text()
@@ -350,11 +405,11 @@ def _topic_input(place: Place, given: Mapping[str, Place]) -> TopicInput:
 
 
 def _format_of_input(place: Place, given: Mapping[str, Place]) -> Format:
-    found = _word(_needed(place, given, "format", "json, csv or raw"), Format)
+    found = _word(_needed(place, given, "format", "json, csv, avro, protobuf or raw"), Format)
     if found is Format.PARQUET and "files" not in given:
-        given["format"].fail("must be json, csv or raw; parquet is of files")
-    if found is Format.RAW and "files" in given:
-        given["format"].fail("must be json, csv or parquet; raw is of topics")
+        given["format"].fail("must be json, csv, avro, protobuf or raw; parquet is of files")
+    if found in (Format.RAW, Format.AVRO, Format.PROTOBUF) and "files" in given:
+        given["format"].fail(f"must be json, csv or parquet; {found.value} is of topics")
     return found
 
 
@@ -362,7 +417,7 @@ def _check_schema(place: Place, given: Mapping[str, Place], flow: Flow) -> None:
     if flow.format is Format.RAW and flow.schema is not None:
         given["schema"].fail("is not for raw: its columns are the record's own")
     inferred = flow.format is Format.JSON and isinstance(flow.input, TopicInput)
-    if flow.schema is None and flow.format is not Format.RAW and not inferred:
+    if flow.schema is None and flow.coding is None and flow.format is not Format.RAW and not inferred:
         place.fail("must have schema: the columns, such as 'id BIGINT, name STRING'")
 
 

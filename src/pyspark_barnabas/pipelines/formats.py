@@ -2,19 +2,24 @@
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
-from pyspark.sql.types import StringType, StructType
+from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
-from pyspark_barnabas.pipelines.declaration import RESERVED, Format, TopicSink
+from pyspark_barnabas.pipelines.codecs import CodecSpec
+from pyspark_barnabas.pipelines.codecs.columns import decoder, differences, encoder, relaxed
+from pyspark_barnabas.pipelines.declaration import RESERVED, Action, Coding, Format, TopicSink
 from pyspark_barnabas.pipelines.failures import FlowError
 
 #: Where Spark's parsers put a text that they cannot make sense of.
 _CORRUPT = f"{RESERVED}corrupt"
+_PARSED, _REASON = f"{RESERVED}parsed", f"{RESERVED}reason"
+#: What of a record rows keep.
+_PLACE = ("key", "topic", "partition", "offset", "timestamp")
 _VALUE = "CAST(value AS STRING)"
 #: What of a record a dead letter keeps.
 LETTER = "struct<key:binary,value:binary,topic:string,partition:int,offset:bigint>"
 
 
-def decoded(records: DataFrame, wanted: Format, schema: StructType | None) -> DataFrame:
+def decoded(records: DataFrame, wanted: Format, schema: StructType | CodecSpec | None) -> DataFrame:
     """Rows and what is none.
 
     :param records: key, value, topic, partition, offset, timestamp.
@@ -25,14 +30,26 @@ def decoded(records: DataFrame, wanted: Format, schema: StructType | None) -> Da
         row, reason = f.struct(*records.columns), f.lit(None).cast("string")
         return records.select(row.alias("row"), reason.alias("reason"), letter.alias("letter"))
     assert schema is not None, "only raw records have no schema"
-    parsed = records.withColumn(f"{RESERVED}parsed", _parsed(wanted, schema))
-    place = [
-        f.col(name).alias(RESERVED + name) for name in ("key", "topic", "partition", "offset", "timestamp")
-    ]
-    fields = [f.col(f"{RESERVED}parsed.`{name}`").alias(name) for name in schema.names]
-    reason = _reason(wanted, schema)
+    if isinstance(schema, CodecSpec):
+        names = schema.codec().columns.names
+        parsed, reason = _read_in_python(records, schema), f.col(_REASON)
+    else:
+        names = schema.names
+        parsed, reason = records.withColumn(_PARSED, _parsed(wanted, schema)), _reason(wanted, schema)
+    place = [f.col(name).alias(RESERVED + name) for name in _PLACE]
+    fields = [f.col(f"{_PARSED}.`{name}`").alias(name) for name in names]
     row = f.when(reason.isNull(), f.struct(*fields, *place))
     return parsed.select(row.alias("row"), reason.alias("reason"), letter.alias("letter"))
+
+
+def _read_in_python(records: DataFrame, spec: CodecSpec) -> DataFrame:
+    needed = records.select("value", *_PLACE)
+    added = [
+        StructField(_PARSED, relaxed(spec.codec().columns)),
+        StructField(_REASON, StringType()),
+    ]
+    function = decoder(spec, (_PARSED, _REASON))
+    return needed.mapInArrow(function, StructType([*needed.schema.fields, *added]))
 
 
 def _parsed(wanted: Format, schema: StructType) -> Column:
@@ -45,7 +62,7 @@ def _parsed(wanted: Format, schema: StructType) -> Column:
 
 def _reason(wanted: Format, schema: StructType) -> Column:
     """Why a value is no row; null for one that is."""
-    parsed = f.col(f"{RESERVED}parsed")
+    parsed = f.col(_PARSED)
     misfit = f"the value is not {wanted.value.upper()} with the columns {schema.toDDL()}"
     return (
         f.when(f.col("value").isNull(), f.lit("the value is null"))
@@ -69,18 +86,37 @@ def check_schema(schema: StructType, place: str) -> None:
             raise FlowError(f"{place}: column {name} comes twice")
 
 
-def encoded(rows: DataFrame, sink: TopicSink) -> DataFrame:
+def check_fit(rows: StructType, spec: CodecSpec, coding: Coding) -> None:
+    """See that rows can be what a schema wants.
+
+    :raises FlowError: Which columns cannot, and what would be right.
+    """
+    found = list(differences(rows, spec.codec().columns))
+    if found:
+        raise FlowError(f"{coding.schema.place}: schema: {'; '.join(found)}")
+
+
+def with_values(judged: DataFrame, spec: CodecSpec, misfit: Action) -> DataFrame:
+    """Judged rows with their values; what becomes of those that cannot be one is `misfit`."""
+    value = StructField("value", BinaryType())
+    return judged.mapInArrow(encoder(spec, misfit.value), StructType([*judged.schema.fields, value]))
+
+
+def encoded(judged: DataFrame, sink: TopicSink) -> DataFrame:
     """Rows as records for a topic.
 
+    :param judged: `row`; and `value`, where it is encoded already.
     :raises FlowError: A column is missing, or cannot be what it is to be.
     """
+    rows = judged.select("row.*")
     if sink.format is Format.RAW:
         if "value" not in rows.columns:
             raise FlowError(f"format raw needs a column value; the rows have {', '.join(rows.columns)}")
         return rows
-    value = f.to_json(f.struct(*[f.col(f"`{name}`") for name in rows.columns]), {"ignoreNullFields": "false"})
+    is_text = sink.coding is None
+    value = f.to_json("row", {"ignoreNullFields": "false"}) if is_text else f.col("value")
     if sink.key is None:
-        return rows.select(value.alias("value"))
+        return judged.select(value.alias("value"))
     if sink.key not in rows.columns:
         raise FlowError(f"key: there is no column {sink.key}; the rows have {', '.join(rows.columns)}")
-    return rows.select(f.col(f"`{sink.key}`").cast("string").alias("key"), value.alias("value"))
+    return judged.select(f.col(f"row.`{sink.key}`").cast("string").alias("key"), value.alias("value"))

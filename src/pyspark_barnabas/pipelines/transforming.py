@@ -11,9 +11,18 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import BooleanType, StructType, TimestampType
 
-from pyspark_barnabas.pipelines.declaration import RESERVED, Action, Expectation, Flow, Format, Stated
+from pyspark_barnabas.pipelines.codecs import CodecSpec
+from pyspark_barnabas.pipelines.declaration import (
+    RESERVED,
+    Action,
+    Expectation,
+    Flow,
+    Format,
+    Stated,
+    TopicSink,
+)
 from pyspark_barnabas.pipelines.failures import FlowError, told
-from pyspark_barnabas.pipelines.formats import LETTER, decoded
+from pyspark_barnabas.pipelines.formats import LETTER, check_fit, decoded, with_values
 
 #: What `SELECT ... FROM input` reads.
 INPUT = "input"
@@ -22,19 +31,43 @@ INPUT = "input"
 class Judged(NamedTuple):
     """What a flow writes."""
 
-    #: `row`; `action`, null for rows that are as expected; `reason`; `letter`, the record that could not be decoded.
+    #: `row`; `action`, null for rows that are as expected; `reason`; `letter`, the record that could not be decoded;
+    #: and `value` where rows are encoded in Python, null where there is an action.
     frame: DataFrame
     schema: StructType  #: of the rows
     readings: int  #: how often the source is read for it
 
 
-def judged(flow: Flow, source: DataFrame, schema: StructType | None, folder: Path) -> Judged:
+def judged(
+    flow: Flow,
+    source: DataFrame,
+    schema: StructType | CodecSpec | None,
+    folder: Path,
+    written: CodecSpec | None,
+) -> Judged:
     """What becomes of a flow's input.
 
     :param source: Records; or rows already, of Parquet files.
+    :param schema: Of texts, or what decodes.
     :param folder: Where modules of Python transformations are looked for as well.
+    :param written: What encodes rows, unless they are written as they are or as text.
     :raises FlowError: What is declared cannot be; with file and line.
     """
+    result = _judged(flow, source, schema, folder)
+    if written is None:
+        return result
+    assert isinstance(flow.sink, TopicSink), "only topics have binary formats"
+    assert flow.sink.coding is not None, "which tells of them"
+    check_fit(result.schema, written, flow.sink.coding)
+    return result._replace(frame=with_values(result.frame, written, _misfit_action(flow)))
+
+
+def _misfit_action(flow: Flow) -> Action:
+    """What becomes of records and rows that do not fit a format."""
+    return Action.FAIL if flow.dead_letters is None else Action.DEAD_LETTER
+
+
+def _judged(flow: Flow, source: DataFrame, schema: StructType | CodecSpec | None, folder: Path) -> Judged:
     if flow.format is Format.PARQUET:
         rows = judgements(flow, transformed(flow, source, folder))
         return Judged(rows, _row_schema(rows), 1)
@@ -43,7 +76,7 @@ def judged(flow: Flow, source: DataFrame, schema: StructType | None, folder: Pat
     row_schema = _row_schema(rows)
     if flow.format is Format.RAW:
         return Judged(rows, row_schema, 1)
-    action = Action.FAIL if flow.dead_letters is None else Action.DEAD_LETTER
+    action = _misfit_action(flow)
     bad = parsed.where("reason IS NOT NULL").select(
         f.lit(None).cast(row_schema).alias("row"), f.lit(action.value).alias("action"), "reason", "letter"
     )

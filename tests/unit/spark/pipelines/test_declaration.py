@@ -6,12 +6,14 @@ import pytest
 
 from pyspark_barnabas.pipelines.declaration import (
     Action,
+    Coding,
     DeclarationError,
     DeltaSink,
     FilesInput,
     Format,
     OutputMode,
     ParquetSink,
+    Stated,
     TopicInput,
     TopicSink,
     Trigger,
@@ -100,14 +102,37 @@ def test_state_is_kept_beside_the_file_unless_it_says_where(tmp_path: Path) -> N
         ("bootstrap: b:9092\n", "", "3: flows.one is a mapping: reads or writes topics"),
         ("topic: in,", "topics: in,", "did you mean topic?"),
         ("topic: in, ", "", "must have topic: a topic; or files: a directory"),
-        ("raw}", "avro}", "4: flows.one.from.format is 'avro': must be json or csv or raw or parquet"),
-        ("raw}", "parquet}", "must be json, csv or raw; parquet is of files"),
+        ("raw}", "arvo}", "4: flows.one.from.format is 'arvo': must be json or csv or raw or parquet"),
+        ("raw}", "parquet}", "must be json, csv, avro, protobuf or raw; parquet is of files"),
         (
             "topic: in, format: raw",
             "files: in, format: raw",
             "must be json, csv or parquet; raw is of topics",
         ),
         ("raw}", "csv}", "must have schema: the columns"),
+        ("raw}", "avro}", "must have schema: an .avsc file, or the JSON itself"),
+        ("raw}", "avro, schema: a.avsc, message: a}", "is for protobuf alone"),
+        ("raw}", "protobuf, schema: a.proto}", "must have message: its name in full, such as shop.Order"),
+        ("raw}", "protobuf, message: a.B}", "must have schema: a .proto file, or what protoc"),
+        ("raw}", "avro, schema: a.avsc, framing: some}", "must be none or confluent"),
+        ("raw}", "avro, schema: a.avsc, schema_id: 7}", "is for framing: confluent alone"),
+        (
+            "raw}",
+            "avro, schema: a.avsc, framing: confluent, schema_id: 2147483648}",
+            "must be at most 2147483647",
+        ),
+        ("raw}", "raw, framing: confluent}", "is for avro and protobuf alone"),
+        (
+            "topic: in, format: raw",
+            "files: in, format: avro",
+            "must be json, csv or parquet; avro is of topics",
+        ),
+        (
+            "{topic: out}",
+            "{topic: out, format: avro, schema: a.avsc, framing: confluent}",
+            "must have schema_id: the number that the schema registry",
+        ),
+        ("{topic: out}", "{topic: out, schema: a.avsc}", "is for avro and protobuf alone"),
         ("raw}", "raw, schema: 'a INT'}", "is not for raw"),
         ("raw}", "raw, starting: first}", "must be earliest or latest"),
         ("raw}", "raw, batch_rows_max: 0}", "must be a whole number of at least 1"),
@@ -116,8 +141,12 @@ def test_state_is_kept_beside_the_file_unless_it_says_where(tmp_path: Path) -> N
         ("{topic: out}", "{topic: out, partition_by: [a]}", "is for tables alone"),
         ("{topic: out}", "{delta: x, key: a}", "is for topics alone"),
         ("{topic: out}", "{delta: 's3://x'}", "must be a path of this machine"),
-        ("{topic: out}", "{topic: out, format: csv}", "must be json or raw"),
-        ("{topic: out}", "{topic: out, format: raw, key: a}", "with raw the column key is the key"),
+        ("{topic: out}", "{topic: out, format: csv}", "must be json, avro, protobuf or raw"),
+        (
+            "{topic: out}",
+            "{topic: out, format: raw, key: a}",
+            "not for raw, with which the column key is the key",
+        ),
         ("{topic: out}", "{topic: in}", "4: flows.one is a mapping: writes to topic in, which it reads"),
         ("{topic: out}", "{topic: out}\n    dead_letters: in", "writes to topic in, which it reads"),
         (
@@ -155,6 +184,20 @@ def test_an_error_names_file_and_line_the_value_and_what_would_be_right(
         read_pipeline(place)
     assert str(caught.value).startswith(f"{place}:")
     assert says in str(caught.value)
+
+
+def test_a_schema_of_avro_is_a_file_or_the_json_itself(tmp_path: Path) -> None:
+    inline = """{"type": "record", "name": "R", "fields": []}"""
+    text = FLOW.replace("raw}", f"avro, schema: '{inline}'}}").replace(
+        "{topic: out}",
+        "{topic: out, format: protobuf, schema: a.proto, message: a.B, framing: confluent, schema_id: 7}",
+    )
+    place = written(tmp_path, text)
+    [flow] = read_pipeline(place).flows
+    assert (flow.schema, flow.coding) == (None, Coding(Stated(inline, f"{place}:4"), None, False, None))
+    message = Stated("a.B", f"{place}:5")
+    coding = Coding(Stated(str(tmp_path / "a.proto"), f"{place}:5"), message, True, 7)
+    assert flow.sink == TopicSink("out", Format.PROTOBUF, None, coding)
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -1,0 +1,414 @@
+"""Avro by fastavro.
+
+A schema is first rewritten into one that is the same on the wire, without names that meet, logical types and enums: so
+numbers stay numbers, which Arrow takes as they are, and a negative number of an enum is not taken for one from its end.
+A record adds no bytes, so each branch of a union can be one: its name then tells which branch a value is.
+"""
+
+import json
+import uuid
+from collections.abc import Callable
+from decimal import Context, Decimal
+from io import BytesIO
+from itertools import count
+from typing import Any, NamedTuple
+
+from fastavro import parse_schema, schemaless_reader, schemaless_writer
+from fastavro.schema import expand_schema
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DateType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from pyspark_barnabas.pipelines.codecs.framing import Frame
+from pyspark_barnabas.pipelines.codecs.misfits import NULL, Misfit, SchemaError
+
+_PRECISION_MAX = 38
+_UUID_BYTES = 16
+_EXACT = Context(prec=2 * _PRECISION_MAX)
+#: The one field of a record that is a branch of a union.
+_BRANCH = "v"
+_PRIMITIVES: dict[str, Callable[[], DataType]] = {
+    "boolean": BooleanType,
+    "int": IntegerType,
+    "long": LongType,
+    "float": FloatType,
+    "double": DoubleType,
+    "bytes": BinaryType,
+    "string": StringType,
+}
+
+Convert = Callable[[Any], Any]
+
+
+class _Node(NamedTuple):
+    """A part of a schema; values that are converted are never null."""
+
+    type: DataType
+    wire: Any  #: its schema for fastavro
+    read: Convert | None = None  #: from fastavro's value to a row's; None where they are the same
+    write: Convert | None = None
+    nullable: bool = False
+
+
+class AvroCodec:
+    """Values of one schema.
+
+    :raises SchemaError: The schema cannot be read, or has what no column can be.
+    """
+
+    def __init__(self, schema: str, frame: Frame) -> None:
+        whole = _expanded(schema)
+        if not isinstance(whole, dict) or whole.get("type") != "record":
+            raise SchemaError(
+                f"the schema is of {_shown(whole)}; it must be of a record, whose fields are columns"
+            )
+        node = _Builder().record(whole, "")
+        assert isinstance(node.type, StructType), "a record is one"
+        assert node.read is not None, "a record is always read by its fields"
+        assert node.write is not None, "and written"
+        self._read, self._write = node.read, node.write
+        self._wire = parse_schema(node.wire)
+        self._frame = frame
+        self.label = f"Avro of {whole['name']}"
+        self.columns = node.type
+
+    def decode(self, value: bytes) -> dict[str, Any]:
+        """A datum as a row.
+
+        :raises Misfit: It is none.
+        """
+        body = self._frame.opened(value)
+        stream = BytesIO(body)
+        try:
+            datum = schemaless_reader(
+                stream, self._wire, None, return_record_name=True, return_record_name_override=True
+            )
+            rest = len(body) - stream.tell()
+            if rest:
+                raise Misfit(f"{rest} of its {len(body)} bytes are left over")
+            row: dict[str, Any] = self._read(datum)
+        except EOFError:
+            raise Misfit(f"it ends too early, after {len(body)} bytes{self._frame.hint(value)}") from None
+        except UnicodeDecodeError:
+            raise Misfit(f"a text in it is not UTF-8{self._frame.hint(value)}") from None
+        except IndexError:
+            raise Misfit(f"a union in it has no such branch{self._frame.hint(value)}") from None
+        except Misfit as misfit:
+            raise Misfit(f"{misfit}{self._frame.hint(value)}") from None
+        return row
+
+    def encode(self, row: dict[str, Any]) -> bytes:
+        """A row as a datum.
+
+        :raises Misfit: It cannot be one.
+        """
+        stream = BytesIO()
+        schemaless_writer(stream, self._wire, self._write(row))
+        return self._frame.around(stream.getvalue())
+
+
+def _expanded(text: str) -> Any:
+    """A schema with names in full, and with what they name in their place; a name that is left is within itself."""
+    try:
+        return expand_schema(json.loads(text))
+    except json.JSONDecodeError as error:
+        raise SchemaError(f"the schema is no JSON: {error}") from None
+    except KeyError as error:
+        raise SchemaError(f"the schema is no Avro: {error} is missing in one of its types") from None
+    except Exception as error:  # it promises no kinds of its own
+        names = ""
+        if type(error).__name__ == "UnknownType":
+            names = "there is no type of the name "
+        raise SchemaError(f"the schema is no Avro: {names}{error}") from None
+
+
+class _Builder:
+    """Makes the nodes of a schema; names on the wire are numbered, as a type may be used more than once."""
+
+    def __init__(self) -> None:
+        self._numbers = count()
+
+    def _name(self) -> str:
+        return f"n{next(self._numbers)}"
+
+    def node(self, part: Any, path: str) -> _Node:
+        """A part of the schema; `path` leads to it."""
+        if isinstance(part, list):
+            return self._union(part, path)
+        kind = part["type"] if isinstance(part, dict) else part
+        if isinstance(kind, dict | list):  # {"type": {"type": ...}}
+            return self.node(kind, path)
+        logical = part.get("logicalType") if isinstance(part, dict) else None
+        match kind:
+            case "record" | "error":
+                return self.record(part, path)
+            case "enum":
+                return _enum(part["symbols"])
+            case "fixed":
+                return self._fixed(part, logical, path)
+            case "array":
+                return self._array(self.node(part["items"], f"{path}[]"))
+            case "map":
+                return self._map(self.node(part["values"], f"{path}[]"))
+            case "null":
+                raise SchemaError(
+                    "null alone cannot be a column; it must be in a union with another type", path
+                )
+            case "bytes" if logical == "decimal":
+                return _decimal(part, None, "bytes", path)
+            case str() if kind in _PRIMITIVES:
+                return _logical(kind, logical)
+            case _:
+                raise SchemaError(f"{kind} is within itself, which no column can be", path)
+
+    def record(self, part: dict[str, Any], path: str) -> _Node:
+        fields: list[tuple[str, _Node]] = []
+        for each in part["fields"]:
+            name = each["name"]
+            inner = f"{path}.{name}" if path else name
+            if name.lower() in {other.lower() for other, _ in fields}:
+                raise SchemaError("the name comes twice in its record, whatever its case", inner)
+            fields.append((name, self.node(each["type"], inner)))
+        if not fields:
+            raise SchemaError(f"the record {part['name']} has no fields, which no column can be", path)
+        wire = {
+            "type": "record",
+            "name": self._name(),
+            "fields": [{"name": name, "type": node.wire} for name, node in fields],
+        }
+        kind = StructType([StructField(name, node.type, node.nullable) for name, node in fields])
+        return _Node(kind, wire, _record_reader(fields), _record_writer(fields))
+
+    def _fixed(self, part: dict[str, Any], logical: str | None, path: str) -> _Node:
+        size = part["size"]
+        if not isinstance(size, int) or size < 1:
+            raise SchemaError(f"the size of fixed is {size}; it must be at least 1", path)
+        wire = {"type": "fixed", "name": self._name(), "size": size}
+        if logical == "decimal":
+            return _decimal(part, size, wire, path)
+        if logical == "uuid" and size == _UUID_BYTES:
+            return _Node(StringType(), wire, lambda value: str(uuid.UUID(bytes=value)), _uuid_bytes)
+
+        def write(value: bytes) -> bytes:
+            if len(value) != size:
+                raise Misfit(f"has {len(value)} bytes; it must have {size}")
+            return value
+
+        return _Node(BinaryType(), wire, None, write)
+
+    def _array(self, item: _Node) -> _Node:
+        def write(values: list[Any]) -> list[Any]:
+            return [_written(item, value, f"[{index}]") for index, value in enumerate(values)]
+
+        return _Node(
+            ArrayType(item.type, item.nullable),
+            {"type": "array", "items": item.wire},
+            None if item.read is None else _each(item.read),
+            write,
+        )
+
+    def _map(self, item: _Node) -> _Node:
+        read = item.read or (lambda value: value)
+
+        def write(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+            return {key: _written(item, value, f"[{key}]") for key, value in pairs}
+
+        return _Node(
+            MapType(StringType(), item.type, item.nullable),
+            {"type": "map", "values": item.wire},
+            lambda values: [(key, read(value)) for key, value in values.items()],
+            write,
+        )
+
+    def _union(self, part: list[Any], path: str) -> _Node:
+        nullable = "null" in [each["type"] if isinstance(each, dict) else each for each in part]
+        others = [each for each in part if each not in ("null", {"type": "null"})]
+        if not others:
+            raise SchemaError("a union of nothing but null cannot be a column; it must have a type", path)
+        if len(others) == 1:
+            return self._optional(part, self.node(others[0], path), nullable=nullable)
+        members = [
+            (f"member{index}", self.node(each, f"{path}.member{index}")) for index, each in enumerate(others)
+        ]
+        names = {self._name(): index for index in range(len(members))}
+        branches = [
+            {"type": "record", "name": name, "fields": [{"name": _BRANCH, "type": members[index][1].wire}]}
+            for name, index in names.items()
+        ]
+        left = iter(branches)
+        wire = [each if each in ("null", {"type": "null"}) else next(left) for each in part]
+        kind = StructType([StructField(name, node.type, True) for name, node in members])
+        read, write = _union_reader(members, names), _union_writer(members, names)
+        return _Node(kind, wire, _unless_null(read) if nullable else read, write, nullable)
+
+    def _optional(self, part: list[Any], node: _Node, *, nullable: bool) -> _Node:
+        """A type that may be null; or a union of one, which is that type."""
+        wire = [each if each in ("null", {"type": "null"}) else node.wire for each in part]
+        write = node.write
+        if write is not None and isinstance(node.wire, dict) and node.wire["type"] == "record":
+            write = _named(node.wire["name"], write)
+        read = node.read if node.read is None or not nullable else _unless_null(node.read)
+        return _Node(node.type, wire, read, write, nullable)
+
+
+def _unless_null(read: Convert) -> Convert:
+    return lambda value: None if value is None else read(value)
+
+
+def _each(read: Convert) -> Convert:
+    return lambda values: [read(value) for value in values]
+
+
+def _named(name: str, write: Convert) -> Convert:
+    """A record in a union by its name, so that fastavro need not try which branch it fits."""
+    return lambda value: (name, write(value))
+
+
+def _written(node: _Node, value: Any, step: str) -> Any:
+    """A value within another, for fastavro.
+
+    :raises Misfit: It cannot be written; told from `step` on.
+    """
+    if value is None:
+        if node.nullable:
+            return None
+        raise Misfit(NULL, step)
+    if node.write is None:
+        return value
+    try:
+        return node.write(value)
+    except Misfit as misfit:
+        raise misfit.within(step) from None
+
+
+def _record_reader(fields: list[tuple[str, _Node]]) -> Convert:
+    converted = [(name, node.read) for name, node in fields if node.read is not None]
+
+    def read(value: dict[str, Any]) -> dict[str, Any]:
+        for name, convert in converted:
+            value[name] = convert(value[name])
+        return value
+
+    return read
+
+
+def _record_writer(fields: list[tuple[str, _Node]]) -> Convert:
+    def write(row: dict[str, Any]) -> dict[str, Any]:
+        return {name: _written(node, row.get(name), name) for name, node in fields}
+
+    return write
+
+
+def _union_reader(members: list[tuple[str, _Node]], names: dict[str, int]) -> Convert:
+    def read(value: tuple[str, dict[str, Any]]) -> dict[str, Any]:
+        branch, found = value
+        name, node = members[names[branch]]
+        inner = found[_BRANCH]
+        return {name: inner if node.read is None else node.read(inner)}
+
+    return read
+
+
+def _union_writer(members: list[tuple[str, _Node]], names: dict[str, int]) -> Convert:
+    branches = list(names)
+
+    def write(value: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        given = [index for index, (name, _) in enumerate(members) if value.get(name) is not None]
+        if len(given) != 1:
+            told = ", ".join(name for name, _ in members)
+            raise Misfit(f"has {len(given)} of {told}; it must have exactly one")
+        name, node = members[given[0]]
+        return branches[given[0]], {_BRANCH: _written(node, value[name], name)}
+
+    return write
+
+
+def _enum(symbols: list[str]) -> _Node:
+    """An enum, which on the wire is a number."""
+    numbers = {symbol: number for number, symbol in enumerate(symbols)}
+
+    def read(number: int) -> str:
+        if not 0 <= number < len(symbols):
+            raise Misfit(
+                f"an enum in it has the number {number}; {', '.join(symbols)} are 0 to {len(symbols) - 1}"
+            )
+        return symbols[number]
+
+    def write(symbol: str) -> int:
+        if symbol not in numbers:
+            raise Misfit(f"is {symbol!r}; it must be {' or '.join(symbols)}")
+        return numbers[symbol]
+
+    return _Node(StringType(), "int", read, write)
+
+
+def _logical(kind: str, logical: str | None) -> _Node:
+    """A primitive type; logical types that Spark has none for stay what they are on the wire, as Avro has it."""
+    match kind, logical:
+        case "int", "date":
+            return _Node(DateType(), kind)
+        case "long", "timestamp-micros":
+            return _Node(TimestampType(), kind)
+        case "long", "local-timestamp-micros":
+            return _Node(TimestampNTZType(), kind)
+        case "long", "timestamp-millis":
+            return _Node(TimestampType(), kind, _from_millis, _to_millis)
+        case "long", "local-timestamp-millis":
+            return _Node(TimestampNTZType(), kind, _from_millis, _to_millis)
+        case _:
+            return _Node(_PRIMITIVES[kind](), kind)
+
+
+def _from_millis(value_ms: int) -> int:
+    return value_ms * 1_000
+
+
+def _to_millis(value_us: int) -> int:
+    return value_us // 1_000
+
+
+def _decimal(part: dict[str, Any], size: int | None, wire: Any, path: str) -> _Node:
+    """A decimal: the digits as a whole number, the most significant byte first."""
+    precision, scale = part.get("precision"), part.get("scale", 0)
+    if not isinstance(precision, int) or not 1 <= precision <= _PRECISION_MAX:
+        raise SchemaError(f"the precision of decimal is {precision}; it must be 1 to {_PRECISION_MAX}", path)
+
+    def read(value: bytes) -> Decimal:
+        digits = int.from_bytes(value, "big", signed=True)
+        if abs(digits) >= 10**precision:
+            raise Misfit(f"a decimal in it has more than {precision} digits")
+        return Decimal(digits).scaleb(-scale, _EXACT)
+
+    def write(value: Decimal) -> bytes:
+        digits = int(value.scaleb(scale, _EXACT))
+        length = (digits if digits >= 0 else ~digits).bit_length() // 8 + 1
+        return digits.to_bytes(length if size is None else size, "big", signed=True)
+
+    return _Node(DecimalType(precision, scale), wire, read, write)
+
+
+def _uuid_bytes(value: str) -> bytes:
+    try:
+        return uuid.UUID(value).bytes
+    except ValueError:
+        raise Misfit(f"is {value!r}; it must be a uuid such as {uuid.UUID(int=0)}") from None
+
+
+def _shown(part: Any) -> str:
+    kind = part.get("type") if isinstance(part, dict) else part
+    return "a union" if isinstance(kind, list) else str(kind)

@@ -1,0 +1,228 @@
+"""Columns of values to columns of rows and back, in Arrow; what does not fit gets its reason, others pass."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    ByteType,
+    DataType,
+    DateType,
+    DayTimeIntervalType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    NullType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from pyspark_barnabas.pipelines.codecs import Codec, CodecSpec
+from pyspark_barnabas.pipelines.codecs.misfits import Misfit
+
+_NULL_VALUE = "the value is null"
+_FLAT: dict[type[DataType], pa.DataType] = {
+    BooleanType: pa.bool_(),
+    IntegerType: pa.int32(),
+    LongType: pa.int64(),
+    FloatType: pa.float32(),
+    DoubleType: pa.float64(),
+    BinaryType: pa.binary(),
+    StringType: pa.string(),
+    DateType: pa.date32(),
+    TimestampType: pa.timestamp("us", "UTC"),
+    TimestampNTZType: pa.timestamp("us"),
+    DayTimeIntervalType: pa.duration("us"),
+}
+#: What may be written where a type is wanted, beside that type itself: nothing is lost on the way.
+_WIDENED: dict[type[DataType], tuple[type[DataType], ...]] = {
+    IntegerType: (ByteType, ShortType),
+    LongType: (ByteType, ShortType, IntegerType),
+    DoubleType: (FloatType,),
+}
+
+
+def arrow_type(kind: DataType) -> pa.DataType:
+    """A type of a codec in Arrow, as Spark wants it."""
+    match kind:
+        case StructType():
+            return pa.struct([(field.name, arrow_type(field.dataType)) for field in kind.fields])
+        case ArrayType():
+            return pa.list_(arrow_type(kind.elementType))
+        case MapType():
+            return pa.map_(arrow_type(kind.keyType), arrow_type(kind.valueType))
+        case DecimalType():
+            return pa.decimal128(kind.precision, kind.scale)
+        case _:
+            return _FLAT[type(kind)]
+
+
+def relaxed(kind: DataType) -> DataType:
+    """The same with all of it nullable, as columns are that are null where a value is none."""
+    match kind:
+        case StructType():
+            return StructType([StructField(each.name, relaxed(each.dataType)) for each in kind.fields])
+        case ArrayType():
+            return ArrayType(relaxed(kind.elementType))
+        case MapType():
+            return MapType(kind.keyType, relaxed(kind.valueType))
+        case _:
+            return kind
+
+
+def _numbers(kind: pa.DataType) -> pa.DataType:
+    """The same with numbers for times, of which Python's own cannot be all."""
+    if pa.types.is_struct(kind):
+        return pa.struct([(field.name, _numbers(field.type)) for field in kind])
+    if pa.types.is_list(kind):
+        return pa.list_(_numbers(kind.value_type))
+    if pa.types.is_map(kind):
+        return pa.map_(_numbers(kind.key_type), _numbers(kind.item_type))
+    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
+        return pa.int64()
+    return pa.int32() if pa.types.is_date(kind) else kind
+
+
+def decoded(codec: Codec, values: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Values as rows, and why those are none that are null."""
+    found: list[dict[str, Any] | None] = []
+    reasons: list[str | None] = []
+    for value in values.to_pylist():
+        row, reason = (None, _NULL_VALUE) if value is None else _decoded(codec, value)
+        found.append(row)
+        reasons.append(reason)
+    kind = arrow_type(codec.columns)
+    try:
+        return pa.array(found, kind), pa.array(reasons, pa.string())
+    except (
+        pa.ArrowException,
+        OverflowError,
+    ):  # a number that is too big for its column, in one row or another
+        for index, row in enumerate(found):
+            reason = None if row is None else _misfit(row, kind)
+            if reason is not None:
+                found[index], reasons[index] = None, f"the value is not {codec.label}: {reason}"
+        return pa.array(found, kind), pa.array(reasons, pa.string())
+
+
+def _decoded(codec: Codec, value: bytes) -> tuple[dict[str, Any] | None, str | None]:
+    try:
+        return codec.decode(value), None
+    except Exception as error:  # libraries promise no kinds of their own for what is no value
+        return None, f"the value is not {codec.label}: {_told(error)}"
+
+
+def _misfit(row: dict[str, Any], kind: pa.DataType) -> str | None:
+    try:
+        pa.array([row], kind)
+    except (pa.ArrowException, OverflowError) as error:
+        return _told(error)
+    return None
+
+
+def encoded(codec: Codec, rows: pa.Array, wanted: list[bool]) -> tuple[pa.Array, pa.Array]:
+    """Those rows that are wanted as values, and why those are null that could not be."""
+    found: list[bytes | None] = []
+    reasons: list[str | None] = []
+    for row, is_wanted in zip(rows.cast(_numbers(rows.type)).to_pylist(), wanted, strict=True):
+        value, reason = _encoded(codec, row) if is_wanted else (None, None)
+        found.append(value)
+        reasons.append(reason)
+    return pa.array(found, pa.binary()), pa.array(reasons, pa.string())
+
+
+def _encoded(codec: Codec, row: dict[str, Any]) -> tuple[bytes | None, str | None]:
+    try:
+        return codec.encode(row), None
+    except Exception as error:  # as above
+        return None, f"the row cannot be {codec.label}: {_told(error)}"
+
+
+def _told(error: Exception) -> str:
+    return str(error) if isinstance(error, Misfit) else f"{type(error).__name__}: {error}"
+
+
+def decoder(
+    spec: CodecSpec, added: tuple[str, str]
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """For tasks: appends rows and reasons by the names `added` to records, of which `value` is read."""
+
+    def decode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        codec = spec.codec()
+        for batch in batches:
+            rows, reasons = decoded(codec, batch.column("value"))
+            names = [*batch.schema.names, *added]
+            yield pa.RecordBatch.from_arrays([*batch.columns, rows, reasons], names)
+
+    return decode
+
+
+def encoder(
+    spec: CodecSpec, misfit_action: str
+) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """For tasks: appends values to judged rows, and turns those away that cannot be one.
+
+    :param misfit_action: What becomes of those.
+    """
+
+    def encode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        codec = spec.codec()
+        for batch in batches:
+            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+            actions = columns["action"].to_pylist()
+            values, misfits = encoded(codec, columns["row"], [action is None for action in actions])
+            pairs = list(zip(misfits.to_pylist(), actions, columns["reason"].to_pylist(), strict=True))
+            columns["action"] = pa.array(
+                [action if why is None else misfit_action for why, action, _ in pairs], pa.string()
+            )
+            columns["reason"] = pa.array([why or reason for why, _, reason in pairs], pa.string())
+            yield pa.RecordBatch.from_arrays([*columns.values(), values], [*columns, "value"])
+
+    return encode
+
+
+def differences(given: StructType, wanted: StructType, path: str = "") -> Iterator[str]:
+    """Why rows cannot be what a schema wants, for people; nothing where they can."""
+    there = {field.name: field for field in given.fields}
+    known = ", ".join(f"{field.name} {field.dataType.simpleString()}" for field in wanted.fields)
+    for name in there.keys() - {field.name for field in wanted.fields}:
+        yield f"column {path}{name} is not in the schema, which has {known}; leave it out"
+    for field in wanted.fields:
+        if field.name in there:
+            yield from _differences(there[field.name].dataType, field.dataType, f"{path}{field.name}")
+        elif not field.nullable:
+            kind = field.dataType.simpleString()
+            yield f"column {path}{field.name} is missing, which the schema wants as {kind}"
+
+
+def _differences(given: DataType, wanted: DataType, path: str) -> Iterator[str]:
+    match given, wanted:
+        case StructType(), StructType():
+            yield from differences(given, wanted, f"{path}.")
+        case ArrayType(), ArrayType():
+            yield from _differences(given.elementType, wanted.elementType, f"{path}[]")
+        case MapType(), MapType():
+            yield from _differences(given.keyType, wanted.keyType, f"{path} (keys)")
+            yield from _differences(given.valueType, wanted.valueType, f"{path}[]")
+        case _ if not _fits(given, wanted):
+            kind = wanted.simpleString()
+            advice = f"; CAST({path} AS {kind.upper()}) would be right" if type(wanted) in _FLAT else ""
+            yield f"column {path} is {given.simpleString()}, the schema wants {kind}{advice}"
+
+
+def _fits(given: DataType, wanted: DataType) -> bool:
+    if isinstance(given, DecimalType) and isinstance(wanted, DecimalType):
+        whole = given.precision - given.scale <= wanted.precision - wanted.scale
+        return whole and given.scale <= wanted.scale
+    allowed: tuple[type[DataType], ...] = (type(wanted), *_WIDENED.get(type(wanted), ()), NullType)
+    return isinstance(given, allowed)

@@ -1,0 +1,436 @@
+"""Protobuf by its own package, from descriptors: no code is generated.
+
+A field that can be told from one that is not there is null when it is not; others never are.
+"""
+
+from collections.abc import Callable
+from decimal import Decimal
+from functools import partial
+from typing import Any, NamedTuple
+
+from google.protobuf import (
+    any_pb2,
+    descriptor_pb2,
+    descriptor_pool,
+    duration_pb2,
+    empty_pb2,
+    field_mask_pb2,
+    message_factory,
+    struct_pb2,
+    timestamp_pb2,
+    wrappers_pb2,
+)
+from google.protobuf.message import DecodeError
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    DayTimeIntervalType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from pyspark_barnabas.pipelines.codecs.framing import Frame, unzigzag, zigzag
+from pyspark_barnabas.pipelines.codecs.misfits import NULL, Misfit, SchemaError
+
+_Types = descriptor_pb2.FieldDescriptorProto
+_SCALARS: dict[int, Callable[[], DataType]] = {
+    _Types.TYPE_DOUBLE: DoubleType,
+    _Types.TYPE_FLOAT: FloatType,
+    _Types.TYPE_INT64: LongType,
+    _Types.TYPE_SINT64: LongType,
+    _Types.TYPE_SFIXED64: LongType,
+    _Types.TYPE_INT32: IntegerType,
+    _Types.TYPE_SINT32: IntegerType,
+    _Types.TYPE_SFIXED32: IntegerType,
+    _Types.TYPE_UINT32: LongType,
+    _Types.TYPE_FIXED32: LongType,
+    _Types.TYPE_BOOL: BooleanType,
+    _Types.TYPE_STRING: StringType,
+    _Types.TYPE_BYTES: BinaryType,
+}
+_UNSIGNED_64 = (_Types.TYPE_UINT64, _Types.TYPE_FIXED64)
+_UNSIGNED_64_DIGITS = 20
+_MESSAGES = (_Types.TYPE_MESSAGE, _Types.TYPE_GROUP)
+#: Files that descriptor sets made without their imports lack most often.
+_KNOWN_FILES = {
+    module.DESCRIPTOR.name: module.DESCRIPTOR.serialized_pb
+    for module in (
+        any_pb2,
+        duration_pb2,
+        empty_pb2,
+        field_mask_pb2,
+        struct_pb2,
+        timestamp_pb2,
+        wrappers_pb2,
+    )
+}
+_WRAPPERS = {descriptor.full_name for descriptor in wrappers_pb2.DESCRIPTOR.message_types_by_name.values()}
+_SHOWN_NAMES_MAX = 10
+_NANOS = 1_000_000_000
+_MICROS = 1_000_000
+#: As deep as messages may be in each other.
+_INDEXES_MAX = 100
+
+Convert = Callable[[Any], Any]
+
+
+class _Value(NamedTuple):
+    """What a field has, or each item of one that is repeated."""
+
+    type: DataType
+    read: Convert | None = None  #: from protobuf's value to a row's; None where they are the same
+    write: Convert | None = None  #: the other way round
+    fill: Callable[[Any, Any], None] | None = None  #: of messages, instead of `write`: message, row's value
+
+
+class _Field(NamedTuple):
+    """A field of a message, as a column."""
+
+    name: str
+    type: DataType
+    nullable: bool
+    read: Convert  #: from a message
+    write: Callable[[Any, Any], None]  #: into a message, what is not null
+
+
+class ProtobufCodec:
+    """Values of one message.
+
+    :param schema: A FileDescriptorSet.
+    :param name: The message's, in full.
+    :raises SchemaError: There is no such message, or it has what no column can be.
+    """
+
+    def __init__(self, schema: bytes, name: str, frame: Frame) -> None:
+        descriptor = _descriptor(schema, name)
+        self._message = message_factory.GetMessageClass(descriptor)
+        value = _struct(descriptor, "", ())
+        assert isinstance(value.type, StructType), "a message is one"
+        assert value.read is not None, "and is read"
+        assert value.fill is not None, "and filled"
+        self._read, self._fill = value.read, value.fill
+        self._frame = frame
+        self._indexes = _indexes(descriptor)
+        self.label = f"Protobuf of {name}"
+        self.columns = value.type
+
+    def decode(self, value: bytes) -> dict[str, Any]:
+        """A message as a row.
+
+        :raises Misfit: It is none.
+        """
+        body = self._opened(value)
+        message = self._message()
+        try:
+            message.ParseFromString(body)
+        except DecodeError as error:
+            raise Misfit(f"it cannot be parsed: {error}{self._frame.hint(value)}") from None
+        missing = message.FindInitializationErrors()
+        if missing:
+            raise Misfit(f"it has no {', '.join(missing)}, which the schema requires")
+        row: dict[str, Any] = self._read(message)
+        return row
+
+    def encode(self, row: dict[str, Any]) -> bytes:
+        """A row as a message.
+
+        :raises Misfit: It cannot be one.
+        """
+        message = self._message()
+        self._fill(message, row)
+        body: bytes = message.SerializeToString(deterministic=True)
+        if not self._frame.confluent:
+            return body
+        path = b"\0" if self._indexes == (0,) else b"".join(map(zigzag, (len(self._indexes), *self._indexes)))
+        return self._frame.around(path + body)
+
+    def _opened(self, value: bytes) -> bytes:
+        body = self._frame.opened(value)
+        if not self._frame.confluent:
+            return body
+        length, at = unzigzag(body, 0)
+        found = [] if length else [0]  # the first message of a file is told by the length alone
+        for _ in range(min(length, _INDEXES_MAX)):
+            index, at = unzigzag(body, at)
+            found.append(index)
+        if tuple(found) != self._indexes:
+            name = self._message.DESCRIPTOR.full_name
+            raise Misfit(f"it is message {_place(found)} of its file; {name} is {_place(self._indexes)}")
+        return body[at:]
+
+
+def _place(indexes: "tuple[int, ...] | list[int]") -> str:
+    return ".".join(map(str, indexes))
+
+
+def _descriptor(schema: bytes, name: str) -> Any:
+    try:
+        files = {file.name: file for file in descriptor_pb2.FileDescriptorSet.FromString(schema).file}
+    except DecodeError:
+        raise SchemaError(
+            "it is no descriptor set; protoc --include_imports --descriptor_set_out=FILE makes one"
+        ) from None
+    pool = descriptor_pool.DescriptorPool()
+    added: set[str] = set()
+
+    def add(file: str, wanted_by: str) -> None:
+        if file in added:
+            return
+        added.add(file)
+        if file in files:
+            for other in files[file].dependency:
+                add(other, file)
+        elif file not in _KNOWN_FILES:
+            raise SchemaError(
+                f"{wanted_by} imports {file}, which is not in it: protoc --include_imports puts it in"
+            )
+        content = files[file].SerializeToString() if file in files else _KNOWN_FILES[file]
+        try:
+            pool.AddSerializedFile(content)
+        except TypeError as error:
+            raise SchemaError(f"{file} is no good descriptor: {error}") from None
+
+    for each in files:
+        add(each, each)
+    try:
+        return pool.FindMessageTypeByName(name)
+    except KeyError:
+        names = [
+            f"{file.package}.{each.name}".lstrip(".") for file in files.values() for each in file.message_type
+        ]
+        told = ", ".join(names[:_SHOWN_NAMES_MAX]) + (", ..." if len(names) > _SHOWN_NAMES_MAX else "")
+        raise SchemaError(f"there is no message {name}; there are {told or 'none'}") from None
+
+
+def _indexes(descriptor: Any) -> tuple[int, ...]:
+    """Where a message stands in its file: its number, after those of the messages that it is in."""
+    parent = descriptor.containing_type
+    proto = descriptor_pb2.FileDescriptorProto() if parent is None else descriptor_pb2.DescriptorProto()
+    (descriptor.file if parent is None else parent).CopyToProto(proto)
+    siblings = proto.message_type if parent is None else proto.nested_type
+    names = [each.name for each in siblings if not each.options.map_entry]
+    return (*(() if parent is None else _indexes(parent)), names.index(descriptor.name))
+
+
+def _struct(descriptor: Any, path: str, within: tuple[str, ...]) -> _Value:
+    """A message as a struct; `within` are the messages that it is in."""
+    if descriptor.full_name in within:
+        raise SchemaError(f"{descriptor.full_name} is within itself, which no column can be", path)
+    fields: list[_Field] = []
+    for each in descriptor.fields:
+        inner = f"{path}.{each.name}" if path else each.name
+        if each.name.lower() in {other.name.lower() for other in fields}:
+            raise SchemaError("the name comes twice in its message, whatever its case", inner)
+        fields.append(_field(each, inner, (*within, descriptor.full_name)))
+    if not fields:
+        raise SchemaError(f"the message {descriptor.full_name} has no fields, which no column can be", path)
+    choices = [[each.name for each in oneof.fields] for oneof in descriptor.oneofs]
+
+    def read(message: Any) -> dict[str, Any]:
+        return {field.name: field.read(message) for field in fields}
+
+    def fill(message: Any, row: dict[str, Any]) -> None:
+        for names in choices:
+            given = [name for name in names if row.get(name) is not None]
+            if len(given) > 1:
+                raise Misfit(f"{' and '.join(given)} are of one oneof, of which one at most may be not null")
+        for field in fields:
+            _write_field(message, field, row.get(field.name))
+
+    kind = StructType([StructField(field.name, field.type, field.nullable) for field in fields])
+    return _Value(kind, read, None, fill)
+
+
+def _write_field(message: Any, field: _Field, value: Any) -> None:
+    if value is None:
+        if not field.nullable:
+            raise Misfit(NULL, field.name)
+        return
+    try:
+        field.write(message, value)
+    except Misfit as misfit:
+        raise misfit.within(field.name) from None
+    except (TypeError, ValueError) as error:
+        raise Misfit(f"is {value!r}: {error}", field.name) from None
+
+
+def _field(descriptor: Any, path: str, within: tuple[str, ...]) -> _Field:
+    entry = descriptor.message_type
+    if descriptor.is_repeated and entry is not None and entry.GetOptions().map_entry:
+        key, value = (_value(entry.fields_by_name[each], f"{path}[]", within) for each in ("key", "value"))
+        return _map_field(descriptor.name, key, value)
+    value = _value(descriptor, f"{path}[]" if descriptor.is_repeated else path, within)
+    if descriptor.is_repeated:
+        return _repeated_field(descriptor.name, value)
+    return _single_field(descriptor, value)
+
+
+def _single_field(descriptor: Any, value: _Value) -> _Field:
+    name, nullable = descriptor.name, descriptor.has_presence and not descriptor.is_required
+    convert = value.read or _same
+
+    def read(message: Any) -> Any:
+        return None if nullable and not message.HasField(name) else convert(getattr(message, name))
+
+    def write(message: Any, found: Any) -> None:
+        if value.fill is None:
+            setattr(message, name, (value.write or _same)(found))
+            return
+        inner = getattr(message, name)
+        inner.SetInParent()
+        value.fill(inner, found)
+
+    return _Field(name, value.type, nullable, read, write)
+
+
+def _repeated_field(name: str, value: _Value) -> _Field:
+    convert = value.read or _same
+
+    def read(message: Any) -> list[Any]:
+        return [convert(each) for each in getattr(message, name)]
+
+    def write(message: Any, found: list[Any]) -> None:
+        items = getattr(message, name)
+        for index, each in enumerate(found):
+            with_place = f"[{index}]"
+            if value.fill is None:
+                items.append(_item(value, each, with_place))
+            else:
+                _fill_item(value.fill, items.add, each, with_place)
+
+    return _Field(name, ArrayType(value.type, False), False, read, write)
+
+
+def _map_field(name: str, key: _Value, value: _Value) -> _Field:
+    read_key, read_value = key.read or _same, value.read or _same
+
+    def read(message: Any) -> list[tuple[Any, Any]]:
+        """In order, as the wire has none, and a batch that comes again has the same rows."""
+        return [
+            (read_key(each), read_value(found))
+            for each, found in sorted(getattr(message, name).items(), key=_key)
+        ]
+
+    def write(message: Any, found: list[tuple[Any, Any]]) -> None:
+        items = getattr(message, name)
+        for each, inner in found:
+            place, with_place = _item(key, each, "a key"), f"[{each}]"
+            if value.fill is None:
+                items[place] = _item(value, inner, with_place)
+            else:
+                _fill_item(value.fill, partial(items.__getitem__, place), inner, with_place)
+
+    return _Field(name, MapType(key.type, value.type, False), False, read, write)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _key(pair: tuple[Any, Any]) -> Any:
+    return pair[0]
+
+
+def _item(value: _Value, found: Any, step: str) -> Any:
+    if found is None:
+        raise Misfit(NULL, step)
+    try:
+        return (value.write or _same)(found)
+    except Misfit as misfit:
+        raise misfit.within(step) from None
+
+
+def _fill_item(fill: Callable[[Any, Any], None], made: Callable[[], Any], found: Any, step: str) -> None:
+    if found is None:
+        raise Misfit(NULL, step)
+    try:
+        fill(made(), found)
+    except Misfit as misfit:
+        raise misfit.within(step) from None
+
+
+def _value(descriptor: Any, path: str, within: tuple[str, ...]) -> _Value:
+    kind = descriptor.type
+    if kind in _MESSAGES:
+        return _message_value(descriptor.message_type, path, within)
+    if kind == _Types.TYPE_ENUM:
+        return _enum(descriptor.enum_type)
+    if kind in _UNSIGNED_64:
+        return _Value(DecimalType(_UNSIGNED_64_DIGITS, 0), Decimal, int)
+    return _Value(_SCALARS[kind]())
+
+
+def _message_value(descriptor: Any, path: str, within: tuple[str, ...]) -> _Value:
+    match descriptor.full_name:
+        case "google.protobuf.Timestamp":
+            return _Value(TimestampType(), _read_timestamp, None, _fill_timestamp)
+        case "google.protobuf.Duration":
+            return _Value(DayTimeIntervalType(), _read_duration, None, _fill_duration)
+        case name if name in _WRAPPERS:
+            return _wrapper(_value(descriptor.fields_by_name["value"], path, within))
+        case _:
+            return _struct(descriptor, path, within)
+
+
+def _wrapper(inner: _Value) -> _Value:
+    """A message around one value: that value, which is null when the message is not there."""
+    convert, back = inner.read or _same, inner.write or _same
+
+    def fill(message: Any, value: Any) -> None:
+        message.value = back(value)
+
+    return _Value(inner.type, lambda message: convert(message.value), None, fill)
+
+
+def _enum(descriptor: Any) -> _Value:
+    names: dict[int, str] = {number: each.name for number, each in descriptor.values_by_number.items()}
+    numbers: dict[str, int] = {name: each.number for name, each in descriptor.values_by_name.items()}
+    told = ", ".join(f"{name} {number}" for name, number in numbers.items())
+
+    def read(number: int) -> str:
+        if number not in names:
+            raise Misfit(f"{descriptor.full_name} in it has the number {number}; the schema knows {told}")
+        return names[number]
+
+    def write(name: str) -> int:
+        if name not in numbers:
+            raise Misfit(f"is {name!r}; it must be {' or '.join(numbers)}")
+        return numbers[name]
+
+    return _Value(StringType(), read, write)
+
+
+def _read_timestamp(message: Any) -> int:
+    if not 0 <= message.nanos < _NANOS:
+        raise Misfit(f"a Timestamp in it has {message.nanos} nanos; 0 to {_NANOS - 1} are right")
+    micros: int = message.seconds * _MICROS + message.nanos // 1_000
+    return micros
+
+
+def _fill_timestamp(message: Any, value_us: int) -> None:
+    message.seconds, rest_us = divmod(value_us, _MICROS)
+    message.nanos = rest_us * 1_000
+
+
+def _read_duration(message: Any) -> int:
+    """Whole microseconds, towards zero."""
+    nanos = message.seconds * _NANOS + message.nanos
+    micros: int = nanos // 1_000 if nanos >= 0 else -(-nanos // 1_000)
+    return micros
+
+
+def _fill_duration(message: Any, value_us: int) -> None:
+    """Seconds and nanos have the same sign."""
+    sign = 1 if value_us >= 0 else -1
+    seconds, rest_us = divmod(abs(value_us), _MICROS)
+    message.seconds, message.nanos = sign * seconds, sign * rest_us * 1_000

@@ -1,0 +1,86 @@
+"""Schemas of Avro and Protobuf, from where a file says that they are."""
+
+import shutil
+import subprocess
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from pyspark_barnabas.pipelines.codecs import CodecSpec, Kind
+from pyspark_barnabas.pipelines.codecs.framing import Frame
+from pyspark_barnabas.pipelines.codecs.misfits import SchemaError
+from pyspark_barnabas.pipelines.declaration import Coding, Format
+from pyspark_barnabas.pipelines.failures import FlowError
+
+_PROTOC_S = 60
+
+
+def codec_spec(coding: Coding, written: Format) -> CodecSpec:
+    """What is declared, with the schema itself.
+
+    :raises FlowError: There is no such schema, or it cannot be columns; with file and line.
+    """
+    spec = CodecSpec(
+        Kind(written.value),
+        _avro(coding) if written is Format.AVRO else _protobuf(coding),
+        "" if coding.message is None else coding.message.text,
+        Frame(coding.confluent, coding.schema_id),
+    )
+    try:
+        spec.codec()
+    except SchemaError as error:
+        raise FlowError(f"{_where(coding)}: {error}") from error
+    except ModuleNotFoundError as error:
+        raise FlowError(f"{_where(coding)}: {error}; pip install 'barnabas[spark]' brings it") from error
+    return spec
+
+
+def _avro(coding: Coding) -> bytes:
+    text = coding.schema.text
+    if not text.startswith("/"):
+        return text.encode()
+    content = _content(coding)
+    try:
+        content.decode()
+    except UnicodeDecodeError as error:
+        raise FlowError(f"{_where(coding)} must be JSON in UTF-8: {error}") from error
+    return content
+
+
+def _protobuf(coding: Coding) -> bytes:
+    """A descriptor set: what is in the file, or what protoc makes of it."""
+    source = Path(coding.schema.text)
+    content = _content(coding)
+    if source.suffix != ".proto":
+        return content
+    protoc = shutil.which("protoc")
+    made_by = f"protoc --include_imports --descriptor_set_out={source.stem}.desc {source.name}"
+    if protoc is None:
+        raise FlowError(
+            f"{_where(coding)} needs protoc, which is not on the PATH; give what {made_by!r} makes"
+        )
+    with TemporaryDirectory(prefix="barnabas-protoc-") as folder:
+        made = Path(folder, "set")
+        command = [
+            protoc,
+            f"--proto_path={source.parent}",
+            "--include_imports",
+            f"--descriptor_set_out={made}",
+        ]
+        ended = subprocess.run(
+            [*command, source.name], capture_output=True, text=True, timeout=_PROTOC_S, check=False
+        )
+        if ended.returncode != 0:
+            raise FlowError(f"{_where(coding)}: {ended.stderr.strip() or 'protoc failed'}")
+        return made.read_bytes()
+
+
+def _content(coding: Coding) -> bytes:
+    try:
+        return Path(coding.schema.text).read_bytes()
+    except OSError as error:
+        raise FlowError(f"{_where(coding)} cannot be read: {error.strerror}") from error
+
+
+def _where(coding: Coding) -> str:
+    text, place = coding.schema
+    return f"{place}: schema: {text}" if text.startswith("/") else f"{place}: schema"

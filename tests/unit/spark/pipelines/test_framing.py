@@ -1,0 +1,45 @@
+"""The frame of schema registries, and numbers of Protobuf's messages."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyspark_barnabas.pipelines.codecs.framing import Frame, unzigzag, zigzag
+from pyspark_barnabas.pipelines.codecs.misfits import Misfit
+
+
+def test_without_a_frame_values_are_as_they_are() -> None:
+    assert Frame().opened(b"\0abc") == b"\0abc"
+    assert Frame().around(b"abc") == b"abc"
+
+
+def test_a_frame_is_a_byte_0_and_a_schema_id() -> None:
+    assert Frame(True, 258).around(b"abc") == b"\0\0\0\1\2abc"
+    assert Frame(True, 258).opened(b"\0\0\0\1\2abc") == b"abc"
+    assert Frame(True).opened(b"\0\0\0\1\2abc") == b"abc", "any schema id, when none is given"
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        (b"", "does not begin with a byte 0 and a schema id"),
+        (b"\0\0\0\1", "does not begin with a byte 0 and a schema id"),
+        (b"\1\0\0\1\2abc", "does not begin with a byte 0 and a schema id"),
+        (b"\0\0\0\1\3abc", "its schema id is 259, not 258"),
+    ],
+)
+def test_a_value_in_no_frame_or_of_another_schema_is_a_misfit(value: bytes, says: str) -> None:
+    with pytest.raises(Misfit, match=says):
+        Frame(True, 258).opened(value)
+
+
+@given(st.integers(-(2**31), 2**31 - 1), st.binary(max_size=3))
+def test_numbers_are_read_as_they_were_written(number: int, before: bytes) -> None:
+    written = zigzag(number)
+    assert unzigzag(before + written, len(before)) == (number, len(before + written))
+
+
+@pytest.mark.parametrize("value", [b"", b"\x80", b"\xff\xff\xff\xff\xff\x01"])
+def test_a_number_that_does_not_end_is_a_misfit(value: bytes) -> None:
+    with pytest.raises(Misfit, match="no message number"):
+        unzigzag(value, 0)

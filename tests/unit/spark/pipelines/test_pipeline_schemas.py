@@ -1,0 +1,100 @@
+"""Schemas from files: read as they are, or made by protoc, with errors that name file and line."""
+
+import os
+from pathlib import Path
+
+import pytest
+from google.protobuf import timestamp_pb2
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
+
+from pyspark_barnabas.pipelines.codecs import Kind
+from pyspark_barnabas.pipelines.codecs.framing import Frame
+from pyspark_barnabas.pipelines.declaration import Coding, Format, Stated
+from pyspark_barnabas.pipelines.failures import FlowError
+from pyspark_barnabas.pipelines.schemas import codec_spec
+
+RECORD = '{"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}'
+
+
+def coding(schema: str, message: str | None = None) -> Coding:
+    return Coding(Stated(schema, "p.yml:4"), None if message is None else Stated(message, "p.yml:5"), True, 7)
+
+
+def descriptor_set() -> bytes:
+    file = FileDescriptorProto()
+    timestamp_pb2.DESCRIPTOR.CopyToProto(file)
+    return FileDescriptorSet(file=[file]).SerializeToString()
+
+
+def test_avro_is_the_json_itself_or_a_file(tmp_path: Path) -> None:
+    (tmp_path / "r.avsc").write_text(RECORD)
+    inline = codec_spec(coding(RECORD), Format.AVRO)
+    assert (inline.kind, inline.frame) == (Kind.AVRO, Frame(True, 7))
+    assert codec_spec(coding(str(tmp_path / "r.avsc")), Format.AVRO) == inline
+
+
+def test_what_is_wrong_with_a_schema_is_told_with_file_and_line(tmp_path: Path) -> None:
+    with pytest.raises(FlowError, match=r"^p\.yml:4: schema: the schema is no JSON: "):
+        codec_spec(coding("{"), Format.AVRO)
+    with pytest.raises(FlowError, match=r"^p\.yml:4: schema: a: null alone cannot be a column"):
+        codec_spec(coding(RECORD.replace('"int"', '"null"')), Format.AVRO)
+    none = tmp_path / "none.avsc"
+    with pytest.raises(FlowError, match=rf"^p\.yml:4: schema: {none} cannot be read: No such file"):
+        codec_spec(coding(str(none)), Format.AVRO)
+    none.write_bytes(b"\xff")
+    with pytest.raises(FlowError, match=rf"^p\.yml:4: schema: {none} must be JSON in UTF-8"):
+        codec_spec(coding(str(none)), Format.AVRO)
+
+
+def test_protobuf_is_a_descriptor_set(tmp_path: Path) -> None:
+    place = tmp_path / "all.desc"
+    place.write_bytes(descriptor_set())
+    spec = codec_spec(coding(str(place), "google.protobuf.Timestamp"), Format.PROTOBUF)
+    assert spec.codec().columns.names == ["seconds", "nanos"]
+    with pytest.raises(FlowError, match="there is no message Order; there are google"):
+        codec_spec(coding(str(place), "Order"), Format.PROTOBUF)
+
+
+@pytest.fixture
+def proto(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A .proto file, and a folder that is all of PATH."""
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}")
+    place = tmp_path / "order.proto"
+    place.write_text("syntax = 'proto3';")
+    return place
+
+
+def install_protoc(proto: Path, script: str) -> None:
+    place = proto.parent / "bin" / "protoc"
+    place.write_text(f"#!/bin/sh\n{script}\n")
+    place.chmod(0o755)
+
+
+def test_protoc_makes_a_descriptor_set_of_a_proto_file(proto: Path) -> None:
+    (proto.parent / "made").write_bytes(descriptor_set())
+    told = proto.parent / "told"
+    install_protoc(
+        proto,
+        f"echo $@ > {told}; for word; do case $word in --descriptor_set_out=*) "
+        f'/bin/cp {proto.parent / "made"} "${{word#*=}}";; esac; done',
+    )
+    spec = codec_spec(coding(str(proto), "google.protobuf.Timestamp"), Format.PROTOBUF)
+    assert spec.schema == descriptor_set()
+    words = told.read_text().split()
+    assert words[:2] == [f"--proto_path={proto.parent}", "--include_imports"]
+    assert words[-1] == "order.proto"
+
+
+def test_what_protoc_finds_wrong_is_told(proto: Path) -> None:
+    install_protoc(proto, "echo 'order.proto:1:1: Expected a name.' >&2; exit 1")
+    with pytest.raises(FlowError, match=rf"^p\.yml:4: schema: {proto}: order\.proto:1:1: Expected a name"):
+        codec_spec(coding(str(proto), "Order"), Format.PROTOBUF)
+
+
+def test_without_protoc_it_is_told_how_to_do_without(proto: Path) -> None:
+    assert os.environ["PATH"] == str(proto.parent / "bin")
+    with pytest.raises(
+        FlowError, match=r"needs protoc, which is not on the PATH; give what 'protoc --include_imports"
+    ):
+        codec_spec(coding(str(proto), "Order"), Format.PROTOBUF)

@@ -1,0 +1,406 @@
+"""Protobuf to rows and back: messages of any shape, bytes of any kind, and what cannot be a column."""
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from google.protobuf import descriptor_pb2, message_factory
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto as Field
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pyspark_barnabas.pipelines.codecs import Codec, CodecSpec, Kind
+from pyspark_barnabas.pipelines.codecs.columns import arrow_type, decoded, encoded
+from pyspark_barnabas.pipelines.codecs.framing import Frame
+from pyspark_barnabas.pipelines.codecs.misfits import SchemaError
+from pyspark_barnabas.pipelines.codecs.protobuf import _descriptor
+
+INT = st.integers(-(2**31), 2**31 - 1)
+UINT = st.integers(0, 2**32 - 1)
+LONG = st.integers(-(2**63), 2**63 - 1)
+ULONG = st.integers(0, 2**64 - 1).map(Decimal)
+FLOAT = st.floats(width=32, allow_nan=False).map(lambda value: value + 0.0)
+DOUBLE = st.floats(allow_nan=False).map(lambda value: value + 0.0)
+TEXT = st.text(max_size=8)
+BYTES = st.binary(max_size=8)
+MICROS = st.integers(-(2**55), 2**55)
+#: As proto files call them, and what rows have.
+SCALARS = {
+    "double": DOUBLE,
+    "float": FLOAT,
+    "int64": LONG,
+    "uint64": ULONG,
+    "int32": INT,
+    "fixed64": ULONG,
+    "fixed32": UINT,
+    "bool": st.booleans(),
+    "string": TEXT,
+    "bytes": BYTES,
+    "uint32": UINT,
+    "sfixed32": INT,
+    "sfixed64": LONG,
+    "sint32": INT,
+    "sint64": LONG,
+}
+KEYS = ("int64", "uint64", "int32", "bool", "string", "sint32", "fixed32")
+KNOWN = {
+    "Timestamp": MICROS,
+    "Duration": MICROS,
+    "DoubleValue": DOUBLE,
+    "FloatValue": FLOAT,
+    "Int64Value": LONG,
+    "UInt64Value": ULONG,
+    "Int32Value": INT,
+    "UInt32Value": UINT,
+    "BoolValue": st.booleans(),
+    "StringValue": TEXT,
+    "BytesValue": BYTES,
+}
+IMPORTS = ("timestamp", "duration", "wrappers", "struct", "empty")
+
+
+def file_of(syntax: str = "proto3") -> FileDescriptorProto:
+    file = FileDescriptorProto(name="shop/order.proto", package="shop", syntax=syntax)
+    file.dependency.extend(f"google/protobuf/{each}.proto" for each in IMPORTS)
+    kind = file.enum_type.add(name="Kind")
+    for number, name in enumerate(("SMALL", "LARGE")):
+        kind.value.add(name=name, number=number)
+    return file
+
+
+def spec(
+    file: FileDescriptorProto,
+    name: str = "shop.Order",
+    frame: Frame = Frame(),  # noqa: B008
+) -> CodecSpec:
+    schema = descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString()
+    return CodecSpec(Kind.PROTOBUF, schema, name, frame)
+
+
+def add_field(message: Any, name: str, kind: str, label: str = "OPTIONAL") -> Any:
+    """A field of a scalar, or of what is named in full."""
+    field = message.field.add(
+        name=name, number=len(message.field) + 1, label=Field.Label.Value(f"LABEL_{label}")
+    )
+    if kind in SCALARS:
+        field.type = Field.Type.Value(f"TYPE_{kind.upper()}")
+    else:
+        field.type = Field.TYPE_ENUM if kind == ".shop.Kind" else Field.TYPE_MESSAGE
+        field.type_name = kind
+    return field
+
+
+def add_optional(message: Any, name: str, kind: str) -> None:
+    """`optional` of proto3: a oneof of one."""
+    field = add_field(message, name, kind)
+    field.proto3_optional = True
+    field.oneof_index = len(message.oneof_decl)
+    message.oneof_decl.add(name=f"_{name}")
+
+
+def add_map(message: Any, place: str, name: str, key: str, value: str) -> None:
+    entry = message.nested_type.add(name=f"{name.title().replace('_', '')}Entry")
+    entry.options.map_entry = True
+    add_field(entry, "key", key)
+    add_field(entry, "value", value)
+    add_field(message, name, f"{place}.{entry.name}", "REPEATED")
+
+
+@st.composite
+def kinds(draw: Any, message: Any, place: str, depth: int) -> tuple[str, st.SearchStrategy[Any]]:
+    match draw(st.sampled_from(["scalar", "scalar", "enum", "known", *(["message"] if depth < 2 else [])])):
+        case "enum":
+            return ".shop.Kind", st.sampled_from(["SMALL", "LARGE"])
+        case "known":
+            name = draw(st.sampled_from(sorted(KNOWN)))
+            return f".google.protobuf.{name}", KNOWN[name]
+        case "message":
+            inner = message.nested_type.add(name=f"M{len(message.nested_type)}")
+            return f"{place}.{inner.name}", draw(contents(inner, f"{place}.{inner.name}", depth + 1))
+    name = draw(st.sampled_from(sorted(SCALARS)))
+    return name, SCALARS[name]
+
+
+@st.composite
+def contents(draw: Any, message: Any, place: str, depth: int = 0) -> Any:
+    """Fills a message with fields; gives what rows have of it."""
+    values: dict[str, st.SearchStrategy[Any]] = {}
+    for index in range(draw(st.integers(1, 4))):
+        name = f"f{index}"
+        kind, found = draw(kinds(message, place, depth))
+        match draw(st.sampled_from(["plain", "optional", "repeated", "map"])):
+            case "optional":
+                add_optional(message, name, kind)
+                values[name] = st.none() | found
+            case "repeated":
+                add_field(message, name, kind, "REPEATED")
+                values[name] = st.lists(found, max_size=3)
+            case "map":
+                key = draw(st.sampled_from(KEYS))
+                add_map(message, place, name, key, kind)
+                values[name] = st.dictionaries(SCALARS[key], found, max_size=3).map(
+                    lambda got: sorted(got.items(), key=lambda pair: pair[0])
+                )
+            case _:
+                add_field(message, name, kind)
+                is_there = kind in SCALARS or kind == ".shop.Kind"
+                values[name] = found if is_there else st.none() | found
+    return st.fixed_dictionaries(values)
+
+
+@st.composite
+def tables(draw: Any) -> tuple[FileDescriptorProto, list[Any]]:
+    file = file_of()
+    rows = draw(contents(file.message_type.add(name="Order"), ".shop.Order"))
+    return file, draw(st.lists(rows, min_size=1, max_size=4))
+
+
+@settings(deadline=None)
+@given(tables(), st.sampled_from([Frame(), Frame(True, 9)]))
+def test_rows_of_any_message_are_the_same_behind_encoding_and_decoding(
+    table: tuple[FileDescriptorProto, list[Any]], frame: Frame
+) -> None:
+    file, rows = table
+    codec = spec(file, frame=frame).codec()
+    given = pa.array(rows, arrow_type(codec.columns))
+    values, misfits = encoded(codec, given, [True] * len(rows))
+    assert misfits.null_count == len(rows), misfits
+    found, reasons = decoded(codec, values)
+    assert reasons.null_count == len(rows), reasons
+    assert found.equals(given)
+
+
+@settings(deadline=None)
+@given(tables(), st.lists(st.binary(max_size=40), max_size=5))
+def test_whatever_the_bytes_each_value_is_a_row_or_has_a_reason(
+    table: tuple[FileDescriptorProto, list[Any]], values: list[bytes]
+) -> None:
+    codec = spec(table[0]).codec()
+    found, reasons = decoded(codec, pa.array(values, pa.binary()))
+    assert len(found) == len(values)
+    for row, reason in zip(found.is_valid().to_pylist(), reasons.to_pylist(), strict=True):
+        assert row == (reason is None)
+
+
+def order(fields: Callable[[Any], None], syntax: str = "proto3") -> FileDescriptorProto:
+    file = file_of(syntax)
+    fields(file.message_type.add(name="Order"))
+    return file
+
+
+def whole(message: Any) -> None:
+    add_field(message, "id", "uint64")
+    add_field(message, "count", "uint32")
+    add_field(message, "kind", ".shop.Kind")
+    add_optional(message, "note", "string")
+    add_field(message, "at", ".google.protobuf.Timestamp")
+    add_field(message, "took", ".google.protobuf.Duration")
+    add_field(message, "weight", ".google.protobuf.DoubleValue")
+    add_map(message, ".shop.Order", "prices", "string", "double")
+    add_field(message, "tags", "string", "REPEATED")
+
+
+def test_fields_are_columns_and_null_where_they_can_be_told_from_none() -> None:
+    codec = spec(order(whole)).codec()
+    told = (
+        "struct<id:decimal(20,0),count:bigint,kind:string,note:string,at:timestamp,took:interval day to second,"
+        "weight:double,prices:map<string,double>,tags:array<string>>"
+    )
+    assert (codec.label, codec.columns.simpleString()) == ("Protobuf of shop.Order", told)
+    nullable = [field.name for field in codec.columns.fields if field.nullable]
+    assert nullable == ["note", "at", "took", "weight"]
+    nothing = {"id": Decimal(0), "count": 0, "kind": "SMALL", "prices": [], "tags": []}
+    assert codec.decode(b"") == {**nothing, **dict.fromkeys(nullable)}
+
+
+def made(codec_of: CodecSpec) -> Any:
+    return message_factory.GetMessageClass(_descriptor(codec_of.schema, codec_of.message))()
+
+
+def test_values_are_those_of_protobufs_own_package() -> None:
+    whole_spec = spec(order(whole))
+    message = made(whole_spec)
+    message.id, message.count, message.kind, message.note = 2**64 - 1, 2**32 - 1, 1, ""
+    message.at.seconds, message.at.nanos = -1, 999_999_999
+    message.took.seconds, message.took.nanos = -1, -1_999
+    message.weight.value = 0.0
+    message.prices["b"], message.prices["a"] = 2.5, 1.5
+    message.tags.extend(["x", ""])
+    row = whole_spec.codec().decode(message.SerializeToString())
+    assert row == {
+        "id": Decimal(2**64 - 1),
+        "count": 2**32 - 1,
+        "kind": "LARGE",
+        "note": "",
+        "at": -1,
+        "took": -1_000_001,
+        "weight": 0.0,
+        "prices": [("a", 1.5), ("b", 2.5)],
+        "tags": ["x", ""],
+    }
+    message.at.nanos, message.took.nanos = 999_999_000, -1_000
+    again = type(message)()
+    again.ParseFromString(whole_spec.codec().encode(row))
+    assert again == message
+
+
+def choice(message: Any) -> None:
+    message.oneof_decl.add(name="paid")
+    for name in ("card", "cash"):
+        add_field(message, name, "string").oneof_index = 0
+
+
+def test_of_a_oneof_one_at_most_is_not_null() -> None:
+    codec = spec(order(choice)).codec()
+    row = {"card": None, "cash": ""}
+    assert codec.decode(codec.encode(row)) == row
+    assert said_of(codec, {"card": "1", "cash": "2"}) == (
+        "the row cannot be Protobuf of shop.Order: card and cash are of one oneof, of which one at most may be not null"
+    )
+
+
+def said_of(codec: Codec, row: dict[str, Any]) -> str:
+    values, misfits = encoded(codec, pa.array([row], arrow_type(codec.columns)), [True])
+    assert values.null_count == 1
+    return str(misfits[0])
+
+
+WHOLE_ROW = {"id": Decimal(1), "count": 1, "kind": "SMALL", "prices": [], "tags": []}
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"id": Decimal(2**64)}, "id is "),
+        ({"id": Decimal(-1)}, "id is "),
+        ({"count": -1}, "count is -1: "),
+        ({"count": None}, "count is null, which the schema does not allow"),
+        ({"kind": "HUGE"}, "kind is 'HUGE'; it must be SMALL or LARGE"),
+        ({"tags": ["a", None]}, "tags[1] is null, which"),
+        ({"tags": None}, "tags is null, which"),
+        ({"prices": [("a", None)]}, "prices[a] is null, which"),
+    ],
+)
+def test_a_row_that_cannot_be_a_message_has_a_reason_that_names_the_place(
+    change: dict[str, Any], says: str
+) -> None:
+    told = said_of(spec(order(whole)).codec(), {**WHOLE_ROW, **change})
+    assert told.startswith(f"the row cannot be Protobuf of shop.Order: {says}")
+
+
+def nested(message: Any) -> None:
+    inner = message.nested_type.add(name="Inner")
+    add_field(inner, "kind", ".shop.Kind", "REPEATED")
+    add_field(message, "one", ".shop.Order.Inner")
+    add_field(message, "many", ".shop.Order.Inner", "REPEATED")
+    add_map(message, ".shop.Order", "named", "string", ".shop.Order.Inner")
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"one": {"kind": ["SMALL", "HUGE"]}}, "one.kind[1] is 'HUGE'; it must be SMALL or LARGE"),
+        ({"many": [{"kind": []}, None]}, "many[1] is null"),
+        ({"many": [{"kind": ["x"]}]}, "many[0].kind[0] is 'x'"),
+        ({"named": [("a", {"kind": None})]}, "named[a].kind is null"),
+    ],
+)
+def test_a_place_within_others_is_named(change: dict[str, Any], says: str) -> None:
+    told = said_of(spec(order(nested)).codec(), {"one": None, "many": [], "named": [], **change})
+    assert told.startswith(f"the row cannot be Protobuf of shop.Order: {says}")
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        (b"\xff", "it cannot be parsed: "),
+        (b"\x08", "it cannot be parsed: "),
+        (b"\0\0\0\0\7\0", "; it begins as values of a schema registry do, for which is framing: confluent"),
+        (b"\x18\x07", "shop.Kind in it has the number 7; the schema knows SMALL 0, LARGE 1"),
+        (b"\x22\x01\xff", "it cannot be parsed: "),
+        (b"\x2a\x06\x10\xff\xff\xff\xff\x0f", "a Timestamp in it has -1 nanos; 0 to 999999999 are right"),
+        (b"\x2a\x0a\x08\xff\xff\xff\xff\xff\xff\xff\xff\x7f", "too large"),
+    ],
+)
+def test_a_value_that_is_no_row_has_a_reason_and_its_neighbours_pass(value: bytes, says: str) -> None:
+    codec = spec(order(whole)).codec()
+    found, reasons = decoded(codec, pa.array([b"", value, None, b""], pa.binary()))
+    assert found.is_valid().to_pylist() == [True, False, False, True]
+    assert str(reasons[1]).startswith("the value is not Protobuf of shop.Order: ")
+    assert says in str(reasons[1])
+
+
+def test_what_is_required_must_be_there() -> None:
+    codec = spec(order(lambda message: add_field(message, "id", "int32", "REQUIRED"), "proto2")).codec()
+    assert codec.decode(codec.encode({"id": 0})) == {"id": 0}
+    _, reasons = decoded(codec, pa.array([b""], pa.binary()))
+    assert str(reasons[0]).endswith("it has no id, which the schema requires")
+    assert "id is null" in said_of(codec, {"id": None})
+
+
+def test_a_frame_tells_which_message_of_its_file_a_value_is() -> None:
+    file = order(whole)
+    other = file.message_type.add(name="Other")
+    add_field(other, "a", "int32")
+    for name in ("First", "Second"):
+        add_field(other.nested_type.add(name=name), "a", "int32")
+    frame = Frame(True, 1)
+    first = spec(file, frame=frame).codec().encode(WHOLE_ROW)
+    assert first.startswith(b"\0\0\0\0\1\0")
+    second = spec(file, "shop.Other.Second", frame).codec()
+    assert second.encode({"a": 5}) == b"\0\0\0\0\1\4\2\2\x08\x05"
+    assert second.decode(b"\0\0\0\0\1\4\2\2\x08\x05") == {"a": 5}
+    _, reasons = decoded(second, pa.array([first, b"\0\0\0\0\1\4\2"], pa.binary()))
+    assert str(reasons[0]).endswith("it is message 0 of its file; shop.Other.Second is 1.1")
+    assert "no message number" in str(reasons[1])
+
+
+def of_kind(kind: str) -> FileDescriptorProto:
+    return order(lambda message: add_field(message, "a", kind))
+
+
+def twice(message: Any) -> None:
+    add_field(message, "a", "int32").json_name = "x"
+    add_field(message, "A", "int32").json_name = "y"
+
+
+def imports_other() -> FileDescriptorProto:
+    file = of_kind("int32")
+    file.dependency.append("shop/other.proto")
+    return file
+
+
+@pytest.mark.parametrize(
+    ("file", "name", "says"),
+    [
+        (of_kind(".shop.Order"), "shop.Order", "a: shop.Order is within itself"),
+        (of_kind(".google.protobuf.Struct"), "shop.Order", "google.protobuf.Struct is within itself"),
+        (
+            of_kind(".google.protobuf.Empty"),
+            "shop.Order",
+            "a: the message google.protobuf.Empty has no fields",
+        ),
+        (of_kind(".shop.Nobody"), "shop.Order", "shop/order.proto is no good descriptor"),
+        (of_kind("int32"), "Order", "there is no message Order; there are shop.Order"),
+        (order(twice), "shop.Order", "A: the name comes twice in its message"),
+        (
+            imports_other(),
+            "shop.Order",
+            "shop/order.proto imports shop/other.proto, which is not in it: protoc",
+        ),
+    ],
+)
+def test_a_message_that_cannot_be_columns_is_refused_with_the_place_in_it(
+    file: FileDescriptorProto, name: str, says: str
+) -> None:
+    with pytest.raises(SchemaError) as caught:
+        spec(file, name).codec()
+    assert says in str(caught.value)
+
+
+def test_what_is_no_descriptor_set_is_refused() -> None:
+    with pytest.raises(SchemaError, match="it is no descriptor set; protoc --include_imports"):
+        CodecSpec(Kind.PROTOBUF, b"syntax = 'proto3';", "shop.Order", Frame()).codec()
