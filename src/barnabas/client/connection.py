@@ -18,6 +18,7 @@ from barnabas.client.errors import (
     RequestTimedOut,
     check,
 )
+from barnabas.client.frames import Frames
 from barnabas.client.framing import api_name, decode_response, encode_request
 from barnabas.client.login import log_in
 from barnabas.client.sasl import SaslLogin
@@ -28,11 +29,9 @@ from barnabas.wire.schema import Message, Versions
 
 CONNECT_TIMEOUT_MS = 10_000
 REQUEST_TIMEOUT_MS = 30_000
-#: More than any broker sends: beyond it the other side is surely not Kafka.
-FRAME_BYTES_MAX = 1 << 30
-_STREAM_BUFFER_BYTES = 1 << 20
-_CORRELATION_ID_BYTES = 4
 _CORRELATION_ID_LIMIT = 1 << 31
+#: How long a broker has to take what is still to be written when a connection is closed.
+_LAST_WRITES_MS = 1_000
 _INT32 = struct.Struct(">i")
 #: A login is renewed when this share of its time is over.
 _RENEWAL_SHARE = 0.85
@@ -47,8 +46,6 @@ class Connection:
     def __init__(
         self,
         address: Address,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
         *,
         client_id: str,
         request_timeout_ms: int,
@@ -56,8 +53,7 @@ class Connection:
     ) -> None:
         self.address = address
         self.versions: Mapping[int, Versions] = {}  #: api key -> versions of the broker
-        self._reader = reader
-        self._writer = writer
+        self._frames = Frames(self._answer, self._refuse_frame, self._ended)
         self._client_id = client_id
         self._request_timeout_ms = request_timeout_ms
         self._login = login
@@ -66,7 +62,7 @@ class Connection:
         self._correlation_ids = itertools.count()
         self._pending: dict[int, _Pending] = {}
         self._failure: BrokerConnectionError | None = None
-        self._receiver = asyncio.ensure_future(self._receive())
+        self._over = asyncio.Event()  #: the transport is gone
 
     @classmethod
     async def open(
@@ -83,15 +79,14 @@ class Connection:
         :raises BrokerConnectionError: When nobody listens, or the other side does not speak Kafka.
         :raises KafkaError: When the login fails.
         """
+        connection = cls(address, client_id=client_id, request_timeout_ms=request_timeout_ms, login=login)
+        loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(connect_timeout_ms / 1000):
-                reader, writer = await asyncio.open_connection(*address, limit=_STREAM_BUFFER_BYTES)
+                await loop.create_connection(lambda: connection._frames, *address)
         except OSError as error:
             why = _reason(error) or f"no answer within {connect_timeout_ms} ms"
             raise BrokerUnreachable(address, f"no connection to a broker at {address}: {why}") from error
-        connection = cls(
-            address, reader, writer, client_id=client_id, request_timeout_ms=request_timeout_ms, login=login
-        )
         try:
             await connection._negotiate()
             await connection._log_in()
@@ -140,10 +135,9 @@ class Connection:
         if self._renew_s is not None:
             await self._renew()
         self._transmit(request, self.version_of(type(request), version_max))
-        try:
-            await self._writer.drain()
-        except OSError as error:
-            raise self._fail(self._lost(str(error))) from error
+        await self._frames.drain()
+        if self._failure is not None:
+            raise self._failure
 
     def version_of(self, request: type[Message], version_max: int | None = None) -> int:
         """The highest version of `request` that both sides speak, at most `version_max`.
@@ -164,10 +158,13 @@ class Connection:
         return last
 
     async def close(self) -> None:
-        """Close; requests without an answer fail with ConnectionLost."""
+        """Close; requests without an answer fail with ConnectionLost, those without any are still written."""
         self._fail(self._lost("this client closed it"))
-        self._receiver.cancel()
-        await asyncio.wait([self._receiver])
+        try:
+            async with asyncio.timeout(_LAST_WRITES_MS / 1000):
+                await self._over.wait()
+        except TimeoutError:
+            self._frames.transport.abort()
 
     async def _negotiate(self) -> None:
         """ApiVersions at our newest version, again at the broker's when that is older (KIP-511)."""
@@ -212,28 +209,17 @@ class Connection:
         if self._failure is not None:
             raise self._failure
         correlation_id = next(self._correlation_ids) % _CORRELATION_ID_LIMIT
-        self._writer.writelines(encode_request(request, version, correlation_id, self._client_id))
+        self._frames.transport.writelines(encode_request(request, version, correlation_id, self._client_id))
         return correlation_id
 
-    async def _receive(self) -> None:
-        """Hand each answer to who waits for it, until the connection ends."""
-        try:
-            while True:
-                (size_bytes,) = _INT32.unpack(await self._reader.readexactly(_INT32.size))
-                if not _CORRELATION_ID_BYTES <= size_bytes <= FRAME_BYTES_MAX:
-                    raise self._not_kafka(f"a frame of {size_bytes} bytes")
-                self._answer(await self._reader.readexactly(size_bytes))
-        except NotKafka as error:
-            self._fail(error)
-        except (OSError, asyncio.IncompleteReadError) as error:
-            why = str(error) if isinstance(error, OSError) else "the broker closed it"
-            self._fail(self._lost(why))
-
     def _answer(self, frame: Buffer) -> None:
+        """Hand an answer to who waits for it."""
         (correlation_id,) = _INT32.unpack_from(frame)
         pending = self._pending.pop(correlation_id, None)
         if pending is None:
-            raise self._not_kafka(f"an answer with correlation id {correlation_id}, which was never sent")
+            what = f"an answer with correlation id {correlation_id}, which was never sent"
+            self._fail(self._not_kafka(what))
+            return
         request, version, answer = pending
         if answer.done():  # who waited was cancelled
             return
@@ -241,6 +227,13 @@ class Connection:
             answer.set_result(decode_response(request, version, memoryview(frame)))
         except Malformed as error:
             answer.set_exception(self._not_kafka(str(error)))
+
+    def _refuse_frame(self, size_bytes: int) -> None:
+        self._fail(self._not_kafka(f"a frame of {size_bytes} bytes"))
+
+    def _ended(self, error: Exception | None) -> None:
+        self._fail(self._lost("the broker closed it" if error is None else str(error)))
+        self._over.set()
 
     def _not_kafka(self, what: str) -> NotKafka:
         return NotKafka(self.address, f"{self.address} sent {what}: it does not speak Kafka's protocol")
@@ -252,7 +245,7 @@ class Connection:
         """End the connection for `failure`; the first failure stays, later ones change nothing."""
         if self._failure is None:
             self._failure = failure
-            self._writer.close()
+            self._frames.transport.close()
             for _, _, answer in self._pending.values():
                 if not answer.done():
                     answer.set_exception(failure)

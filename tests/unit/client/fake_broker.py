@@ -63,6 +63,7 @@ class FakeBroker:
         self._ids = itertools.count(1)
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
+        self._serving: set[asyncio.Task[None]] = set()
         self._appended = asyncio.Condition()
         self._handlers = _handlers(self)
 
@@ -79,7 +80,9 @@ class FakeBroker:
         assert self._server is not None
         self._server.close()
         self.hang_up()
-        await asyncio.sleep(0)
+        for task in self._serving:
+            task.cancel()
+        await asyncio.gather(*self._serving, return_exceptions=True)
 
     def hang_up(self) -> None:
         for writer in self._writers:
@@ -120,6 +123,10 @@ class FakeBroker:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.add(writer)
+        task = asyncio.current_task()
+        assert task is not None
+        self._serving.add(task)
+        task.add_done_callback(self._serving.discard)
         self.connections += 1
         try:
             while True:

@@ -1,0 +1,99 @@
+"""The frames that a connection brings, each received into the memory that it stays in.
+
+Streams of asyncio copy what comes twice more: with fetches of megabytes, most of the work of receiving them.
+"""
+
+import asyncio
+import struct
+from collections.abc import Callable
+from typing import cast
+
+from barnabas.base.buffers import Buffer
+
+#: More than any broker sends: beyond it the other side is surely not Kafka.
+FRAME_BYTES_MAX = 1 << 30
+#: A frame has a correlation id at least.
+FRAME_BYTES_MIN = 4
+#: Answers that are smaller come together with those around them.
+_ROOM_BYTES = 1 << 16
+_SIZE = struct.Struct(">i")
+
+
+class Frames(asyncio.BufferedProtocol):
+    """The protocol below a connection: hands on whole frames, without their lengths, and tells of the end."""
+
+    transport: asyncio.WriteTransport  #: there once the connection is
+
+    def __init__(
+        self,
+        receive: Callable[[Buffer], None],
+        refuse: Callable[[int], None],
+        lose: Callable[[Exception | None], None],
+    ) -> None:
+        """All are called on the loop; when one of the first two closes the transport nothing more is handed on.
+
+        :param receive: Is given each frame.
+        :param refuse: Is given a length that no frame has, and closes the transport.
+        :param lose: Is told of the end, and its reason if it is not that the other side wanted it.
+        """
+        self._receive = receive
+        self._refuse = refuse
+        self._lose = lose
+        self._room = memoryview(bytearray(_ROOM_BYTES))
+        self._frame: memoryview | None = None  #: one that has not come whole yet
+        self._filled_bytes = 0  #: of that frame; of the room when there is none
+        self._writable = asyncio.Event()
+        self._writable.set()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The beginning."""
+        self.transport = cast("asyncio.WriteTransport", transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The end; also after the transport was closed from here."""
+        self._writable.set()
+        self._lose(exc)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where the next bytes go; never empty."""
+        return (self._room if self._frame is None else self._frame)[self._filled_bytes :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Hand on what has come whole."""
+        self._filled_bytes += nbytes
+        if self._frame is None:
+            self._take_apart()
+        elif self._filled_bytes == len(self._frame):
+            whole, self._frame, self._filled_bytes = self._frame, None, 0
+            self._receive(whole)
+
+    def pause_writing(self) -> None:
+        """The other side does not keep up."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """It does again."""
+        self._writable.set()
+
+    async def drain(self) -> None:
+        """Wait until there is room for more to be written, or the connection has ended."""
+        await self._writable.wait()
+
+    def _take_apart(self) -> None:
+        """Hand on the frames in the room; what is left of it begins the next one."""
+        position, end = 0, self._filled_bytes
+        while end - position >= _SIZE.size and not self.transport.is_closing():
+            (size_bytes,) = _SIZE.unpack_from(self._room, position)
+            if not FRAME_BYTES_MIN <= size_bytes <= FRAME_BYTES_MAX:
+                return self._refuse(size_bytes)
+            position += _SIZE.size
+            if end - position < size_bytes:
+                self._frame = memoryview(bytearray(size_bytes))
+                return self._begin(self._frame, self._room[position:end])
+            self._receive(bytes(self._room[position : position + size_bytes]))
+            position += size_bytes
+        return self._begin(self._room, bytes(self._room[position:end]))
+
+    def _begin(self, target: memoryview, begun: Buffer) -> None:
+        target[: len(begun)] = begun
+        self._filled_bytes = len(begun)

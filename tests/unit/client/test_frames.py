@@ -1,0 +1,105 @@
+"""What comes in, in pieces of any size, is handed on as the frames that were sent."""
+
+import asyncio
+import struct
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.base.buffers import Buffer
+from barnabas.client.frames import FRAME_BYTES_MAX, Frames
+
+
+class Ear:
+    """Hears what a protocol tells, and is its transport; hangs up after so many frames."""
+
+    def __init__(self, frames_max: int = 1_000) -> None:
+        self.heard: list[bytes] = []
+        self.kept: list[Buffer] = []
+        self.refused: list[int] = []
+        self.lost: list[Exception | None] = []
+        self._frames_max = frames_max
+        self.frames = Frames(self._receive, self._refuse, self.lost.append)
+        transport: Any = self
+        self.frames.connection_made(transport)
+
+    def is_closing(self) -> bool:
+        return bool(self.refused) or len(self.heard) >= self._frames_max
+
+    def _receive(self, frame: Buffer) -> None:
+        self.heard.append(bytes(frame))
+        self.kept.append(frame)
+
+    def _refuse(self, size_bytes: int) -> None:
+        self.refused.append(size_bytes)
+
+    def feed(self, data: bytes, piece_bytes: int = 1 << 30) -> None:
+        """As a transport does: as much as there is room for, at most a piece at a time."""
+        while data:
+            room = self.frames.get_buffer(-1)
+            count = min(len(room), len(data), piece_bytes)
+            room[:count] = data[:count]
+            self.frames.buffer_updated(count)
+            data = data[count:]
+
+
+def framed(*bodies: bytes) -> bytes:
+    return b"".join(struct.pack(">i", len(body)) + body for body in bodies)
+
+
+@given(st.lists(st.binary(min_size=4, max_size=40), max_size=12), st.integers(1, 90))
+def test_frames_are_those_that_were_sent_however_they_come(bodies: list[bytes], piece_bytes: int) -> None:
+    ear = Ear()
+    ear.feed(framed(*bodies), piece_bytes)
+    assert ear.heard == bodies
+
+
+def test_a_frame_larger_than_the_room_comes_whole_and_so_do_its_neighbours() -> None:
+    bodies = [b"before", bytes(range(256)) * 1_000, b"behind"]
+    ear = Ear()
+    ear.feed(framed(*bodies), 10_000)
+    assert ear.heard == bodies
+
+
+def test_a_frame_stays_as_it_is_when_the_next_one_comes() -> None:
+    ear = Ear()
+    bodies = [b"one!", b"2" * 200_000, b"three", b"4" * 200_000]
+    ear.feed(framed(*bodies), 70_000)
+    assert [bytes(each) for each in ear.kept] == bodies
+
+
+@pytest.mark.parametrize("size_bytes", [-1, 0, 3, FRAME_BYTES_MAX + 1])
+def test_a_length_that_no_frame_has_is_refused_and_nothing_comes_behind_it(size_bytes: int) -> None:
+    ear = Ear()
+    ear.feed(framed(b"good") + struct.pack(">i", size_bytes) + b"what is this?")
+    assert (ear.heard, ear.refused) == ([b"good"], [size_bytes])
+
+
+def test_nothing_is_handed_on_once_the_transport_is_closed() -> None:
+    ear = Ear(frames_max=1)
+    ear.feed(framed(b"last", b"too late"))
+    assert ear.heard == [b"last"]
+
+
+def test_the_end_is_told_with_its_reason() -> None:
+    ear = Ear()
+    error = ConnectionResetError()
+    ear.frames.connection_lost(error)
+    assert ear.lost == [error]
+
+
+def test_writers_wait_for_a_slow_reader_until_it_goes_on_or_is_gone() -> None:
+    async def scenario() -> None:
+        ear = Ear()
+        await ear.frames.drain()
+        for go_on in (ear.frames.resume_writing, lambda: ear.frames.connection_lost(None)):
+            ear.frames.pause_writing()
+            waiting = asyncio.ensure_future(ear.frames.drain())
+            await asyncio.sleep(0)
+            assert not waiting.done()
+            go_on()
+            await waiting
+
+    asyncio.run(scenario())
