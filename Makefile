@@ -56,8 +56,9 @@ differential: $(VENV)/.installed-test  ## Thousands of requests to Apache Kafka 
 soak-eos: $(VENV)/.installed-test  ## Applications in transactions, three minutes each, while the broker is killed
 	EOS_SECONDS=$(or $(SECONDS),180) interop/run tests/interop/test_exactly_once.py
 
-soak-spark: $(VENV)/.installed-test  ## A Spark stream while its driver, workers and broker are killed, 20 rounds
-	SPARK_ROUNDS=$(or $(ROUNDS),20) $(BIN)/pytest tests/spark/test_sink_soak.py $(ARGS)
+soak-spark: $(VENV)/.installed-test  ## A Spark stream while parts of it are killed (ROUNDS=20 MASTER=local|cluster BROKER=barnabas|kafka)
+	SPARK_ROUNDS=$(or $(ROUNDS),20) SPARK_MASTER=$(or $(MASTER),local) SPARK_BROKER=$(or $(BROKER),barnabas) \
+		$(BIN)/pytest tests/interop/spark/test_sink_soak.py $(ARGS)
 
 bench: $(VENV)/.installed-test  ## Apache Kafka and Barnabas in turns; writes docs/benchmarks.md
 	$(BIN)/python -m bench.run $(ARGS)

@@ -40,3 +40,5 @@ def prepare(environment: MutableMapping[str, str]) -> None:
         return
     environment["JAVA_HOME"] = str(java_home(environment))
     environment.setdefault("PYSPARK_PYTHON", sys.executable)
+    # this process is the driver; Spark would let workers that read a data source run what it names
+    environment.pop("PYSPARK_DRIVER_PYTHON", None)

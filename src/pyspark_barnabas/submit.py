@@ -4,7 +4,7 @@ import hashlib
 import os
 import sys
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -15,6 +15,8 @@ from pyspark_barnabas.java import java_home
 
 PACKAGES = ("barnabas", "pyspark_barnabas", "pyspark_barnabas_batches")
 PY_FILES = "--py-files"
+PYTHON = "spark.pyspark.python"
+DRIVER_PYTHON = "spark.pyspark.driver.python"
 
 #: Options of spark-submit that are not followed by a value.
 _FLAGS = frozenset({"--help", "-h", "--verbose", "-v", "--version", "--usage-error", "--supervise"})
@@ -46,8 +48,8 @@ def submission(arguments: Sequence[str], environment: Mapping[str, str], *, ship
     is_local = value_of(options, "--master", environment.get("MASTER", "")).startswith("local")
     if is_local:
         variables.setdefault("PYSPARK_PYTHON", sys.executable)
-    if value_of(options, "--deploy-mode", "client") == "client" and "PYSPARK_PYTHON" not in variables:
-        variables.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    if value_of(options, "--deploy-mode", "client") == "client":
+        options = with_interpreters(options, variables)
     if ship and not is_local:
         archive = str(packed(environment))
         options = with_py_file(options, archive)
@@ -81,8 +83,14 @@ def split(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 def value_of(options: Sequence[str], name: str, default: str) -> str:
     """The value of an option of spark-submit; of several, as Spark has it, the last."""
-    values = [value for _, value in _values(options, name)]
+    values = values_of(options, name)
     return values[-1] if values else default
+
+
+def values_of(options: Sequence[str], *names: str) -> list[str]:
+    """All values of an option that goes by these names, in their order."""
+    found = [each for name in names for each in _values(options, name)]
+    return [value for _, value in sorted(found, key=lambda each: each[0].start)]
 
 
 def with_py_file(options: Sequence[str], path: str) -> list[str]:
@@ -90,6 +98,26 @@ def with_py_file(options: Sequence[str], path: str) -> list[str]:
     named = _values(options, PY_FILES)
     kept = [option for at, option in enumerate(options) if not any(at in places for places, _ in named)]
     return [*kept, PY_FILES, ",".join([*(value for _, value in named[-1:]), path])]
+
+
+def with_interpreters(options: Sequence[str], variables: MutableMapping[str, str]) -> list[str]:
+    """The options with the interpreter of a driver on this machine; sets the one of workers in `variables`.
+
+    Spark lets data sources be planned here and read by workers on one and the same interpreter, which it takes from
+    PYSPARK_DRIVER_PYTHON, PYSPARK_PYTHON, or else is the `python3` of each machine. So the driver's own becomes a
+    setting, and where none is named for workers this one is the `python3` of this machine.
+    """
+    driver = variables.pop("PYSPARK_DRIVER_PYTHON", None)
+    settings = dict(each.partition("=")[::2] for each in values_of(options, "--conf", "-c"))
+    if PYTHON in settings:
+        variables["PYSPARK_PYTHON"] = settings[PYTHON]
+    if "PYSPARK_PYTHON" not in variables:
+        driver = driver or sys.executable
+        places = [str(Path(sys.executable).parent), *filter(None, [variables.get("PATH")])]
+        variables["PATH"] = os.pathsep.join(places)
+    if driver is None or DRIVER_PYTHON in settings:
+        return list(options)
+    return [*options, "--conf", f"{DRIVER_PYTHON}={driver}"]
 
 
 def _values(options: Sequence[str], name: str) -> list[tuple[range, str]]:

@@ -1,6 +1,6 @@
 """Rows of a topic as Spark's source gives them, and as a confluent-kafka consumer sees them; and topics to compare."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
 from typing import Any, NamedTuple
 
@@ -59,8 +59,12 @@ def read_batches(
 
 def read_rows(options: Mapping[str, str], tasks: list[Any] | None = None) -> list[SourceRow]:
     """The same as rows, by partition and offset."""
-    batches = read_batches(options, COLUMNS, tasks)
-    return sorted(_arrow_row(row) for batch in batches for row in batch.to_pylist())
+    return sorted(rows_of(read_batches(options, COLUMNS, tasks)))
+
+
+def rows_of(batches: Iterable[pa.RecordBatch]) -> list[SourceRow]:
+    """Arrow's rows as ours, in their order."""
+    return [_arrow_row(row) for batch in batches for row in batch.to_pylist()]
 
 
 def _arrow_row(row: dict[str, Any]) -> SourceRow:

@@ -5,10 +5,12 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark_barnabas.java import java_home
 from pyspark_barnabas.submit import spark_home
+from support.processes import descendants, kill_one
 from support.spark import SETTINGS
 from support.waiting import until
 
@@ -16,6 +18,7 @@ STOPS_WITHIN_S = 30
 WORKERS_COUNT = 2
 MASTER = "org.apache.spark.deploy.master.Master"
 WORKER = "org.apache.spark.deploy.worker.Worker"
+EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 #: Small ones: two cores, and other processes beside them.
@@ -78,20 +81,33 @@ def spark_class(name: str, *arguments: str) -> list[str]:
     ]
 
 
+@dataclass
+class Cluster:
+    """A Master and Workers, which run."""
+
+    url: str
+    workers: list[SparkProcess]
+
+    def kill_executor(self) -> bool:
+        """SIGKILL to an executor of some application; False when there is none at present."""
+        return kill_one(pid for worker in self.workers for pid in descendants(worker.process.pid, EXECUTOR))
+
+
 @contextmanager
-def running_cluster(home: Path, port: int) -> Iterator[str]:
-    """A Master and two Workers with one core each; gives the master's URL."""
+def running_cluster(home: Path, port: int) -> Iterator[Cluster]:
+    """A Master and two Workers with one core each."""
     environment = bare_environment()
-    url = f"spark://127.0.0.1:{port}"
+    cluster = Cluster(f"spark://127.0.0.1:{port}", [])
     with ExitStack() as stack:
         master = spark_class(MASTER, "--port", str(port))
         stack.enter_context(running(master, home / "master.log", environment, "New state: ALIVE"))
         for number in range(WORKERS_COUNT):
             work = ["--cores", "1", "--memory", "1g", "--work-dir", str(home / f"worker-{number}")]
-            worker = spark_class(WORKER, *work, url)
+            worker = spark_class(WORKER, *work, cluster.url)
             log = home / f"worker-{number}.log"
-            stack.enter_context(running(worker, log, environment, "Successfully registered with master"))
-        yield url
+            ready = "Successfully registered with master"
+            cluster.workers.append(stack.enter_context(running(worker, log, environment, ready)))
+        yield cluster
 
 
 @contextmanager

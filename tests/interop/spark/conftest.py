@@ -23,8 +23,8 @@ def spark() -> Iterator[SparkSession]:
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The URL of a standalone cluster's master."""
     [port] = free_ports(1)
-    with running_cluster(tmp_path_factory.mktemp("cluster"), port) as url:
-        yield url
+    with running_cluster(tmp_path_factory.mktemp("cluster"), port) as running:
+        yield running.url
 
 
 @pytest.fixture

@@ -1,9 +1,10 @@
-"""A standalone cluster, whose workers know of Barnabas only what spark-submit sends them."""
+"""A standalone cluster, whose workers know of Barnabas and of Python only what spark-submit sends them."""
 
 import json
 import os
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 from interop.brokers import Broker
@@ -55,14 +56,17 @@ session.stop()
 
 
 def submit(master: str, application: Path, *arguments: str) -> str:
-    """Run an application and give what it printed."""
+    """Run an application on an interpreter that is sent along, and give what it printed."""
+    home = application.parent
     settings = {**SETTINGS, "spark.executor.memory": "512m", "spark.cores.max": "2"}
     options = [part for key, value in settings.items() for part in ("--conf", f"{key}={value}")]
+    options += ["--archives", f"{send_along(home)}#environment"]
     command = [sys.executable, "-c", "from barnabas.cli.main import main; main()", "spark-submit"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYSPARK_PYTHON": sys.executable}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "PYSPARK_PYTHON": "environment/bin/python"}
     ended = subprocess.run(
         [*command, "--master", master, *options, str(application), *arguments],
-        env=environment,
+        env={**environment, "PYSPARK_DRIVER_PYTHON": sys.executable},
+        cwd=home,
         capture_output=True,
         text=True,
         timeout=240,
@@ -72,6 +76,18 @@ def submit(master: str, application: Path, *arguments: str) -> str:
     return ended.stdout
 
 
+def send_along(home: Path) -> Path:
+    """An environment in an archive, as venv-pack makes them, that writes down where it runs."""
+    program = home / "environment" / "bin" / "python"
+    program.parent.mkdir(parents=True)
+    program.write_text(f'#!/bin/sh\npwd >> {home}/runs\nexec {sys.executable} "$@"\n')
+    program.chmod(0o755)
+    archive = home / "environment.tar.gz"
+    with tarfile.open(archive, "w:gz") as packing:
+        packing.add(home / "environment", ".")
+    return archive
+
+
 def test_workers_import_the_packages_that_were_sent_to_them(cluster: str, tmp_path: Path) -> None:
     application = tmp_path / "where.py"
     application.write_text(WHERE)
@@ -79,6 +95,12 @@ def test_workers_import_the_packages_that_were_sent_to_them(cluster: str, tmp_pa
     assert len({directory for directory, *_ in places}) == 2
     for _, *files in places:
         assert all(".zip/" in file for file in files)
+    assert {directory for directory, *_ in places} <= runs(tmp_path)
+
+
+def runs(home: Path) -> set[str]:
+    """Where the environment that was sent along has run."""
+    return set((home / "runs").read_text().splitlines())
 
 
 def test_executors_read_topics_and_write_them_exactly_once(
@@ -94,3 +116,4 @@ def test_executors_read_topics_and_write_them_exactly_once(
     ]
     assert (rows_count, length) == (4_000, sum(map(len, values)))
     assert committed_values(broker.bootstrap, copy) == sorted(values)
+    assert len(runs(tmp_path) - {str(tmp_path)}) == 2

@@ -34,6 +34,13 @@ def test_an_interpreter_that_was_named_stays(home: Path) -> None:
     assert environment["PYSPARK_PYTHON"] == "/opt/python"
 
 
+def test_a_drivers_interpreter_is_not_handed_to_workers(home: Path) -> None:
+    environment = {"PATH": str(home / "bin"), "PYSPARK_DRIVER_PYTHON": "jupyter"}
+    prepare(environment)
+    assert environment["PYSPARK_PYTHON"] == sys.executable
+    assert "PYSPARK_DRIVER_PYTHON" not in environment
+
+
 @pytest.mark.parametrize("started_by", ["PYSPARK_GATEWAY_PORT", "SPARK_REMOTE"])
 def test_nothing_is_set_where_spark_runs_already(started_by: str) -> None:
     environment = {started_by: "1", "PATH": "/nowhere"}

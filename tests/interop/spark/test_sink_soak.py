@@ -1,0 +1,41 @@
+"""Exactly once under fire, on a standalone cluster: its executors, the driver and the broker are killed.
+
+SPARK_BROKER is kafka or barnabas, SPARK_MASTER cluster or local, SPARK_ROUNDS how often one is killed:
+`make soak-spark MASTER=cluster BROKER=kafka ROUNDS=20`.
+"""
+
+import os
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+from interop.brokers import free_ports
+from interop.targets import START
+
+from support.spark_cluster import running_cluster
+from support.spark_fire import PROPERTIES, ROUNDS, Fire
+from support.spark_stream import LOCAL
+
+BROKER = os.environ.get("SPARK_BROKER", "kafka")
+MASTER = os.environ.get("SPARK_MASTER", "cluster")
+VICTIMS = {"cluster": ("executor", "broker", "driver"), "local": ("driver", "worker", "broker")}
+
+
+@pytest.fixture
+def fire(tmp_path: Path) -> Iterator[Fire]:
+    start = partial(START[BROKER], tmp_path, PROPERTIES)
+    if MASTER == "local":
+        burning = Fire(tmp_path, LOCAL, start)
+        yield burning
+        burning.stop()
+        return
+    [port] = free_ports(1)
+    with running_cluster(tmp_path, port) as cluster:
+        burning = Fire(tmp_path, cluster.url, start, cluster.kill_executor)
+        yield burning
+        burning.stop()
+
+
+def test_each_input_is_written_exactly_once_whoever_is_killed(fire: Fire) -> None:
+    fire.burn(VICTIMS[MASTER], ROUNDS)

@@ -1,0 +1,47 @@
+"""Other processes by what they are: those below a process, and killing one of them."""
+
+import os
+import signal
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+
+def below(pid: int) -> Iterator[int]:
+    """All processes that this one, or those that it started, started."""
+    children = []
+    for place in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = place.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == pid:
+            children.append(int(place.parent.name))
+    for child in children:
+        yield child
+        yield from below(child)
+
+
+def descendants(pid: int, name: str) -> list[int]:
+    """Processes below this one whose command line contains `name`, the deepest first."""
+    return [each for each in reversed(list(below(pid))) if name in _command(each)]
+
+
+def kill_one(pids: Iterable[int]) -> bool:
+    """SIGKILL to the first that is still there; whether there was one."""
+    return any(kill(pid) for pid in pids)
+
+
+def kill(pid: int) -> bool:
+    """SIGKILL; False when the process is gone already."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,133 @@
+"""A Spark stream from topic to topic while what it consists of is killed: whether each input is written once."""
+
+import os
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from support.spark_stream import StreamProcess, wait_until_it_runs
+
+ROUNDS = int(os.environ.get("SPARK_ROUNDS", "3"))
+SEED = int(os.environ.get("SPARK_SEED", "1"))
+INPUTS_PER_ROUND = 900
+INPUTS_PER_SECOND = 150
+PARTITIONS_COUNT = 3
+WAIT_S = 120
+PAUSE_S = 0.2
+BARNABAS = [sys.executable, "-c", "from barnabas.cli.main import main; main()"]
+#: Of a broker: its own topics are made when first used, and with fewer partitions they are made sooner.
+PROPERTIES = {"offsets.topic.num.partitions": "2", "transaction.state.log.num.partitions": "2"}
+
+
+class Burning(Protocol):
+    """A broker that can be killed."""
+
+    @property
+    def bootstrap(self) -> str:
+        """HOST:PORT."""
+        ...
+
+    def kill(self) -> object:
+        """SIGKILL."""
+        ...
+
+
+class Fire:
+    """A broker and a stream, which are killed and started again."""
+
+    def __init__(
+        self,
+        home: Path,
+        master: str,
+        start_broker: Callable[[int | None], Burning],
+        kill_executor: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """`start_broker` is given a port, or None for any; it starts on the same data each time."""
+        self.home, self.master = home, master
+        self.dice = random.Random(SEED)
+        self.kills: list[str] = []
+        self._start_broker = start_broker
+        self._kill_executor = kill_executor
+        self.broker = start_broker(None)
+        admin = AdminClient({"bootstrap.servers": self.broker.bootstrap})
+        topics = [NewTopic(name, PARTITIONS_COUNT, 1) for name in ("in", "out")]
+        for made in admin.create_topics(topics).values():
+            made.result()
+        self.stream = self._start_stream()
+
+    def burn(self, victims: Sequence[str], rounds: int) -> None:
+        """Kill one after the other while inputs come; fails unless each input is written once, read committed."""
+        for number in range(rounds):
+            producing = self._produce()
+            self._kill(victims[number % len(victims)])
+            if self._outlive(producing) != 0:  # the broker was killed before it had even connected
+                assert self._outlive(self._produce()) == 0, self._told("inputs.log")
+        assert len(self.kills) == rounds, f"{self.kills}; {self._told('stream.log')}"
+        command = ["check", "in", "out", "--wait", str(WAIT_S)]
+        assert self._outlive(self._verify("check.log", command)) == 0, self._told("check.log") + self._told(
+            "stream.log"
+        )
+
+    def stop(self) -> None:
+        """End everything."""
+        self.stream.end()
+        self.broker.kill()
+
+    def _start_stream(self) -> StreamProcess:
+        log = self.home / "stream.log"
+        before = log.stat().st_size if log.exists() else 0
+        stream = StreamProcess(self.master, self.broker.bootstrap, "in", "out", self.home / "checkpoint", log)
+        wait_until_it_runs(stream, before)
+        return stream
+
+    def _produce(self) -> subprocess.Popen[bytes]:
+        sizes = ["--count", str(INPUTS_PER_ROUND), "--rate", str(INPUTS_PER_SECOND)]
+        return self._verify("inputs.log", ["produce", "in", *sizes])
+
+    def _verify(self, name: str, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
+        with (self.home / name).open("ab") as log:
+            return subprocess.Popen(
+                [*BARNABAS, "verify-eos", *arguments, "--bootstrap", self.broker.bootstrap],
+                stdout=log,
+                stderr=log,
+            )
+
+    def _kill(self, victim: str) -> None:
+        """At a random moment."""
+        end_s = time.monotonic() + 20
+        time.sleep(self.dice.uniform(0.5, 5))
+        if victim == "broker":
+            port = int(self.broker.bootstrap.rpartition(":")[2])
+            self.broker.kill()
+            time.sleep(self.dice.uniform(0, 1))
+            self.broker = self._start_broker(port)
+            self.kills.append(victim)
+            return
+        strikes = {
+            "driver": self.stream.kill_driver,
+            "worker": self.stream.kill_worker,
+            "executor": self._kill_executor,
+        }
+        while self.stream.runs and time.monotonic() < end_s:
+            if strikes[victim]():
+                self.kills.append(victim)
+                break
+
+    def _outlive(self, process: subprocess.Popen[bytes]) -> int:
+        """Wait for a process, and start the stream whenever it ends meanwhile; gives the process's exit code."""
+        end_s = time.monotonic() + 2 * WAIT_S
+        while process.poll() is None and time.monotonic() < end_s:
+            if not self.stream.runs:
+                self.stream = self._start_stream()
+            time.sleep(PAUSE_S)
+        process.kill()
+        return process.wait()
+
+    def _told(self, name: str) -> str:
+        return (self.home / name).read_text(errors="replace")[-4000:]
