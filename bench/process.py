@@ -1,6 +1,7 @@
 """What a broker's process has used, as Linux tells it."""
 
 import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 CLOCK_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -9,6 +10,27 @@ CLOCK_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 def cpu_s(pid: int) -> float:
     """User and system time of a process so far, all its threads together (proc(5), stat fields 14, 15)."""
     return parse_cpu_ticks(Path(f"/proc/{pid}/stat").read_text()) / CLOCK_TICKS_PER_S
+
+
+def family_cpu_s(root: int) -> float:
+    """What a process and all that descend from it have used so far, as far as they live."""
+    parents: dict[int, int] = {}
+    ticks: dict[int, int] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            stat = path.read_text()
+        except OSError:  # it has ended
+            continue
+        pid = int(path.parent.name)
+        parents[pid] = int(stat.rpartition(")")[2].split()[1])
+        ticks[pid] = parse_cpu_ticks(stat)
+    return sum(ticks[pid] for pid in ticks if root in _line(pid, parents)) / CLOCK_TICKS_PER_S
+
+
+def _line(pid: int, parents: Mapping[int, int]) -> Iterator[int]:
+    while pid in parents:
+        yield pid
+        pid = parents[pid]
 
 
 def parse_cpu_ticks(stat: str) -> int:

@@ -54,12 +54,13 @@ def _line(result: Result) -> str:
     target = "none" if metric.target is None else f"{bound} {metric.target:g}"
     reached = {True: "yes", False: "no", None: ""}[metric.reached(result.ratio)]
     return (
-        f"| {metric.text} | {metric.unit} | {_values(result.baseline)} | {_values(result.barnabas)} "
+        f"| {metric.text} | {metric.unit} | {spread(result.baseline)} | {spread(result.barnabas)} "
         f"| **{result.ratio:.2f}** | {target} | {reached} |"
     )
 
 
-def _values(values: Sequence[float]) -> str:
+def spread(values: Sequence[float]) -> str:
+    """The median, with the lowest and the highest."""
     if len(values) == 1:
         return _number(values[0])
     return f"{_number(statistics.median(values))} ({_number(min(values))}-{_number(max(values))})"

@@ -46,6 +46,11 @@ class Ground:
             raise_errors(client.admin.create_topics([NewTopic(name, partitions)]).values())
         return name
 
+    def delete_topic(self, name: str) -> None:
+        """It is not needed any more."""
+        with Client(self.bootstrap) as client:
+            raise_errors(client.admin.delete_topics([name]).values())
+
     def new_directory(self) -> Path:
         """A path where nothing is yet."""
         return self.scratch / f"out-{next(self.numbers)}"
@@ -129,8 +134,7 @@ def write(ground: Ground, shape: Shape, partitions: int) -> Timed:
         if name == OURS:
             writer = writer.option("delivery", "exactly-once")
         taken_s = timed(writer.save)
-        with Client(ground.bootstrap) as client:
-            client.admin.delete_topics([topic])
+        ground.delete_topic(topic)
         return taken_s
 
     return run

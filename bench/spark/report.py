@@ -4,7 +4,18 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bench.report import Result, table
+from bench.report import Result, spread
+
+GROWTH_HEAD = """| partitions | MB | connector | barnabas | barnabas MB/s | barnabas / connector | of processor s |
+|---|---|---|---|---|---|---|"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a query took on either side, round by round: on the clock, and of all processors."""
+
+    clock: Result
+    processors: Result
 
 
 @dataclass(frozen=True)
@@ -13,11 +24,11 @@ class Growth:
 
     partitions: int
     size_mb: int
-    result: Result
+    outcome: Outcome
 
 
 def document(
-    results: Sequence[Result],
+    outcomes: Sequence[Outcome],
     growth: Sequence[Growth],
     rounds: int,
     machine: Mapping[str, str],
@@ -25,7 +36,8 @@ def document(
 ) -> str:
     """The whole document."""
     where = "\n".join(f"- {name}: {value}" for name, value in machine.items())
-    grown = "\n".join(_growth_line(each) for each in growth)
+    lines = "\n".join(_line(each) for each in outcomes)
+    grown = "\n".join(growth_line(each) for each in growth)
     return f"""# Benchmarks of Spark
 
 Written by `make bench-spark` (`bench/spark`). One Spark session in local mode with two cores runs the same queries on
@@ -33,17 +45,19 @@ the same topics of one Barnabas, with `format("kafka")` (Spark's own connector, 
 3.9.1) and with `format("barnabas")`, and nothing else changed. Topics are written by Spark's connector. Each query runs
 once unmeasured on either side, then {rounds} times, the two taking turns at going first. Shown are medians in seconds,
 with the lowest and highest in parentheses, and the ratio of the medians: below 1, Barnabas's is quicker. The broker,
-Spark and its Python workers share the machine.
+Spark and its Python workers share the machine; the seconds of its processors that all of them used together (medians)
+tell how much work there was, however busy the machine was with something else.
 
 {where}
 
-{table(results, "connector", "barnabas", "barnabas / connector")}
+| query | connector, s | barnabas, s | barnabas / connector | target | reached | processor s | barnabas | ratio |
+|---|---|---|---|---|---|---|---|---|
+{lines}
 
 ## Growth
-Records of 1 KiB, every column of which is read:
+Records of 1 KiB, every column of which is read. `make bench-spark ARGS='--only large'` adds a line for 10 GB.
 
-| partitions | MB | connector | barnabas | barnabas MB/s | barnabas / connector |
-|---|---|---|---|---|---|
+{GROWTH_HEAD}
 {grown}
 
 ## Kernels
@@ -53,10 +67,33 @@ On one core, without Spark: what records become Arrow columns at, and Arrow colu
 """
 
 
-def _growth_line(growth: Growth) -> str:
-    theirs_s = statistics.median(growth.result.baseline)
-    ours_s = statistics.median(growth.result.barnabas)
+def with_growth(text: str, growth: Growth) -> str:
+    """The document with one line more at the end of its table of growth; instead of the one for that size, if any."""
+    before, head, behind = text.partition(GROWTH_HEAD + "\n")
+    assert head, "the document has no table of growth"
+    rows, gap, rest = behind.partition("\n\n")
+    size = f"| {growth.partitions} | {growth.size_mb:,} |"
+    kept = [row for row in rows.splitlines() if not row.startswith(size)]
+    return before + head + "\n".join([*kept, growth_line(growth)]) + gap + rest
+
+
+def growth_line(growth: Growth) -> str:
+    """A row of the table of growth."""
+    clock, processors = growth.outcome.clock, growth.outcome.processors
+    theirs_s, ours_s = statistics.median(clock.baseline), statistics.median(clock.barnabas)
     return (
         f"| {growth.partitions} | {growth.size_mb:,} | {theirs_s:.3g} s | {ours_s:.3g} s "
-        f"| {growth.size_mb / ours_s:,.0f} | **{growth.result.ratio:.2f}** |"
+        f"| {growth.size_mb / ours_s:,.0f} | **{clock.ratio:.2f}** | {processors.ratio:.2f} |"
+    )
+
+
+def _line(outcome: Outcome) -> str:
+    clock, processors = outcome.clock, outcome.processors
+    metric = clock.metric
+    target = "" if metric.target is None else f"≤ {metric.target:g}"
+    reached = {True: "yes", False: "no", None: ""}[metric.reached(clock.ratio)]
+    theirs_s, ours_s = statistics.median(processors.baseline), statistics.median(processors.barnabas)
+    return (
+        f"| {metric.text} | {spread(clock.baseline)} | {spread(clock.barnabas)} | **{clock.ratio:.2f}** "
+        f"| {target} | {reached} | {theirs_s:.3g} | {ours_s:.3g} | {processors.ratio:.2f} |"
     )

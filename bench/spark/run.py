@@ -1,15 +1,21 @@
-"""Time queries with both connectors in turns: ``python -m bench.spark.run [--quick] [--rounds N] [--only NAME]``."""
+"""Time queries with both connectors in turns: ``python -m bench.spark.run [--quick] [--rounds N] [--only NAME]``.
+
+All takes about a quarter of an hour on two cores, and 3 GB of disk; ``--only large`` as long again, and 12 GB.
+"""
 
 import argparse
+import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench import record_kernels
 from bench.measures import Metric
+from bench.process import family_cpu_s
 from bench.report import Result, machine
 from bench.spark.queries import (
     OURS,
@@ -23,7 +29,7 @@ from bench.spark.queries import (
     sum_of_lengths,
     write,
 )
-from bench.spark.report import Growth, document
+from bench.spark.report import Growth, Outcome, document, growth_line, with_growth
 from bench.spark.topics import MB, Shape, fill, plain, shapes
 from interop import candidate, connector
 from pyspark_barnabas.session import spark_session
@@ -34,11 +40,14 @@ SCAN_TARGET = 0.4  #: of what asks for no more than rows
 LATENCY_TARGET = 1.2
 WRITE_TARGET = 0.8
 PARTITIONS = 2
-#: One partition to sixteen, and megabytes of values.
+#: One partition to sixteen of the first size; then megabytes of values in four partitions.
 GROWTH_PARTITIONS = (1, 2, 4, 8, 16)
-GROWTH_MB = (100, 1_000, 10_000)
+GROWTH_MB = (100, 300, 1_000)
 GROWTH_MB_QUICK = (10, 40)
+LARGE = (4, 10_000)
 GROWTH_VALUE_BYTES = 1024
+WARM_UP_ROUNDS = 2
+STARTED_S = time.monotonic()
 
 SETTINGS = {
     "spark.driver.memory": "2g",
@@ -54,22 +63,37 @@ SETTINGS = {
 
 @dataclass
 class Race:
-    """One query and what both sides took, in seconds, round by round."""
+    """One query, and what it took on either side, in seconds, round by round."""
 
     metric: Metric
     timed: Timed
-    taken_s: dict[str, list[float]] = field(default_factory=lambda: {THEIRS: [], OURS: []})
+    clock_s: dict[str, list[float]] = field(default_factory=lambda: {THEIRS: [], OURS: []})
+    processors_s: dict[str, list[float]] = field(default_factory=lambda: {THEIRS: [], OURS: []})
 
-    def run(self, rounds: int) -> Result:
+    def run(self, rounds: int) -> Outcome:
         """Warm both up, then let them take turns at going first."""
         for name in (THEIRS, OURS):
             self.timed(name)
         for number in range(rounds):
             for name in (THEIRS, OURS) if number % 2 else (OURS, THEIRS):
-                self.taken_s[name].append(self.timed(name))
-        result = Result(self.metric, self.taken_s[THEIRS], self.taken_s[OURS])
-        print(f"{self.metric.text}: {self.taken_s} ratio {result.ratio:.2f}", flush=True)
-        return result
+                before_s = family_cpu_s(os.getpid())
+                self.clock_s[name].append(self.timed(name))
+                self.processors_s[name].append(family_cpu_s(os.getpid()) - before_s)
+        outcome = Outcome(self._result(self.clock_s), self._result(self.processors_s))
+        taken = ", ".join(
+            f"{name} {' '.join(f'{each:.2f}' for each in clock_s)}" for name, clock_s in self.clock_s.items()
+        )
+        ratios = f"{outcome.clock.ratio:.2f}, of processors {outcome.processors.ratio:.2f}"
+        tell(f"{self.metric.text}: {taken}; ratio {ratios}")
+        return outcome
+
+    def _result(self, taken_s: dict[str, list[float]]) -> Result:
+        return Result(self.metric, taken_s[THEIRS], taken_s[OURS])
+
+
+def tell(what: str) -> None:
+    """Progress, for who waits."""
+    print(f"{time.monotonic() - STARTED_S:5.0f} s  {what}", flush=True)
 
 
 @contextmanager
@@ -92,10 +116,26 @@ def running_ground() -> Iterator[Ground]:
         shutil.rmtree(home)
 
 
+def filled(ground: Ground, shape: Shape, partitions: int = PARTITIONS) -> str:
+    """A new topic of that shape."""
+    tell(f"writing {shape.text} to {partitions} partitions")
+    topic = ground.make_topic(shape.name, partitions)
+    fill(ground.session, ground.bootstrap, topic, shape)
+    return topic
+
+
+def warm_up(ground: Ground) -> None:
+    """What Spark compiles for its first queries is compiled for neither side's account."""
+    topic = filled(ground, plain("warm-up", 100, 100_000))
+    for _ in range(WARM_UP_ROUNDS):
+        for query in (count_rows, sum_of_lengths, noop, parquet):
+            for name in (THEIRS, OURS):
+                query(ground, topic)(name)
+
+
 def races_of(ground: Ground, shape: Shape) -> Iterator[Race]:
     """The queries on one kind of records."""
-    topic = ground.make_topic(shape.name, PARTITIONS)
-    fill(ground.session, ground.bootstrap, topic, shape)
+    topic = filled(ground, shape)
     yield Race(Metric(f"count, {shape.text}", "s", SCAN_TARGET), count_rows(ground, topic))
     yield Race(Metric(f"sum of lengths, {shape.text}", "s", READ_TARGET), sum_of_lengths(ground, topic))
     yield Race(Metric(f"noop, {shape.text}", "s", SCAN_TARGET), noop(ground, topic))
@@ -105,8 +145,7 @@ def races_of(ground: Ground, shape: Shape) -> Iterator[Race]:
 def other_races(ground: Ground, scale: float) -> Iterator[Race]:
     """What is not a batch that is read."""
     small = plain("micro", 100, max(int(400_000 * scale), 100_000))
-    topic = ground.make_topic(small.name, PARTITIONS)
-    fill(ground.session, ground.bootstrap, topic, small)
+    topic = filled(ground, small)
     yield Race(
         Metric("micro-batch of 20,000 rows into Parquet", "s", LATENCY_TARGET), micro_batch(ground, topic)
     )
@@ -117,20 +156,41 @@ def other_races(ground: Ground, scale: float) -> Iterator[Race]:
     )
 
 
-def grown(ground: Ground, sizes_mb: Sequence[int], rounds: int) -> Iterator[Growth]:
-    """The noop query on more partitions, and on more bytes."""
-    steps = [(partitions, sizes_mb[0]) for partitions in GROWTH_PARTITIONS]
-    steps += [(4, size_mb) for size_mb in sizes_mb[1:]]
-    for partitions, size_mb in steps:
-        shape = plain(
-            f"growth-{partitions}-{size_mb}", GROWTH_VALUE_BYTES, size_mb * MB // GROWTH_VALUE_BYTES
-        )
-        topic = ground.make_topic(shape.name, partitions)
-        fill(ground.session, ground.bootstrap, topic, shape)
-        text = f"noop, {partitions} partitions, {size_mb:,} MB"
-        yield Growth(
-            partitions, size_mb, Race(Metric(text, "s", SCAN_TARGET), noop(ground, topic)).run(rounds)
-        )
+def sizes(scale: float) -> list[tuple[int, int]]:
+    """Partitions and megabytes of the topics that grow."""
+    first_mb, *more_mb = GROWTH_MB if scale == 1 else GROWTH_MB_QUICK
+    return [(partitions, first_mb) for partitions in GROWTH_PARTITIONS] + [(4, each) for each in more_mb]
+
+
+def grown(ground: Ground, partitions: int, size_mb: int, rounds: int) -> Growth:
+    """The noop query on a topic of that size, which is deleted afterwards."""
+    text = f"{size_mb:,} MB in records of 1 KiB"
+    shape = plain(f"growth-{partitions}-{size_mb}", GROWTH_VALUE_BYTES, size_mb * MB // GROWTH_VALUE_BYTES)
+    topic = filled(ground, shape, partitions)
+    metric = Metric(f"noop, {partitions} partitions, {text}", "s", SCAN_TARGET)
+    growth = Growth(partitions, size_mb, Race(metric, noop(ground, topic)).run(rounds))
+    ground.delete_topic(topic)
+    return growth
+
+
+def measure(options: argparse.Namespace) -> tuple[list[Outcome], list[Growth]]:
+    """All that was asked for."""
+    scale = 0.1 if options.quick else 1.0
+    outcomes: list[Outcome] = []
+    growth: list[Growth] = []
+    with running_ground() as ground:
+        warm_up(ground)
+        if options.only in (None, "batch"):
+            outcomes += [
+                race.run(options.rounds) for shape in shapes(scale) for race in races_of(ground, shape)
+            ]
+        if options.only in (None, "other"):
+            outcomes += [race.run(options.rounds) for race in other_races(ground, scale)]
+        if options.only in (None, "growth"):
+            growth += [grown(ground, *size, options.rounds) for size in sizes(scale)]
+        if options.only == "large":
+            growth.append(grown(ground, *LARGE, options.rounds))
+    return outcomes, growth
 
 
 def main() -> None:
@@ -140,25 +200,22 @@ def main() -> None:
         "--quick", action="store_true", help="a tenth of the rows, little growth, no document"
     )
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", choices=("batch", "other", "growth"), help="a part, no document")
+    parser.add_argument(
+        "--only", choices=("batch", "other", "growth", "large"), help="a part, no document but for large"
+    )
     options = parser.parse_args()
-    scale = 0.1 if options.quick else 1.0
-    results: list[Result] = []
-    growth: list[Growth] = []
-    with running_ground() as ground:
-        if options.only in (None, "batch"):
-            results += [
-                race.run(options.rounds) for shape in shapes(scale) for race in races_of(ground, shape)
-            ]
-        if options.only in (None, "other"):
-            results += [race.run(options.rounds) for race in other_races(ground, scale)]
-        if options.only in (None, "growth"):
-            growth += grown(ground, GROWTH_MB_QUICK if options.quick else GROWTH_MB, options.rounds)
-    if options.quick or options.only:
-        print(document(results, growth, options.rounds, machine(), ""))
+    where = {**machine(), "load when it began": f"{os.getloadavg()[0]:.1f}"}
+    outcomes, growth = measure(options)
+    if options.only == "large":
+        print(growth_line(growth[0]))
+        DOCUMENT.write_text(with_growth(DOCUMENT.read_text(encoding="utf-8"), growth[0]), encoding="utf-8")
+    elif options.quick or options.only:
+        print(document(outcomes, growth, options.rounds, where, ""))
     else:
-        text = document(results, growth, options.rounds, machine(), record_kernels.table())
+        tell("decoding and encoding")
+        text = document(outcomes, growth, options.rounds, where, record_kernels.table())
         DOCUMENT.write_text(text, encoding="utf-8")
+    tell("done")
 
 
 if __name__ == "__main__":

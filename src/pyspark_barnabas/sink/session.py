@@ -4,6 +4,8 @@ from collections.abc import Coroutine
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+import uvloop
+
 from barnabas.client.cluster import Cluster
 from barnabas.client.loop_thread import LoopThread
 from barnabas.client.metadata import Topic
@@ -23,7 +25,7 @@ class Session:
 
     def __init__(self, options: SinkOptions) -> None:
         self.options = options
-        self._loop = LoopThread("barnabas-sink")
+        self._loop = LoopThread("barnabas-sink", uvloop.new_event_loop())
         connection = options.connection
         self.cluster = Cluster(
             connection.bootstrap,
