@@ -8,7 +8,7 @@ import pytest
 from barnabas.base.ids import TopicPartition
 from barnabas.client.metadata import Topic
 from barnabas.client.offsets import EARLIEST, LATEST, ListedOffset
-from barnabas.replication.handovers import HANDOVER, MANIFEST_FILE, Handover
+from barnabas.log.handover import HANDOVER, MANIFEST_FILE, Handover
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.record import Record, encode_batch

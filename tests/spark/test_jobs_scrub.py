@@ -67,6 +67,28 @@ def test_sound_logs_are_found_sound_while_the_broker_runs_and_damage_is_named(
     assert sum(counts["findings_count"]) == 1
 
 
+def test_over_the_wire_sound_logs_are_found_sound_and_damage_is_named(
+    spark: SparkSession, broker: EmbeddedBroker, topic: str, names: Iterator[str]
+) -> None:
+    compacted = next(names)
+    broker.create_topic(compacted, 1, {"cleanup.policy": "compact"})
+    broker.produce(compacted, "value", "key", partition=0)
+    filled(broker, topic)
+    options = {"kafka.bootstrap.servers": broker.bootstrap, "subscribe": f"{topic},{compacted}"}
+    report = scrub(spark, options)
+    assert report.findings == []
+    assert [each.is_compacted for each in report.wanted] == [True, False, False]
+    assert sum(each.records_count for each in report.partitions) >= 2_500 + 40 + 4 + 1
+
+    path = max((broker.directory / f"{topic}-1").glob("*.log"))
+    data = bytearray(path.read_bytes())
+    position, header = list(iterate_headers(data))[1]
+    data[position + 70] ^= 0x10
+    path.write_bytes(data)
+    [finding] = scrub(spark, options).findings
+    assert finding[:7] == ("crc", topic, 1, header.base_offset, header.last_offset, "", -1)
+
+
 @pytest.mark.usefixtures("spark")
 def test_a_dry_run_says_what_would_be_read_and_writes_nothing(
     broker: EmbeddedBroker, topic: str, tmp_path: Path

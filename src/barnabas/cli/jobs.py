@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from barnabas.cli.failures import guarded
+from barnabas.cli.failures import guarded, wrong_use
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, key_value_pairs
 
 app = typer.Typer(help="Jobs on Spark: check what is stored, and archive it.", no_args_is_help=True)
@@ -24,18 +24,21 @@ Topics = Annotated[
 @guarded
 def scrub(
     log_dirs: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Option(
-            "--log-dir", "-d", metavar="DIRECTORY", help="A log directory; every worker must see it."
+            "--log-dir",
+            "-d",
+            metavar="DIRECTORY",
+            help="A log directory; every worker must see it. Without, brokers are asked for the batches.",
         ),
-    ],
+    ] = None,
     bootstrap: Annotated[
         str,
         typer.Option(
             "--bootstrap",
             "-b",
             metavar="HOST:PORT",
-            help="Brokers that tell how far the logs reach; else the checkpoints do.",
+            help="Brokers that tell how far the logs reach; for directories the checkpoints can.",
         ),
     ] = "",
     topics: Topics = None,
@@ -49,14 +52,16 @@ def scrub(
     dry_run: Dry = False,
     as_json: Json = False,
 ) -> None:
-    """Check every batch of log directories: CRCs, offsets, producers' sequences, indexes.
+    """Check every batch, in log directories or over the wire: CRCs, offsets, producers' sequences; indexes of files.
 
     Ends with 1 when something is damaged.
     """
     from barnabas.cli.work import jobs
 
-    jobs.scrub_files(
-        jobs.source_options(bootstrap, topics, log_dirs),
+    if not log_dirs and not bootstrap:
+        raise wrong_use("nothing says what to check: give --log-dir, --bootstrap or both")
+    jobs.scrub_logs(
+        jobs.source_options(bootstrap, topics, log_dirs or ()),
         report=report,
         allow_gaps=allow_gaps,
         master=master,
@@ -73,6 +78,9 @@ def archive(
     ],
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     topics: Topics = None,
+    kind: Annotated[
+        str, typer.Option("--format", metavar="FORMAT", help="Of a new archive: parquet, or delta.")
+    ] = "",
     option: Annotated[
         list[str] | None,
         typer.Option("--option", "-o", metavar="KEY=VALUE", help="An option of the Spark source."),
@@ -81,12 +89,60 @@ def archive(
     dry_run: Dry = False,
     as_json: Json = False,
 ) -> None:
-    """Write what is new in topics to Parquet files, by topic and day; every record once, whatever happens."""
+    """Write what is new in topics to Parquet files or a Delta table, by topic and day.
+
+    Every record is there once, whatever happens.
+    """
     from barnabas.cli.work import jobs
 
     jobs.archive_topics(
         {**jobs.source_options(bootstrap, topics, ()), **dict(key_value_pairs(option, "--option"))},
         directory,
+        kind=kind,
+        master=master,
+        dry_run=dry_run,
+        as_json=as_json,
+    )
+
+
+@app.command("restore")
+@guarded
+def restore(
+    directory: Annotated[Path, typer.Argument(metavar="DIRECTORY", help="The archive.")],
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    topics: Annotated[
+        list[str] | None,
+        typer.Option("--topic", "-t", metavar="TOPIC", help="A topic of the archive; else all."),
+    ] = None,
+    name: Annotated[str, typer.Option("--as", metavar="TOPIC", help="Another name for the one topic.")] = "",
+    config: Annotated[
+        list[str] | None,
+        typer.Option("--config", "-c", metavar="KEY=VALUE", help="A configuration of topics that are made."),
+    ] = None,
+    compression: Annotated[
+        str, typer.Option("--compression", metavar="CODEC", help="Of the restored records.")
+    ] = "zstd",
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", "-o", metavar="KEY=VALUE", help="An option of the Spark source."),
+    ] = None,
+    master: Master = "local[*]",
+    dry_run: Dry = False,
+    as_json: Json = False,
+) -> None:
+    """Write topics of an archive back with the offsets, times and headers that they had.
+
+    Needs a Barnabas broker whose log directories can be written to from here, and from Spark's workers.
+    """
+    from barnabas.cli.work import jobs
+
+    jobs.restore_topics(
+        {**jobs.source_options(bootstrap, None, ()), **dict(key_value_pairs(option, "--option"))},
+        directory,
+        topics=topics or (),
+        name=name,
+        configs=dict(key_value_pairs(config, "--config")),
+        compression=compression,
         master=master,
         dry_run=dry_run,
         as_json=as_json,

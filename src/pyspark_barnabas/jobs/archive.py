@@ -5,8 +5,8 @@ of records and a checksum of all they hold must agree for each partition and day
 """
 
 import json
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +15,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from barnabas.client.offsets import EARLIEST, LATEST
-from pyspark_barnabas.jobs.archive_target import ArchiveError, ArchiveTarget, Manifest, PartSum
+from pyspark_barnabas.jobs.archive_target import (
+    ArchiveError,
+    ArchiveTarget,
+    Manifest,
+    PartSum,
+    open_archive,
+)
 from pyspark_barnabas.jobs.running import progress
 from pyspark_barnabas.options import batch_options
 from pyspark_barnabas.planner import open_logs
@@ -27,7 +33,8 @@ _OWN = frozenset(
     for side in ("starting", "ending")
     for name in (f"{side}Offsets", f"{side}OffsetsByTimestamp", f"{side}Timestamp")
 )
-_SELECTIONS = frozenset({"subscribe", "subscribepattern", "assign"})
+#: Its options that say what to read.
+SELECTIONS = frozenset({"subscribe", "subscribepattern", "assign"})
 _DAY_MS = 86_400_000
 #: Everything of a record, with what tells a null from an empty value; topic and partition by the grouping.
 _HASHED = (
@@ -70,15 +77,22 @@ class _Plan(NamedTuple):
 
 
 def archive(
-    spark: SparkSession | None, options: Mapping[str, str], directory: Path, *, dry_run: bool = False
+    spark: SparkSession | None,
+    options: Mapping[str, str],
+    directory: Path,
+    *,
+    kind: str = "",
+    dry_run: bool = False,
 ) -> Archived:
     """Write what is new in the topics that the source's own options select; committed records unless they ask for all.
+
+    A new archive is of the format `kind`: Parquet files (`parquet`, which nothing stands for) or a table (`delta`).
 
     A dry run needs no session.
 
     :raises ArchiveError: When the archive and the topics do not belong together, or a run turns out wrong.
     """
-    target = ArchiveTarget(directory)
+    target = open_archive(directory, kind)
     if spark is None or dry_run:
         plan = _plan(target, options)
         return Archived(directory, plan.manifest.run, plan.ranges, dry_run=True)
@@ -133,11 +147,11 @@ def _plan(target: ArchiveTarget, options: Mapping[str, str]) -> _Plan:
         before.run + 1, isolation, {**before.topic_ids, **topic_ids}, wanted, {**before.ends, **ends}
     )
     ranges = tuple(ArchivedRange(*place, start, ends[place]) for place, start in wanted.items())
-    return _Plan(manifest, ranges, _reading(given, ranges))
+    return _Plan(manifest, ranges, reading(given, ranges))
 
 
-def _reading(given: Mapping[str, str], ranges: tuple[ArchivedRange, ...]) -> dict[str, str]:
-    """The options that read these ranges and nothing else."""
+def reading(given: Mapping[str, str], ranges: Iterable[tuple[str, int, int, int]]) -> dict[str, str]:
+    """The options that read these ranges, each a topic, a partition and two offsets, and nothing else."""
     partitions: dict[str, list[int]] = {}
     lows: dict[str, dict[str, int]] = {}
     highs: dict[str, dict[str, int]] = {}
@@ -146,7 +160,7 @@ def _reading(given: Mapping[str, str], ranges: tuple[ArchivedRange, ...]) -> dic
         lows.setdefault(topic, {})[str(partition)] = low
         highs.setdefault(topic, {})[str(partition)] = high
     return {
-        **{name: value for name, value in given.items() if name.lower() not in _SELECTIONS},
+        **{name: value for name, value in given.items() if name.lower() not in SELECTIONS},
         "assign": json.dumps(partitions),
         "startingOffsets": json.dumps(lows),
         "endingOffsets": json.dumps(highs),
@@ -171,7 +185,20 @@ def _check_same(before: Manifest, isolation: str, topic_ids: Mapping[str, str]) 
 
 def write(records: DataFrame, staged: Path) -> None:
     """Parquet files by topic and day (UTC) of the records' times."""
-    dated(records).write.partitionBy("topic", "date").parquet(str(staged))
+    with _microseconds(records.sparkSession):
+        dated(records).write.partitionBy("topic", "date").parquet(str(staged))
+
+
+@contextmanager
+def _microseconds(spark: SparkSession) -> Iterator[None]:
+    """Have times written as everybody reads them; Spark's own choice is a type that Parquet has given up."""
+    key = "spark.sql.parquet.outputTimestampType"
+    before = str(spark.conf.get(key))
+    spark.conf.set(key, "TIMESTAMP_MICROS")
+    try:
+        yield
+    finally:
+        spark.conf.set(key, before)
 
 
 def dated(records: DataFrame) -> DataFrame:

@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
 
+from pyspark.sql import DataFrame, SparkSession
+
 from barnabas.base.file_lock import FileLock, Locked
 from barnabas.base.ids import TopicPartition
 from barnabas.log.files import sync_path
@@ -25,6 +27,13 @@ _LOCK = "_lock"
 _STAGING = "_staging"
 _VERSION = 1
 _RUN = re.compile(r"run=(\d{8})")
+
+
+#: The source's columns with headers, and the day (UTC).
+RECORDS_DDL = (
+    "key binary, value binary, partition int, offset bigint, timestamp timestamp, timestampType int, "
+    "headers array<struct<key: string, value: binary>>, topic string, date string"
+)
 
 
 class ArchiveError(ValueError):
@@ -110,15 +119,20 @@ class ArchiveTarget:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
+    @property
+    def lock_path(self) -> Path:
+        """The file that a run locks."""
+        return self.directory / _LOCK
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Keep other runs out; the lock ends with the process, however that ends.
 
         :raises ArchiveError: When another run is going on.
         """
-        self.directory.mkdir(parents=True, exist_ok=True)
+        self.lock_path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            lock = FileLock(self.directory / _LOCK)
+            lock = FileLock(self.lock_path)
         except Locked:
             message = f"another run is writing to {self.directory}; wait for its end"
             raise ArchiveError(message) from None
@@ -144,12 +158,16 @@ class ArchiveTarget:
         """The directory of a run."""
         return self.directory / f"run={run:08d}"
 
+    def manifest_path(self, run: int) -> Path:
+        """Where the manifest of a run lies."""
+        return self.path(run) / MANIFEST
+
     def manifest(self, run: int) -> Manifest:
         """What a run did.
 
         :raises ArchiveError: When its manifest is missing or damaged.
         """
-        path = self.path(run) / MANIFEST
+        path = self.manifest_path(run)
         try:
             return Manifest.from_json(path.read_text())
         except (FileNotFoundError, ValueError) as error:
@@ -160,13 +178,16 @@ class ArchiveTarget:
         runs = self.runs()
         return self.manifest(runs[-1]) if runs else None
 
+    def records(self, spark: SparkSession) -> DataFrame:
+        """All records of all runs, in the source's columns, and `date`."""
+        return spark.read.schema(RECORDS_DDL).parquet(str(self.directory))
+
     def staging(self, run: int) -> Path:
         """Where a run writes; what others have left is removed. Under the lock.
 
         The name is its own: tasks of a driver that was killed may go on for a while, into theirs.
         """
-        for path in self.directory.glob(f"{_STAGING}-*"):
-            shutil.rmtree(path, ignore_errors=True)
+        self._remove_staged()
         return self.directory / f"{_STAGING}-{run:08d}-{uuid4().hex}"
 
     def commit(self, manifest: Manifest, staged: Path) -> None:
@@ -178,3 +199,29 @@ class ArchiveTarget:
             sync_path(Path(parent))
         staged.rename(self.path(manifest.run))
         sync_path(self.directory)
+
+    def _remove_staged(self) -> None:
+        for path in self.directory.glob(f"{_STAGING}-*"):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def open_archive(directory: Path, kind: str = "") -> ArchiveTarget:
+    """The archive in a directory, of the kind that it is; a new one is of Parquet files or as `kind` says.
+
+    :raises ArchiveError: For a kind that is unknown, or not that of the archive.
+    """
+    if kind not in ("", "parquet", "delta"):
+        raise ArchiveError(f"an archive is of the format parquet or delta, not {kind}")
+    if (directory / "_delta_log").is_dir():
+        found = "delta"
+    elif ArchiveTarget(directory).runs():
+        found = "parquet"
+    else:
+        found = kind or "parquet"
+    if kind not in ("", found):
+        raise ArchiveError(f"{directory} is an archive of the format {found}, not {kind}")
+    if found == "parquet":
+        return ArchiveTarget(directory)
+    from pyspark_barnabas.jobs.delta_target import DeltaTarget  # delta-rs, for those who use it
+
+    return DeltaTarget(directory)

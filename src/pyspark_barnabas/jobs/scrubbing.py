@@ -1,13 +1,11 @@
 """One partition's files, batch by batch: what is damaged, and where. Reads; changes nothing.
 
-A batch is sound when its CRC is right, it begins where the one before it ended, and continues its producer's sequence.
-Gaps of either are right where the cleaner has been: below the offset that `cleaner-offset-checkpoint` has. An index
-entry is sound when a batch begins at its position, and the offset is the last of that batch or of a later one.
+Batches are checked as `batch_checks` says; the cleaner has been below the offset in `cleaner-offset-checkpoint`. An
+index entry is sound when a batch begins at its position, and the offset is the last of that batch or of a later one.
 """
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,60 +15,15 @@ from barnabas.log.files import INDEX_SUFFIX, LOG_SUFFIX, TIME_INDEX_SUFFIX, offs
 from barnabas.log.offset_index import OffsetIndex
 from barnabas.log.time_index import TimeIndex
 from barnabas.wire.errors import KafkaError
-from barnabas.wire.records.batch import (
-    BATCH_OVERHEAD_BYTES,
-    NO_SEQUENCE,
-    SEQUENCE_LIMIT,
-    BatchHeader,
-    crc_matches,
-    iterate_headers,
-)
+from barnabas.wire.records.batch import BATCH_OVERHEAD_BYTES, BatchHeader, iterate_headers
 from pyspark_barnabas.files import checkpointed_offset
+from pyspark_barnabas.jobs.batch_checks import CUT, UNREADABLE, BatchChecks, Place, Scrubbed
 from pyspark_barnabas.segment_files import SegmentFiles
 
 _CHUNK_BYTES = 8 * 1024 * 1024
 _ATTEMPTS_COUNT = 2
 _PAUSE_S = 0.5
-#: More findings of one partition are counted, not listed.
-FINDINGS_MAX = 1_000
-
-CRC, UNREADABLE, CUT, GAP, ORDER = "crc", "unreadable", "cut", "gap", "order"
-SEQUENCE, INDEX, TIME_INDEX, CHECKPOINT = "sequence", "index", "timeindex", "checkpoint"
-
-
-class Finding(NamedTuple):
-    """Damage: the offsets it touches, both included, and the file and position where it was seen."""
-
-    kind: str
-    topic: str
-    partition: int
-    first_offset: int
-    last_offset: int
-    file: str
-    position: int
-    what: str
-
-
-@dataclass
-class Scrubbed:
-    """What was looked at of one partition, and what was found; `next_offset` is behind the last batch."""
-
-    topic: str
-    partition: int
-    segments_count: int = 0
-    batches_count: int = 0
-    records_count: int = 0
-    size_bytes: int = 0
-    first_offset: int = 0
-    next_offset: int = 0
-    findings_count: int = 0
-    findings: list[Finding] = field(default_factory=list)
-
-
-class _LastBatch(NamedTuple):
-    epoch: int
-    sequence: int
-    next_offset: int
+INDEX, TIME_INDEX, CHECKPOINT = "index", "timeindex", "checkpoint"
 
 
 class _Seen(NamedTuple):
@@ -119,26 +72,24 @@ class _Scrub:
         self._place = place
         self._directory = directory
         self._end = end
-        self._expected = 0
-        self._is_certain = True  #: whether the batch before can be believed to end where it says
-        self._producers: dict[int, _LastBatch] = {}
-        self._result = Scrubbed(*place)
-        self._cleaned = end if allow_gaps else self._cleaned_end()
+        self._checks = BatchChecks(place)
+        self._checks.cleaned = end if allow_gaps else self._cleaned_end()
 
     def run(self, pause: Callable[[float], object]) -> Scrubbed:
         bases = SegmentFiles(self._directory, pause).base_offsets()
-        self._expected = self._result.first_offset = bases[0] if bases else 0
+        checks = self._checks
+        checks.begin_at(bases[0] if bases else 0)
         for base_offset, next_base in zip(bases, [*bases[1:], None], strict=True):
             self._segment(base_offset, next_base)
-        if bases and bases[-1] <= self._cleaned:
-            self._expected = max(self._expected, bases[-1])  # all before may have been cleaned away
-        if self._expected < self._end and self._is_certain:
+        if bases and bases[-1] <= checks.cleaned:
+            checks.expected = max(checks.expected, bases[-1])  # all before may have been cleaned away
+        if checks.expected < self._end and checks.is_certain:
             path = offset_file(self._directory, bases[-1] if bases else 0, LOG_SUFFIX)
             size_bytes = path.stat().st_size if path.exists() else 0
-            what = f"the log ends at offset {self._expected}, not at {self._end}"
-            self._find(CUT, self._expected, self._end - 1, path, size_bytes, what)
-        self._result.next_offset = self._expected
-        return self._result
+            what = f"the log ends at offset {checks.expected}, not at {self._end}"
+            self._find(CUT, checks.expected, self._end - 1, path, size_bytes, what)
+        checks.result.next_offset = checks.expected
+        return checks.result
 
     def _cleaned_end(self) -> int:
         path = self._directory.parent / CLEANER_OFFSET_FILE
@@ -149,20 +100,19 @@ class _Scrub:
             return 0
 
     def _find(self, kind: str, first: int, last: int, path: Path, position: int, what: str) -> None:
-        self._result.findings_count += 1
-        if len(self._result.findings) < FINDINGS_MAX:
-            self._result.findings.append(Finding(kind, *self._place, first, last, str(path), position, what))
+        self._checks.find(kind, first, last, Place(str(path), position), what)
 
     def _segment(self, base_offset: int, next_base: int | None) -> None:
         path = offset_file(self._directory, base_offset, LOG_SUFFIX)
         segment_end = self._end if next_base is None else next_base
+        checks = self._checks
         seen: list[_Seen] = []
         position = 0
         with path.open("rb", buffering=0) as file:
             size_bytes = os.fstat(file.fileno()).st_size
             try:
                 for buffer, start, header in _batches(file.fileno(), size_bytes):
-                    is_sound = self._batch(buffer, start, header, path, position)
+                    is_sound = checks.batch(buffer, start, header, Place(str(path), position))
                     seen.append(
                         _Seen(
                             position, header.base_offset, header.last_offset, header.max_timestamp, is_sound
@@ -172,72 +122,15 @@ class _Scrub:
                 broken = (CUT, "the file ends within a batch") if position < size_bytes else None
             except KafkaError as error:
                 broken = (UNREADABLE, str(error))
-        self._result.segments_count += 1
-        if broken is not None and (next_base is not None or self._expected < self._end):
+        checks.result.segments_count += 1
+        if broken is not None and (next_base is not None or checks.expected < self._end):
             kind, what = broken
-            last = max(self._expected, segment_end - 1)
-            self._find(kind, self._expected, last, path, position, what)
-            self._expected = max(self._expected, segment_end)
-            self._is_certain = True
-            self._producers.clear()
+            last = max(checks.expected, segment_end - 1)
+            self._find(kind, checks.expected, last, path, position, what)
+            checks.resume_at(segment_end)
         whole = broken is None and all(each.is_sound for each in seen)
         self._index(base_offset, seen, whole=whole)
         self._time_index(base_offset, seen, whole=whole)
-
-    def _batch(self, buffer: bytes, start: int, header: BatchHeader, path: Path, position: int) -> bool:
-        """Whether the CRC is right."""
-        result = self._result
-        first, last = header.base_offset, header.last_offset
-        is_first = result.batches_count == 0
-        result.batches_count += 1
-        result.records_count += header.records_count
-        result.size_bytes += header.size_bytes
-        if not crc_matches(buffer, start, header):
-            self._find(CRC, first, max(first, last), path, position, "the CRC does not match")
-            self._producers.clear()
-            self._expected = max(self._expected, first + 1)
-            self._is_certain = False
-            return False
-        if not self._is_certain and first > self._expected:
-            self._expected = first
-        self._is_certain = True
-        if first > self._expected and first > self._cleaned:
-            what = f"offset {self._expected} is expected here, not {first}"
-            self._find(GAP, self._expected, first - 1, path, position, what)
-            self._producers.clear()
-        elif last < first or (first < self._expected and not (is_first and last >= self._expected)):
-            what = f"offset {self._expected} is expected here, not {first} to {last}"
-            self._find(ORDER, first, max(first, last), path, position, what)
-            self._producers.clear()
-            return True
-        self._sequence(header, path, position)
-        self._expected = max(self._expected, header.next_offset)
-        return True
-
-    def _sequence(self, header: BatchHeader, path: Path, position: int) -> None:
-        if not header.has_producer_id or header.is_control or header.base_sequence == NO_SEQUENCE:
-            return
-        before = self._producers.get(header.producer_id)
-        self._producers[header.producer_id] = _LastBatch(
-            header.producer_epoch, header.last_sequence, header.next_offset
-        )
-        if before is None:
-            return
-        is_next_epoch = header.producer_epoch > before.epoch
-        expected = 0 if is_next_epoch else (before.sequence + 1) % SEQUENCE_LIMIT
-        may_lack = before.next_offset < self._cleaned  # the cleaner may have taken batches out between
-        if header.producer_epoch < before.epoch:
-            what = (
-                f"producer {header.producer_id} has epoch {header.producer_epoch} after epoch {before.epoch}"
-            )
-        elif header.base_sequence != expected and not may_lack:
-            what = (
-                f"producer {header.producer_id} goes on with sequence {header.base_sequence}, "
-                f"not with {expected}, in epoch {header.producer_epoch}"
-            )
-        else:
-            return
-        self._find(SEQUENCE, header.base_offset, header.last_offset, path, position, what)
 
     def _index(self, base_offset: int, seen: list[_Seen], *, whole: bool) -> None:
         """The file may lack entries, as an active segment's does; those that it has must be right."""

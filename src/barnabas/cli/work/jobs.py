@@ -6,7 +6,7 @@ from pathlib import Path
 
 import typer
 
-from barnabas.cli.failures import FAILED
+from barnabas.cli.failures import FAILED, wrong_use
 from barnabas.cli.output import Row, notice, print_json, print_table
 from barnabas.cli.spark import check_spark_installed
 
@@ -21,7 +21,7 @@ def source_options(bootstrap: str, topics: Sequence[str] | None, log_dirs: Seque
     return options
 
 
-def scrub_files(
+def scrub_logs(
     options: Mapping[str, str],
     *,
     report: Path | None,
@@ -30,15 +30,15 @@ def scrub_files(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Check log directories, and show what was found."""
+    """Check log directories, or what brokers give, and show what was found."""
     check_spark_installed()
     from pyspark_barnabas.jobs.running import job_session
-    from pyspark_barnabas.jobs.scrub import ScrubReport, plan_scrub, scrub
+    from pyspark_barnabas.jobs.scrub import ScrubReport, plan_scrub, scrub, scrub_options
 
-    wanted = plan_scrub(options)
+    wanted = plan_scrub(scrub_options(options), allow_gaps=allow_gaps)
     if dry_run or not wanted:
         _show_plan(
-            [(*each.place, str(each.directory), each.end, each.size_bytes) for each in wanted],
+            [(*each.place, str(each.directory or ""), each.end, each.size_bytes) for each in wanted],
             report,
             as_json=as_json,
         )
@@ -75,17 +75,17 @@ def _show_plan(rows: Sequence[Row], report: Path | None, *, as_json: bool) -> No
 
 
 def archive_topics(
-    options: Mapping[str, str], directory: Path, *, master: str, dry_run: bool, as_json: bool
+    options: Mapping[str, str], directory: Path, *, kind: str, master: str, dry_run: bool, as_json: bool
 ) -> None:
     """Archive what is new, and show what that was."""
     check_spark_installed()
     from pyspark_barnabas.jobs.archive import archive
     from pyspark_barnabas.jobs.running import job_session
 
-    done = archive(None, options, directory, dry_run=True)
+    done = archive(None, options, directory, kind=kind, dry_run=True)
     if done.ranges and not dry_run:
         with job_session("archive", master) as spark:
-            done = archive(spark, options, directory)
+            done = archive(spark, options, directory, kind=kind)
     if as_json:
         sums = [each._asdict() for each in done.sums]
         ranges = [each._asdict() for each in done.ranges]
@@ -99,3 +99,40 @@ def archive_topics(
     else:
         columns = ("TOPIC", "DATE", "PARTITION", "RECORDS", "CHECKSUM", "FIRST", "LAST")
         print_table(columns, done.sums, f"Run {done.run} in {directory}")
+
+
+def restore_topics(
+    options: Mapping[str, str],
+    directory: Path,
+    *,
+    topics: Sequence[str],
+    name: str,
+    configs: Mapping[str, str],
+    compression: str,
+    master: str,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Restore topics, and show what that was."""
+    check_spark_installed()
+    from barnabas.wire.records.compression import Compression
+    from pyspark_barnabas.jobs.restore import restore
+    from pyspark_barnabas.jobs.restore_planning import Request
+    from pyspark_barnabas.jobs.running import job_session
+
+    codecs = {each.name.lower(): each for each in Compression}
+    if compression not in codecs:
+        raise wrong_use(f"--compression {compression}: must be one of {', '.join(codecs)}")
+    request = Request(options, directory, tuple(topics), name, configs, codecs[compression])
+    done = restore(None, request, dry_run=True)
+    if not dry_run and done.parts:
+        with job_session("restore", master) as spark:
+            done = restore(spark, request)
+    if as_json:
+        parts = [each._asdict() for each in done.parts]
+        print_json({"dry_run": dry_run, "created": list(done.created), "partitions": parts})
+        return
+    columns = ("TOPIC", "PARTITION", "FROM", "TO", "RECORDS", "THERE BEFORE")
+    print_table(columns, done.parts, "Would be restored" if dry_run else "Restored and verified")
+    if done.created:
+        notice(f"{'would be made' if dry_run else 'made'}: {', '.join(done.created)}")

@@ -10,7 +10,8 @@ from barnabas.log.files import offset_file
 from barnabas.log.offset_index import OffsetIndex
 from barnabas.log.time_index import TimeIndex
 from barnabas.wire.records.batch import assign, iterate_headers, read_header
-from pyspark_barnabas.jobs.scrubbing import Scrubbed, scrub_partition
+from pyspark_barnabas.jobs.batch_checks import Scrubbed
+from pyspark_barnabas.jobs.scrubbing import scrub_partition
 from support.batches import NOW_MS, batch
 
 PLACE = TopicPartition("orders", 0)
