@@ -42,11 +42,16 @@ def test_anonymous_memory_is_read_in_bytes() -> None:
 
 def test_touched_memory_is_given_up_as_others_use_some() -> None:
     pool_bytes = 2 * AHEAD_BYTES
+    used: list[bytearray] = []
+
+    def is_given_up_as_more_is_used(pool: int) -> bool:
+        """What others on the machine give back meanwhile is used up, too."""
+        used.append(bytearray(AHEAD_BYTES))
+        used[-1][:: mmap.PAGESIZE] = b"1" * (AHEAD_BYTES // mmap.PAGESIZE)
+        return os.fstat(pool).st_size == 0
+
     with warm_memory(pool_bytes) as pool:
-        until(lambda: os.fstat(pool).st_size < pool_bytes)
-        used = bytearray(16 * AHEAD_BYTES)  # others may give some back meanwhile
-        used[:: mmap.PAGESIZE] = b"1" * (len(used) // mmap.PAGESIZE)
-        until(lambda: os.fstat(pool).st_size == 0)
+        until(lambda: is_given_up_as_more_is_used(pool))
 
 
 def test_the_ratio_is_of_the_medians() -> None:
