@@ -58,6 +58,9 @@ SERVER_PROPERTIES = {
     "log.retention.check.interval.ms": "300000",
 }
 
+#: For a broker that is killed and comes back: it may when its last session is over, after 9 s by default.
+SHORT_SESSION = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "300"}
+
 #: The class behind each of Kafka's scripts.
 TOOLS = {
     "kafka-acls": "org.apache.kafka.tools.AclCommand",

@@ -14,6 +14,9 @@ from interop.clients import Client, Clients
 from interop.targets import RUNNING
 from interop.topics import make_topic
 
+#: A group waits for more members than the first, but not for Kafka's three seconds.
+SETTINGS = {"group.initial.rebalance.delay.ms": "300"}
+
 
 def targets() -> list[str]:
     wanted = os.environ.get("INTEROP_TARGET", "barnabas")
@@ -31,7 +34,7 @@ def target(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def broker(target: str) -> Iterator[Broker]:
-    with RUNNING[target]() as running:
+    with RUNNING[target](SETTINGS) as running:
         yield running
 
 

@@ -126,7 +126,7 @@ def kafka(
     ours: tuple[Path, dict[str, Any]], tmp_path: Path, request: pytest.FixtureRequest
 ) -> Iterator[Broker]:
     """Apache Kafka with the same topics, whose logs have been replaced by ours; it checks them when it was killed."""
-    broker = reference.start(tmp_path, SETTINGS | CLEANS_NOT)
+    broker = reference.start(tmp_path, SETTINGS | CLEANS_NOT | reference.SHORT_SESSION)
     try:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         made = [NewTopic("compacted", PARTITIONS_COUNT, 1, config=CONFIGS)]

@@ -23,13 +23,19 @@ from barnabas.wire.records.record import decode_batch
 from interop import candidate, reference
 
 WAIT_S = 30
+SETTINGS = {
+    "node.id": "1",
+    "offsets.topic.num.partitions": "5",
+    "transaction.state.log.num.partitions": "5",
+    "group.initial.rebalance.delay.ms": "300",
+}
 PLACE = ids.TopicPartition("t", 0)
 
 
 @pytest.fixture(scope="module")
 def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The data of an Apache Kafka that has had groups of both protocols, and transactions."""
-    kafka = reference.start(tmp_path_factory.mktemp("kafka"))
+    kafka = reference.start(tmp_path_factory.mktemp("kafka"), SETTINGS)
     try:
         admin = AdminClient({"bootstrap.servers": kafka.bootstrap})
         admin.create_topics([NewTopic("t", 2, 1)])["t"].result()
@@ -132,7 +138,7 @@ def barnabas(data_dir: Path) -> Iterator[Broker]:
     """Barnabas on what Kafka left behind."""
     for path in data_dir.glob("*cluster_metadata*"):
         shutil.rmtree(path)
-    broker = candidate.start(data_dir.parent, {"node.id": "1"})
+    broker = candidate.start(data_dir.parent, SETTINGS)
     yield broker
     broker.stop()
 

@@ -34,7 +34,7 @@ CONFIGS = {"segment.ms": str(2**62), "internal.segment.bytes": "2500", "index.in
 PRODUCERS = (9001, 9002, 9003)
 STEPS_COUNT = 80
 START: dict[str, Callable[[Path], Broker]] = {
-    "kafka": lambda home: reference.start(home, SETTINGS),
+    "kafka": lambda home: reference.start(home, SETTINGS | reference.SHORT_SESSION),
     "barnabas": lambda home: candidate.start(home, SETTINGS),
 }
 
