@@ -1,10 +1,12 @@
 """The two brokers, started with the same settings."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+
+from interop.brokers import Broker
 
 from barnabas import api
 from barnabas.api import registry
@@ -42,15 +44,19 @@ SHARED = {
 
 @contextmanager
 def pair_of_brokers(
-    home: Path, settings: Mapping[str, str] = SETTINGS, *, with_coordinators: bool = True
+    home: Path,
+    settings: Mapping[str, str] = SETTINGS,
+    *,
+    with_coordinators: bool = True,
+    end: Callable[[Broker], int] = Broker.stop,
 ) -> Iterator[Pair]:
     """Both brokers, running in directories below `home`; with the topics of coordinators, or before those are made."""
     with ExitStack() as stack:
         kafka = reference.start(home / "kafka", dict(settings) | log_dirs(home / "kafka"))
-        stack.callback(kafka.stop)
+        stack.callback(end, kafka)
         mine = SHARED | dict(settings) | log_dirs(home / "barnabas")
         barnabas = candidate.start(home / "barnabas", mine)
-        stack.callback(barnabas.stop)
+        stack.callback(end, barnabas)
         left = Side("kafka", kafka.bootstrap, home=home / "kafka")
         right = Side("barnabas", barnabas.bootstrap, home=home / "barnabas")
         stack.callback(left.disconnect)

@@ -313,12 +313,12 @@ LISTED = (
         and not all(upsertion.salted_password for upsertion in each.request.upsertions),
         ((AlterUserScramCredentialsRequest(upsertions=[ScramCredentialUpsertion("u", 1, 4096, b"salt", b"")]), 0),),
     ),
-    # The last one, because Kafka's controller is gone for a while after it.
     Listed(
         "CreatePartitions", "results", "over 10,000 new partitions at once",
         "Kafka meets an exception that it does not expect, and its controller resigns; Barnabas answers "
         "INVALID_PARTITIONS.",
         lambda each: each.barnabas in ("INVALID_PARTITIONS", "a text"), _create_partitions(20_000),
+        is_costly=True,
     ),
 )  # fmt: skip
 

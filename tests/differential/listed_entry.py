@@ -22,6 +22,7 @@ class Listed:
     applies: Callable[[Difference], bool]
     #: requests of which the last shows the difference, at the version given
     example: tuple[Step, ...]
+    is_costly: bool = False  #: Kafka is of no use for a while after the example
 
     def allows(self, difference: Difference) -> bool:
         """Whether the difference is this one, at the path or below it."""

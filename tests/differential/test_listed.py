@@ -1,19 +1,40 @@
 """The listed differences are all still there, and docs/differences.md says the same as the list."""
 
+from pathlib import Path
+
 import pytest
+from interop.brokers import Broker
 
 from differential import listed
+from differential.brokers import pair_of_brokers
 from differential.listed import LISTED, PAGE, Listed
 from differential.world import World
 
+#: A difference that is meant does not go away, however long one waits.
+SETTLE_S = 1.0
 
-@pytest.mark.parametrize("entry", LISTED, ids=[f"{entry.api}-{entry.path}" for entry in LISTED])
-def test_a_listed_difference_is_still_there(world: World, entry: Listed) -> None:
+
+def named(entry: Listed) -> str:
+    return f"{entry.api}-{entry.path}"
+
+
+def check(world: World, entry: Listed) -> None:
     *before, (request, version) = entry.example
     for earlier, earlier_version in before:
         world.compare(earlier, earlier_version)
-    differences = world.compare(request, version)
+    differences = world.compare(request, version, SETTLE_S)
     assert any(entry.allows(each) for each in differences), f"take it off the list; met: {differences}"
+
+
+@pytest.mark.parametrize("entry", [entry for entry in LISTED if not entry.is_costly], ids=named)
+def test_a_listed_difference_is_still_there(world: World, entry: Listed) -> None:
+    check(world, entry)
+
+
+@pytest.mark.parametrize("entry", [entry for entry in LISTED if entry.is_costly], ids=named)
+def test_a_listed_difference_that_costs_a_broker_is_still_there(tmp_path: Path, entry: Listed) -> None:
+    with pair_of_brokers(tmp_path, end=Broker.kill) as pair:
+        check(pair.new_world(), entry)
 
 
 def test_the_page_has_the_table_of_the_list() -> None:

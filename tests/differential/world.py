@@ -64,12 +64,15 @@ class Pair:
     apis: dict[int, ApiSpec]
     _numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
 
+    def new_world(self) -> "World":
+        """Fresh topic names and ids."""
+        prefix = f"w{next(self._numbers)}-"
+        return World(self, *(Identities(prefix, side.home) for side in (self.kafka, self.barnabas)))
+
     @contextmanager
     def world(self) -> Iterator["World"]:
-        """Fresh topic names and ids; the topics are gone from both brokers afterwards."""
-        prefix = f"w{next(self._numbers)}-"
-        names = (Identities(prefix, side.home) for side in (self.kafka, self.barnabas))
-        world = World(self, *names)
+        """A new world; its topics are gone from both brokers afterwards."""
+        world = self.new_world()
         try:
             yield world
         finally:
@@ -94,8 +97,8 @@ class World:
         """
         return [each for each in self.compare(request, version) if listed.reason_for(each) is None]
 
-    def compare(self, request: Message, version: int) -> list[Difference]:
-        """Send the request to both; every difference, allowed or not."""
+    def compare(self, request: Message, version: int, settle_s: float = SETTLE_TIMEOUT_S) -> list[Difference]:
+        """Send the request to both; every difference, allowed or not, of which some may go within `settle_s`."""
         spec = self.pair.apis[request.API_KEY]
         answers: list[Answer] = []
         for side, names in self.sides():
@@ -110,11 +113,11 @@ class World:
         )
         differences = [difference._replace(request=request) for difference in differences]
         if isinstance(request, CHANGES_CONFIGS) and not request.validate_only:
-            differences += self.settle_configs(request)
+            differences += self.settle_configs(request, settle_s)
         if isinstance(request, CHANGES_TOPICS) and self.names_in(request):
-            differences += self.settle(spec.name, version)
+            differences += self.settle(spec.name, version, settle_s)
         if isinstance(request, AlterClientQuotasRequest):
-            differences += self.settle_quotas()
+            differences += self.settle_quotas(settle_s)
         return differences
 
     def names_in(self, request: Message) -> bool:
@@ -127,7 +130,7 @@ class World:
         self.touched |= found
         return bool(found)
 
-    def settle_configs(self, request: AnyAlteration) -> list[Difference]:
+    def settle_configs(self, request: AnyAlteration, settle_s: float) -> list[Difference]:
         """Wait until Kafka's broker describes what was altered as Barnabas does."""
         named = {(each.resource_type, repr(each.resource_name)): each for each in request.resources}
         resources = [
@@ -136,7 +139,7 @@ class World:
             if each.resource_type in CONFIGURED
         ]
         self.configured += [(each.resource_type, each.resource_name) for each in resources]
-        deadline_s = time.monotonic() + SETTLE_TIMEOUT_S
+        deadline_s = time.monotonic() + settle_s
         while True:
             described = DescribeConfigsRequest(resources, include_synonyms=True)
             differences = self.exchange(described, 4)
@@ -147,19 +150,19 @@ class World:
     def sides(self) -> list[tuple[Side, Identities]]:
         return [(self.pair.kafka, self.kafka_names), (self.pair.barnabas, self.barnabas_names)]
 
-    def settle(self, api: str, version: int) -> list[Difference]:
+    def settle(self, api: str, version: int, settle_s: float = SETTLE_TIMEOUT_S) -> list[Difference]:
         """Wait until Kafka shows the topics that Barnabas has, and has them ready."""
         wanted = self.topics(self.pair.barnabas, self.barnabas_names)
-        deadline_s = time.monotonic() + SETTLE_TIMEOUT_S
+        deadline_s = time.monotonic() + settle_s
         while (found := self._ready(wanted)) != wanted:
             if time.monotonic() > deadline_s:
                 return [Difference(api, version, "topics afterwards", "topics afterwards", found, wanted)]
             time.sleep(SETTLE_INTERVAL_S)
         return []
 
-    def settle_quotas(self) -> list[Difference]:
+    def settle_quotas(self, settle_s: float) -> list[Difference]:
         """Wait until Kafka shows the quotas that Barnabas has; how they differ if it never does."""
-        deadline_s = time.monotonic() + SETTLE_TIMEOUT_S
+        deadline_s = time.monotonic() + settle_s
         while True:
             request = DescribeClientQuotasRequest()
             left, right = (
