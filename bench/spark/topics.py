@@ -32,6 +32,12 @@ def plain(name: str, value_bytes: int, rows_count: int) -> Shape:
     return Shape(name, text, value, rows_count)
 
 
+def cheap(name: str, value_bytes: int, rows_count: int) -> Shape:
+    """Values of a length that take hardly any time to make: for what times the writing."""
+    text = f"{rows_count:,} records of {value_bytes:,} B"
+    return Shape(name, text, f"lpad(string(id), {value_bytes}, 'written by Spark ')", rows_count)
+
+
 def shapes(scale: float) -> list[Shape]:
     """What queries are run on: `scale` 1 is the whole size."""
     json_count = int(1_000_000 * scale)

@@ -7,6 +7,7 @@ from contextlib import closing
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from pyspark_barnabas.lasting import spare_what_lasts
 from pyspark_barnabas.losses import Losses
 from pyspark_barnabas.offsets import Positions, ending_offsets, starting_offsets
 from pyspark_barnabas.options import Offsets, SourceOptions, batch_options
@@ -27,7 +28,9 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """The tasks; both ends of every partition are settled here."""
-        return list(plan_batch(self._options))
+        planned = list(plan_batch(self._options))
+        spare_what_lasts()
+        return planned
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""

@@ -22,6 +22,7 @@ from barnabas.base.buffers import Buffer
 from barnabas.base.ids import TopicPartition
 from barnabas.client.offsets import Isolation
 from barnabas.wire.records.batch import NO_TIMESTAMP, BatchHeader, crc_matches, iterate_headers
+from pyspark_barnabas.lasting import spare_what_lasts
 from pyspark_barnabas.options import SourceOptions
 from pyspark_barnabas.rows import AbortedRanges
 from pyspark_barnabas.tasks import ReadTask, open_reader
@@ -91,6 +92,7 @@ def read_headers(
                 ]
                 if found:
                     yield _rows(batches, found, wanted.place, options, aborted, columns)
+    spare_what_lasts()
 
 
 def _rows(

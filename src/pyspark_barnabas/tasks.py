@@ -10,6 +10,7 @@ from pyspark.sql.datasource import InputPartition
 
 from pyspark_barnabas.fetching import FetchReader, RangeReader
 from pyspark_barnabas.files import FileReader
+from pyspark_barnabas.lasting import spare_what_lasts
 from pyspark_barnabas.options import SourceOptions, Transport
 from pyspark_barnabas.planning import OffsetRange
 from pyspark_barnabas.rows import read_arrow
@@ -52,3 +53,4 @@ def read_records(
                 yield from read_arrow(
                     batches, *place, start, high, columns, aborted, check_crcs=options.check_crcs
                 )
+    spare_what_lasts()

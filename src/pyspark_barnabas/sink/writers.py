@@ -12,6 +12,7 @@ from pyspark.errors import AnalysisException
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from pyspark_barnabas.lasting import spare_what_lasts
 from pyspark_barnabas.sink.committing import CARRIER, Committing
 from pyspark_barnabas.sink.options import Delivery, SinkOptions, batch_options, stream_options
 from pyspark_barnabas.sink.protocol import BatchId, Prepared
@@ -69,6 +70,7 @@ class BatchWriter(DataSourceArrowWriter):
     def commit(self, messages: Messages) -> None:
         """Commit what all tasks wrote."""
         _commit(self.options, messages)
+        spare_what_lasts()
 
     def abort(self, messages: Messages) -> None:
         """Abort what tasks wrote."""
@@ -107,7 +109,9 @@ def _context() -> TaskContext:
 
 def _write(options: SinkOptions, work: Work, batches: Iterable[pa.RecordBatch]) -> TaskDone:
     with Session(options) as session:
-        return TaskWriter(session, work).write(batches)
+        done = TaskWriter(session, work).write(batches)
+    spare_what_lasts()
+    return done
 
 
 def _commit(options: SinkOptions, messages: Messages) -> None:
