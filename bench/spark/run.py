@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -97,14 +97,14 @@ def tell(what: str) -> None:
 
 
 @contextmanager
-def running_ground() -> Iterator[Ground]:
+def running_ground(more: Mapping[str, str]) -> Iterator[Ground]:
     """A broker, and a session that has both formats."""
     home = Path(tempfile.mkdtemp(prefix="bench-spark-"))
     try:
         broker = candidate.start(home)
         try:
             places = {"spark.local.dir": f"{home}/local", "spark.sql.warehouse.dir": f"{home}/warehouse"}
-            settings = {**SETTINGS, **places, **connector.settings()}
+            settings = {**SETTINGS, **places, **connector.settings(), **more}
             session = spark_session("bench", master="local[2]", settings=settings)
             try:
                 yield Ground(session, broker.bootstrap, home)
@@ -178,7 +178,7 @@ def measure(options: argparse.Namespace) -> tuple[list[Outcome], list[Growth]]:
     scale = 0.1 if options.quick else 1.0
     outcomes: list[Outcome] = []
     growth: list[Growth] = []
-    with running_ground() as ground:
+    with running_ground(dict(each.split("=", 1) for each in options.set)) as ground:
         warm_up(ground)
         if options.only in (None, "batch"):
             outcomes += [
@@ -202,6 +202,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument(
         "--only", choices=("batch", "other", "growth", "large"), help="a part, no document but for large"
+    )
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of Spark for both"
     )
     options = parser.parse_args()
     where = {**machine(), "load when it began": f"{os.getloadavg()[0]:.1f}"}

@@ -1,6 +1,7 @@
 """Record batches of a partition as rows of the connector's schema, in Arrow's columns."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -27,6 +28,8 @@ _LAST_OFFSET = (1 << 63) - 1
 
 #: Rows of a record batch: so many times the longest name of a topic is far from what 32-bit offsets reach.
 _ROWS_MAX = 1 << 20
+#: A topic's name so many times is kept for the rows that follow; more might be too large to keep.
+_REPEATED_ROWS_MAX = 1 << 16
 
 
 class AbortedRange(NamedTuple):
@@ -105,10 +108,22 @@ def read_arrow(
             count = min(decoded.rows_count - first, _ROWS_MAX)
             found = {name: column.slice(first, count) for name, column in decoded.columns.items()}
             if "topic" in columns:
-                found["topic"] = pa.repeat(topic, count)
+                found["topic"] = _topics(topic, count)
             if "partition" in columns:
                 found["partition"] = pa.repeat(pa.scalar(partition, pa.int32()), count)
             yield pa.RecordBatch.from_arrays([found[name] for name in columns], schema=schema)
+
+
+def _topics(topic: str, count: int) -> pa.StringArray:
+    """The name so many times; most parts of a partition have about as many rows, and share what was made of it."""
+    if count > _REPEATED_ROWS_MAX:
+        return pa.repeat(topic, count)
+    return _repeated(topic, 1 << (count - 1).bit_length()).slice(0, count)
+
+
+@lru_cache(maxsize=4)
+def _repeated(topic: str, count: int) -> pa.StringArray:
+    return pa.repeat(topic, count)
 
 
 def _abort_markers(buffer: Buffer, producer_ids: set[int]) -> dict[int, list[int]]:

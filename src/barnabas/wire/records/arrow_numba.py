@@ -357,14 +357,20 @@ def _timestamps_us(rows: _Rows) -> pa.TimestampArray:
 def _timestamp_types(rows: _Rows) -> pa.Int32Array:
     types = (rows.batches[:, IS_APPEND_TIME] != 0).astype(np.int32)
     if (types == types[0]).all():
-        return pa.array(np.full(len(rows.offsets), types[0]))
-    return pa.array(types[rows.batch_indexes()])
+        return _whole(np.full(len(rows.offsets), types[0]))
+    return _whole(types[rows.batch_indexes()])
+
+
+def _whole(numbers: NDArray[Any]) -> pa.Array:
+    """A column without nulls of these numbers, which `pyarrow.array` would look through and copy."""
+    buffer = pa.py_buffer(np.ascontiguousarray(numbers))
+    return pa.Array.from_buffers(pa.from_numpy_dtype(numbers.dtype), len(numbers), [None, buffer], 0)
 
 
 _READERS: dict[str, Callable[[_Rows], pa.Array]] = {
     "key": lambda rows: _binary(rows, rows.key_positions, rows.key_sizes),
     "value": lambda rows: _binary(rows, rows.value_positions, rows.value_sizes),
-    "offset": lambda rows: pa.array(rows.offsets),
+    "offset": lambda rows: _whole(rows.offsets),
     "timestamp": _timestamps_us,
     "timestampType": _timestamp_types,
     "headers": _headers,
