@@ -8,7 +8,7 @@ import typer
 from barnabas.cli.failures import guarded, wrong_use
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, key_value_pairs
 
-app = typer.Typer(help="Jobs on Spark: check what is stored, and archive it.", no_args_is_help=True)
+app = typer.Typer(help="Jobs on Spark: check what is stored, archive it, compact it.", no_args_is_help=True)
 
 Dry = Annotated[
     bool, typer.Option("--dry-run", help="Say what would be read and written, and change nothing.")
@@ -64,6 +64,45 @@ def scrub(
         jobs.source_options(bootstrap, topics, log_dirs or ()),
         report=report,
         allow_gaps=allow_gaps,
+        master=master,
+        dry_run=dry_run,
+        as_json=as_json,
+    )
+
+
+@app.command("compact")
+@guarded
+def compact(
+    log_dirs: Annotated[
+        list[Path],
+        typer.Option(
+            "--log-dir",
+            "-d",
+            metavar="DIRECTORY",
+            help="A log directory of a broker; it and every worker must see it by this path.",
+        ),
+    ],
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    topics: Topics = None,
+    wait_s: Annotated[
+        float,
+        typer.Option("--wait", metavar="SECONDS", help="How long to wait for the broker to take over."),
+    ] = 600.0,
+    master: Master = "local[*]",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Do the work beside the logs, and say what would be left.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Compact topics whose cleanup.policy says so, and hand what is left to the broker that serves them.
+
+    Ends with 1 when a log is not compacted then.
+    """
+    from barnabas.cli.work import jobs
+
+    jobs.compact_topics(
+        jobs.source_options(bootstrap, topics, log_dirs),
+        wait_s=wait_s,
         master=master,
         dry_run=dry_run,
         as_json=as_json,

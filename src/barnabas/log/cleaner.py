@@ -291,7 +291,7 @@ def plan_pass(log: PartitionLog, cleanable: Cleanable, now_ms: int) -> Pass:
         if segment.base_offset < cleanable.first_uncleanable_offset:
             end_offset = log.segments[index + 1].base_offset
             source = Source(
-                segment, segment.base_offset, end_offset, segment.size_bytes, _index_bytes(segment)
+                segment, segment.base_offset, end_offset, segment.size_bytes, index_bytes_of(segment)
             )
             sources.append(source)
     bound = cleanable.first_uncleanable_offset
@@ -310,7 +310,7 @@ def plan_pass(log: PartitionLog, cleanable: Cleanable, now_ms: int) -> Pass:
     )
 
 
-def _index_bytes(segment: Segment) -> int:
+def index_bytes_of(segment: Segment) -> int:
     """Of the larger index, as it is on the disk."""
     paths = [
         offset_file(segment.directory, segment.base_offset, kind)

@@ -93,11 +93,18 @@ def must_stay(header: BatchHeader, end_offset: int, last_records: Mapping[int, L
 class Cleaning:
     """A pass that is under way. `index` first, then `clean` for each group; both may run in a thread."""
 
-    def __init__(self, plan: Pass, offset_map: OffsetMap, step_bytes: int) -> None:
+    def __init__(
+        self,
+        plan: Pass,
+        offset_map: OffsetMap,
+        step_bytes: int,
+        transactions: CleanedTransactions | None = None,
+    ) -> None:
+        """`transactions` are as the segments before have left them, where `clean` does not begin with the first."""
         self._plan = plan
         self._map = offset_map
         self._step_bytes = step_bytes
-        self._transactions = CleanedTransactions(plan.aborted)
+        self._transactions = CleanedTransactions(plan.aborted) if transactions is None else transactions
         self.read_bytes = 0
         self.written_bytes = 0
         self.read_records_count = 0

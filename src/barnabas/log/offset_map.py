@@ -21,7 +21,7 @@ ENTRY_BYTES = 200
 MANY_KEYS_COUNT = 10_000
 
 #: Keys from this length on are known by a digest of so many bytes, so that no key can be taken for another.
-_DIGEST_BYTES = 32
+SHORT_KEY_BYTES = 32
 
 NO_OFFSET = -1
 
@@ -92,7 +92,7 @@ class PlainOffsetMap(OffsetMap):
                 assert offset > self.latest_offset, (offset, self.latest_offset)
                 if len(known) >= keys_count_max:
                     return False
-                known[_short(key)] = self.latest_offset = offset
+                known[short_key(key)] = self.latest_offset = offset
         return True
 
     def obsolete_rows(self, columns: RecordColumns) -> bytearray:
@@ -102,12 +102,13 @@ class PlainOffsetMap(OffsetMap):
         for row, offset in enumerate(columns.offsets):
             if offset <= latest_offset:
                 key = columns.key(row)
-                if key is None or offset < latest(_short(key), NO_OFFSET):
+                if key is None or offset < latest(short_key(key), NO_OFFSET):
                     obsolete[row] = 1
         return obsolete
 
 
-def _short(key: bytes) -> bytes:
-    if len(key) < _DIGEST_BYTES:
+def short_key(key: bytes) -> bytes:
+    """What a key is known by: itself, or from a certain length on a digest that nobody can make another key for."""
+    if len(key) < SHORT_KEY_BYTES:
         return key
-    return blake2b(key, digest_size=_DIGEST_BYTES).digest()
+    return blake2b(key, digest_size=SHORT_KEY_BYTES).digest()

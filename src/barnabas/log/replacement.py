@@ -11,7 +11,7 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
@@ -184,7 +184,8 @@ class Claim:
             os.chown(self.path, owner.st_uid, owner.st_gid)
 
     def publish(self, manifest: Manifest) -> None:
-        """Hand over: everything goes to the disk, the manifest last. Blocks."""
+        """Hand over: everything goes to the disk, the manifest last; other files are removed. Blocks."""
+        _remove(self.path, {part.file for part in manifest.parts})
         for part in manifest.parts:
             sync_path(self.path / part.file)
         sync_path(self.path)
@@ -192,12 +193,12 @@ class Claim:
         write_atomically(self.path / MANIFEST_FILE, _to_json(manifest))
 
     def outcome(self) -> Outcome | None:
-        """What the broker has done with it; None while it waits."""
+        """What the broker has done with it; None while it waits, or is at it."""
+        if (self.path / MANIFEST_FILE).exists():
+            return None
         try:
             found = json.loads((self.path / OUTCOME_FILE).read_text())
         except FileNotFoundError:
-            if self.path.exists():
-                return None
             return Outcome(adopted=False, why="the log is gone, or has been moved to another directory")
         return Outcome(bool(found["adopted"]), str(found["why"]))
 
@@ -236,14 +237,22 @@ def remove_abandoned(directory: Path) -> bool:
 
 
 def conclude(path: Path, outcome: Outcome) -> None:
-    """Leave nothing of a replacement but what became of it. Blocks."""
+    """Leave nothing of a replacement but what became of it; the manifest goes last, as it keeps others out. Blocks."""
     with suppress(FileNotFoundError):  # the log has been deleted meanwhile
-        data = json.dumps(outcome._asdict()).encode()
-        write_atomically(path / OUTCOME_FILE, data, sync=False)
+        _remove(path, {MANIFEST_FILE})
+        write_atomically(path / OUTCOME_FILE, json.dumps(outcome._asdict()).encode(), sync=False)
         (path / MANIFEST_FILE).unlink(missing_ok=True)
-        for each in path.iterdir():
-            if each.name != OUTCOME_FILE:
-                each.unlink()
+
+
+def _remove(path: Path, kept: Collection[str]) -> None:
+    """Leave nothing in a directory but what is to be kept."""
+    for each in path.iterdir():
+        if each.name in kept:
+            continue
+        if each.is_dir():
+            shutil.rmtree(each, ignore_errors=True)  # of somebody who is still at it, perhaps
+        else:
+            each.unlink()
 
 
 def read_manifest(path: Path) -> Manifest:

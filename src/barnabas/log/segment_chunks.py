@@ -12,15 +12,14 @@ _LENGTH = Struct(">i")
 _LENGTH_POSITION = 8
 
 
-def checked_chunks(path: Path, size_bytes: int, step_bytes: int) -> Iterator[bytes]:
-    """The batches in the first `size_bytes` of a file, about `step_bytes` at a time, their CRCs checked.
+def checked_chunks(path: Path, size_bytes: int, step_bytes: int, position: int = 0) -> Iterator[bytes]:
+    """The batches from `position` on in the first `size_bytes` of a file, about `step_bytes` at a time, CRCs checked.
 
     :raises OSError: When the disk fails, or the file is gone.
     :raises KafkaError: CORRUPT_MESSAGE.
     """
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        position = 0
         while position < size_bytes:
             chunk = _read(path, fd, position, size_bytes - position, step_bytes)
             yield chunk

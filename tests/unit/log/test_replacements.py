@@ -15,7 +15,7 @@ from barnabas.log.log_worker import LogWorker
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.replacement import Claim, Manifest, digest_of
 from barnabas.log.replacements import Replacements
-from barnabas.wire.records.control import ControlType, EndMarker
+from barnabas.wire.records.control import EndMarker
 from barnabas.wire.records.record import Record, encode_batch
 from support.compaction import compact, offsets_of, parts_of
 from support.loop import on_loop
@@ -194,7 +194,7 @@ async def test_aborted_records_are_not_taken_back(tmp_path: Path, clock: ManualC
             transactional=True,
         )  # fmt: skip
         log.append_as_leader(memoryview(batch), 0, verification=verification)
-        log.append_end_marker(EndMarker(7, 0, ControlType.ABORT, 0, clock.now_ms), 0)
+        log.append_end_marker(EndMarker(7, 0, 0, False, clock.now_ms), 0)
         log.roll()
         log.update_high_watermark(log.log_end_offset)
         claim, manifest = the.prepare(log)

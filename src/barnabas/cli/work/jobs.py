@@ -74,6 +74,40 @@ def _show_plan(rows: Sequence[Row], report: Path | None, *, as_json: bool) -> No
         notice(f"a report would be written to {report}")
 
 
+def compact_topics(
+    options: Mapping[str, str], *, wait_s: float, master: str, dry_run: bool, as_json: bool
+) -> None:
+    """Compact what is dirty, and show what is left."""
+    check_spark_installed()
+    from pyspark_barnabas.jobs.compact import compact
+    from pyspark_barnabas.jobs.running import job_session
+
+    with job_session("compact", master) as spark:
+        done = compact(spark, options, dry_run=dry_run, wait_s=wait_s)
+    if as_json:
+        print_json({"dry_run": dry_run, "partitions": [asdict(each) for each in done]})
+    elif not done:
+        notice("no topic of these is compacted")
+    else:
+        columns = (
+            "TOPIC",
+            "PARTITION",
+            "STATE",
+            "FROM",
+            "TO",
+            "SEGMENTS",
+            "",
+            "BYTES",
+            "",
+            "RECORDS",
+            "",
+            "WHY",
+        )
+        print_table(columns, [tuple(asdict(each).values()) for each in done], "Before and after")
+    if any(each.is_failed for each in done):
+        raise typer.Exit(FAILED)
+
+
 def archive_topics(
     options: Mapping[str, str], directory: Path, *, kind: str, master: str, dry_run: bool, as_json: bool
 ) -> None:

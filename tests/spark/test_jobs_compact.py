@@ -1,0 +1,116 @@
+"""The job `compact` on a broker that serves, as a function and as a command."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from barnabas.base.ids import TopicPartition
+from barnabas.testing import EmbeddedBroker
+from pyspark_barnabas.jobs.compact import ADOPTED, CLEAN, DRY, compact
+from support.spark import worker_environment
+from support.transactions_of_others import transact
+
+CONFIGS = {
+    "cleanup.policy": "compact",
+    "internal.segment.bytes": "4000",
+    "segment.bytes": "1048576",
+    "min.cleanable.dirty.ratio": "1.0",  # the broker's own cleaner has nothing to do
+}
+
+
+@pytest.fixture(scope="module")
+def eager() -> Iterator[EmbeddedBroker]:
+    """A broker that looks for replacements all the time."""
+    settings = {"log.cleaner.backoff.ms": "20", "log.retention.ms": "-1"}
+    with EmbeddedBroker(settings) as running:
+        yield running
+
+
+def options_of(broker: EmbeddedBroker, topic: str) -> dict[str, str]:
+    return {
+        "kafka.bootstrap.servers": broker.bootstrap,
+        "subscribe": topic,
+        "logDirs": str(broker.directory),
+    }
+
+
+def fill(
+    broker: EmbeddedBroker, topic: str, *, partitions_count: int = 1
+) -> dict[bytes | None, bytes | None]:
+    """Many values for few keys, a tombstone, an aborted and a committed transaction; the last value of each key."""
+    broker.create_topic(topic, partitions_count, CONFIGS)
+    for number in range(120):
+        broker.produce(
+            topic, b"%d" % number + b"x" * 100, key=b"k%d" % (number % 7), partition=number % partitions_count
+        )
+    transact(broker, topic, f"{topic}-transactions", "ca", key=b"k0")
+    return last_values(broker, topic)
+
+
+def last_values(broker: EmbeddedBroker, topic: str) -> dict[bytes | None, bytes | None]:
+    return {record.key: record.value for record in broker.records(topic)}
+
+
+def records_count(broker: EmbeddedBroker, topic: str) -> int:
+    return len(broker.records(topic))
+
+
+def test_a_topic_is_compacted_while_the_broker_serves_it(
+    spark: SparkSession, eager: EmbeddedBroker, topic: str
+) -> None:
+    expected = fill(eager, topic, partitions_count=2)
+    before = records_count(eager, topic)
+    dry = compact(spark, options_of(eager, topic), dry_run=True)
+    assert [each.state for each in dry] == [DRY, DRY]
+    assert records_count(eager, topic) == before
+
+    done = compact(spark, options_of(eager, topic))
+    assert [(each.topic, each.partition, each.state, each.why) for each in done] == [
+        (topic, 0, ADOPTED, ""),
+        (topic, 1, ADOPTED, ""),
+    ]
+    for found, foretold in zip(done, dry, strict=True):
+        assert (found.records_after, found.bytes_after) == (foretold.records_after, foretold.bytes_after)
+        assert found.bytes_after < found.bytes_before / 3
+        assert found.segments_after < found.segments_before
+        log = eager.server.cleaner._directories.get(TopicPartition(topic, found.partition))
+        assert log is not None
+        assert log.cleaner_offset == found.end_offset
+    assert last_values(eager, topic) == expected
+    assert records_count(eager, topic) < before / 2
+    again = compact(spark, options_of(eager, topic))
+    assert {each.state for each in again} == {CLEAN}
+    eager.restart(kill=True)
+    assert last_values(eager, topic) == expected
+
+
+def test_as_a_command_it_tells_what_would_be_left(eager: EmbeddedBroker, topic: str) -> None:
+    fill(eager, topic)
+    command = [sys.executable, "-c", "from barnabas.cli.main import main; main()", "jobs", "compact"]
+    arguments = [
+        "--dry-run",
+        "--json",
+        "-b",
+        eager.bootstrap,
+        "-d",
+        str(eager.directory),
+        "-t",
+        topic,
+        "--master",
+        "local[1]",
+    ]
+    environment = {**os.environ, **worker_environment()}
+    result = subprocess.run(
+        [*command, *arguments], capture_output=True, text=True, timeout=120, env=environment, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    found = json.loads(result.stdout)
+    [partition] = found["partitions"]
+    assert found["dry_run"]
+    assert (partition["topic"], partition["state"]) == (topic, "dry run")
+    assert partition["bytes_after"] < partition["bytes_before"]
