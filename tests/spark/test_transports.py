@@ -8,6 +8,7 @@ import pytest
 from barnabas.base.ids import TopicPartition
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import KafkaError
+from pyspark_barnabas import fetching
 from pyspark_barnabas.batch_reader import BatchReader
 from pyspark_barnabas.losses import DataLossError
 from pyspark_barnabas.values import OptionError
@@ -254,8 +255,13 @@ def test_a_start_beyond_the_log_is_a_loss(broker: EmbeddedBroker, topic: str) ->
 
 @pytest.mark.parametrize("made_anew", [False, True])
 def test_a_topic_that_was_deleted_after_the_plan_is_a_loss(
-    broker: EmbeddedBroker, topic: str, transport: dict[str, str], made_anew: bool
+    broker: EmbeddedBroker,
+    topic: str,
+    transport: dict[str, str],
+    made_anew: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(fetching, "_UNKNOWN_ATTEMPTS_COUNT", 3)  # each pauses longer than the one before
     broker.create_topic(topic)
     fill(broker.bootstrap, topic, 10)
     options = source_options(broker.bootstrap, topic, **transport)
