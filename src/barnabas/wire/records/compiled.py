@@ -4,7 +4,10 @@ Nothing of the broker imports this: numba takes most of a second, and a hundred 
 """
 
 import hashlib
+import inspect
 import os
+import sys
+import tempfile
 from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
@@ -13,7 +16,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import caching, cgutils, types
 from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
 
@@ -36,15 +39,60 @@ def compiled_inline(function: Function) -> Function:
 
 
 def _compile(function: Function, *, forceinline: bool = False) -> Function:
+    made: Any = numba.njit(nogil=True, forceinline=forceinline)(function)
     settings: Any = numba.config
-    chosen = settings.CACHE_DIR
-    directory = cache_directory(chosen)
-    settings.CACHE_DIR = directory or chosen
-    try:
-        made: Any = numba.njit(cache=directory is not None, nogil=True, forceinline=forceinline)(function)
-    finally:
-        settings.CACHE_DIR = chosen
+    if cache_directory(settings.CACHE_DIR) is not None:
+        made._cache = _Compiled(function)  # noqa: SLF001 (as `enable_caching` does, with numba's own)
     return cast("Function", made)
+
+
+class _Locator:
+    """Tells numba to go by what a function's module says, and not by where the module lies.
+
+    A cluster's workers have it in an archive, in another directory for each application.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._function = function
+
+    @classmethod
+    def from_function(cls, py_func: Callable[..., Any], _: str) -> "_Locator":
+        """What numba calls to make one."""
+        return cls(py_func)
+
+    def ensure_cache_path(self) -> None:
+        """`cache_directory` has done it."""
+
+    def get_cache_path(self) -> str:
+        """The same for all functions: their names there begin with those of their modules."""
+        settings: Any = numba.config
+        directory = cache_directory(settings.CACHE_DIR)
+        assert directory is not None
+        return directory
+
+    def get_source_stamp(self) -> str:
+        """What is compiled anew when it changes."""
+        return _stamp(self._function.__module__)
+
+    def get_disambiguator(self) -> str:
+        """Tells functions of one name apart."""
+        return str(self._function.__code__.co_firstlineno)
+
+
+_caching: Any = caching
+
+
+class _Implementation(_caching.CompileResultCacheImpl):  # type: ignore[misc]
+    _locator_classes = (_Locator,)
+
+
+class _Compiled(_caching.FunctionCache):  # type: ignore[misc]
+    _impl_class = _Implementation
+
+
+@cache
+def _stamp(module: str) -> str:
+    return hashlib.sha256(inspect.getsource(sys.modules[module]).encode()).hexdigest()
 
 
 @cache
@@ -60,6 +108,7 @@ def cache_directory(chosen: str) -> str | None:
         directory = Path(chosen) if chosen else _user_cache() / "barnabas" / "numba"
         directory /= digest.hexdigest()[:16]
         directory.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=directory).close()
     except (RuntimeError, OSError):  # a user without a home, or none that may be written
         return None
     return str(directory)

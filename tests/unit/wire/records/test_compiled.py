@@ -56,11 +56,14 @@ def test_kernels_run_where_no_directory_can_be_written() -> None:
         assert run(USE, NUMBA_CACHE_DIR="/proc/nowhere") == "0 1"
 
 
-def test_kernels_run_from_an_archive_as_spark_sends_it_to_workers(tmp_path: Path) -> None:
-    archive = shutil.make_archive(str(tmp_path / "packages"), "zip", SOURCE, "barnabas")
-    where = "import barnabas; print(barnabas.__file__);"
-    found = run(where + USE, PYTHONPATH=archive, XDG_CACHE_HOME=str(tmp_path)).split("\n")
-    assert (found[0].startswith(archive), found[1]) == (True, "0 1")
+def test_workers_that_spark_sent_an_archive_compile_what_was_not_compiled_yet_wherever_it_lies(
+    tmp_path: Path,
+) -> None:
+    for place, counts in (("one", "0 1"), ("another", "1 0")):
+        archive = shutil.make_archive(str(tmp_path / place / "packages"), "zip", SOURCE, "barnabas")
+        where = "import barnabas; print(barnabas.__file__);"
+        found = run(where + USE, PYTHONPATH=archive, XDG_CACHE_HOME=str(tmp_path)).split("\n")
+        assert (found[0].startswith(archive), found[1]) == (True, counts)
 
 
 def test_other_users_of_numba_keep_their_cache() -> None:
