@@ -4,7 +4,7 @@ import json
 from io import BytesIO
 
 import pytest
-from fastavro import schemaless_reader, schemaless_writer
+from fastavro import schemaless_writer
 
 from pyspark_barnabas.pipelines.planning import pipeline_plan
 from pyspark_barnabas.pipelines.state import FlowState
@@ -45,7 +45,7 @@ FROM_AVRO_TO_AVRO = """
 """
 
 
-def test_avro_goes_through_and_what_does_not_fit_either_way_is_a_dead_letter_with_its_reason(
+def test_avro_goes_through_once_and_what_does_not_fit_either_way_is_a_dead_letter_with_its_reason(
     avro_scene: Scene,
 ) -> None:
     good = {"id": 1, "kind": "SMALL", "at": 1_700_000_000_123, "items": {"a": [1.5, 2.5], "b": []}}
@@ -54,9 +54,10 @@ def test_avro_goes_through_and_what_does_not_fit_either_way_is_a_dead_letter_wit
     avro_scene.send(avro(good), avro(other), avro({**good, "id": 3}), cut, b"", None, b"\0\0\0\0\x08rest")
     done = avro_scene.run(FROM_AVRO_TO_AVRO)["avro"]
     assert (done.state, done.error, done.rows_out, done.dead_letters) == (FlowState.DONE, None, 2, 5)
+    avro_scene.forget_last_commit("avro")
+    assert avro_scene.run(FROM_AVRO_TO_AVRO)["avro"].state is FlowState.DONE
     written = [value for value, _ in avro_scene.raw_records(avro_scene.target)]
     assert sorted(written) == sorted([avro(good), avro(other)])
-    assert schemaless_reader(BytesIO(written[0][5:]), ORDER, None)
     told = {value: headers["barnabas.reason"] for value, headers in avro_scene.raw_records(avro_scene.dead)}
     assert told[cut].startswith("the value is not Avro of shop.Order: it ends too early, after")
     assert told[b"\0\0\0\0\x08rest"] == "the value is not Avro of shop.Order: its schema id is 8, not 7"

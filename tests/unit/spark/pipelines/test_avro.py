@@ -11,7 +11,7 @@ from uuid import UUID
 import pyarrow as pa
 import pytest
 from fastavro import schemaless_writer
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_barnabas.pipelines.codecs import CodecSpec, Kind
@@ -136,7 +136,6 @@ def datum(schema: Any, value: Any) -> bytes:
     return stream.getvalue()
 
 
-@settings(deadline=None)
 @given(tables(), st.sampled_from([Frame(), Frame(True, 9)]))
 def test_rows_of_any_schema_are_the_same_behind_encoding_and_decoding(
     table: tuple[Any, list[Any]], frame: Frame
@@ -151,7 +150,6 @@ def test_rows_of_any_schema_are_the_same_behind_encoding_and_decoding(
     assert found.equals(given)
 
 
-@settings(deadline=None)
 @given(tables(), st.lists(st.binary(max_size=40), max_size=5))
 def test_whatever_the_bytes_each_value_is_a_row_or_has_a_reason(
     table: tuple[Any, list[Any]], values: list[bytes]

@@ -1,6 +1,7 @@
 """Schemas from files: read as they are, or made by protoc, with errors that name file and line."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,13 @@ def test_what_is_wrong_with_a_schema_is_told_with_file_and_line(tmp_path: Path) 
     none.write_bytes(b"\xff")
     with pytest.raises(FlowError, match=rf"^p\.yml:4: schema: {none} must be JSON in UTF-8"):
         codec_spec(coding(str(none)), Format.AVRO)
+
+
+def test_a_package_that_is_missing_is_named_with_how_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "pyspark_barnabas.pipelines.codecs.avro", raising=False)
+    monkeypatch.setitem(sys.modules, "fastavro", None)
+    with pytest.raises(FlowError, match=r"fastavro.*; pip install 'barnabas\[spark\]' brings it"):
+        codec_spec(coding(RECORD), Format.AVRO)
 
 
 def test_protobuf_is_a_descriptor_set(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from google.protobuf import descriptor_pb2, message_factory
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto as Field
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pyspark_barnabas.pipelines.codecs import Codec, CodecSpec, Kind
@@ -158,7 +158,6 @@ def tables(draw: Any) -> tuple[FileDescriptorProto, list[Any]]:
     return file, draw(st.lists(rows, min_size=1, max_size=4))
 
 
-@settings(deadline=None)
 @given(tables(), st.sampled_from([Frame(), Frame(True, 9)]))
 def test_rows_of_any_message_are_the_same_behind_encoding_and_decoding(
     table: tuple[FileDescriptorProto, list[Any]], frame: Frame
@@ -173,7 +172,6 @@ def test_rows_of_any_message_are_the_same_behind_encoding_and_decoding(
     assert found.equals(given)
 
 
-@settings(deadline=None)
 @given(tables(), st.lists(st.binary(max_size=40), max_size=5))
 def test_whatever_the_bytes_each_value_is_a_row_or_has_a_reason(
     table: tuple[FileDescriptorProto, list[Any]], values: list[bytes]

@@ -1,0 +1,131 @@
+"""Columns of values and rows: what may be written where, and what tasks do with batches."""
+
+import json
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import (
+    ArrayType,
+    ByteType,
+    DataType,
+    DecimalType,
+    DoubleType,
+    FloatType,
+    IntegerType,
+    LongType,
+    MapType,
+    NullType,
+    ShortType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from pyspark_barnabas.pipelines.codecs import CodecSpec, Kind
+from pyspark_barnabas.pipelines.codecs.columns import decoder, differences, encoder, relaxed
+from pyspark_barnabas.pipelines.codecs.framing import Frame
+
+RECORD = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}
+SPEC = CodecSpec(Kind.AVRO, json.dumps(RECORD).encode(), "", Frame())
+
+
+def a_column(kind: DataType, *, nullable: bool = True) -> StructType:
+    return StructType([StructField("a", kind, nullable)])
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        (LongType(), LongType()),
+        (ByteType(), IntegerType()),
+        (ShortType(), IntegerType()),
+        (IntegerType(), LongType()),
+        (FloatType(), DoubleType()),
+        (NullType(), StringType()),
+        (DecimalType(5, 2), DecimalType(7, 3)),
+        (ArrayType(IntegerType()), ArrayType(LongType(), False)),
+        (MapType(StringType(), a_column(IntegerType())), MapType(StringType(), a_column(LongType()))),
+    ],
+)
+def test_what_loses_nothing_may_be_written(given: DataType, wanted: DataType) -> None:
+    assert list(differences(a_column(given), a_column(wanted))) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted", "says"),
+    [
+        (
+            LongType(),
+            IntegerType(),
+            "column a is bigint, the schema wants int; CAST(a AS INT) would be right",
+        ),
+        (TimestampNTZType(), TimestampType(), "CAST(a AS TIMESTAMP) would be right"),
+        (DoubleType(), FloatType(), "column a is double, the schema wants float; CAST(a AS FLOAT)"),
+        (DecimalType(5, 2), DecimalType(5, 3), "column a is decimal(5,2), the schema wants decimal(5,3)"),
+        (DecimalType(5, 4), DecimalType(9, 3), "column a is decimal(5,4), the schema wants decimal(9,3)"),
+        (StringType(), ArrayType(StringType()), "column a is string, the schema wants array<string>"),
+        (ArrayType(LongType()), ArrayType(IntegerType()), "column a[] is bigint, the schema wants int"),
+        (
+            MapType(IntegerType(), LongType()),
+            MapType(StringType(), LongType()),
+            "column a (keys) is int, the schema wants string",
+        ),
+        (a_column(LongType()), a_column(IntegerType()), "column a.a is bigint, the schema wants int"),
+    ],
+)
+def test_what_would_lose_something_is_told_with_its_place_and_what_would_be_right(
+    given: DataType, wanted: DataType, says: str
+) -> None:
+    [told] = differences(a_column(given), a_column(wanted))
+    assert says in told
+
+
+def test_columns_that_the_schema_lacks_and_that_it_needs_are_told() -> None:
+    other = StructType([StructField("b", IntegerType())])
+    assert list(differences(other, a_column(LongType(), nullable=False))) == [
+        "column b is not in the schema, which has a bigint; leave it out",
+        "column a is missing, which the schema wants as bigint",
+    ]
+    assert list(differences(StructType([]), a_column(LongType()))) == [], "what may be null may be left out"
+
+
+def test_all_may_be_null_in_columns_that_are_null_where_a_value_is_none() -> None:
+    strict = a_column(ArrayType(a_column(IntegerType(), nullable=False), False), nullable=False)
+    assert relaxed(strict) == a_column(ArrayType(a_column(IntegerType())))
+
+
+def test_a_task_appends_rows_and_reasons_to_records() -> None:
+    batch = pa.RecordBatch.from_pydict({"value": [b"\x02", b"", None], "offset": [1, 2, 3]})
+    [found] = decoder(SPEC, ("row", "reason"))([batch])
+    assert found.schema.names == ["value", "offset", "row", "reason"]
+    assert found.column("row").to_pylist() == [{"a": 1}, None, None]
+    reasons = found.column("reason").to_pylist()
+    assert reasons == [
+        None,
+        "the value is not Avro of R: it ends too early, after 0 bytes",
+        "the value is null",
+    ]
+
+
+def test_a_task_appends_values_to_rows_that_are_as_expected_and_turns_others_away() -> None:
+    batch = pa.RecordBatch.from_pydict(
+        {
+            "row": [{"a": 1}, {"a": None}, {"a": 2}, None],
+            "action": pa.array([None, None, "drop", "fail"]),
+            "reason": pa.array([None, None, "why", "broken"]),
+        }
+    )
+    [found] = encoder(SPEC, "dead_letter")([batch])
+    assert found.to_pydict() == {
+        "row": [{"a": 1}, {"a": None}, {"a": 2}, None],
+        "action": [None, "dead_letter", "drop", "fail"],
+        "reason": [
+            None,
+            "the row cannot be Avro of R: a is null, which the schema does not allow",
+            "why",
+            "broken",
+        ],
+        "value": [b"\x02", None, None, None],
+    }
