@@ -10,6 +10,8 @@ from barnabas.base.ids import TopicPartition
 #: What a record is taken to need in the log while nothing is known of its partition.
 RECORD_BYTES_DEFAULT = 1_024.0
 _RECORD_BYTES_MIN = 1 / 1_024
+#: From here on two tasks are nearer to the size that is wanted than one.
+_SHARES_OF_TWO = 1.5
 
 
 class OffsetRange(NamedTuple):
@@ -31,9 +33,9 @@ Task = tuple[OffsetRange, ...]
 
 @dataclass(frozen=True)
 class TaskLimits:
-    """How large a task is wanted: `bytes_min` of log unless there must be more tasks, or smaller ones."""
+    """How large a task is wanted: about `bytes_wanted` of log unless there must be more tasks, or smaller ones."""
 
-    bytes_min: int
+    bytes_wanted: int
     tasks_min: int | None = None
     records_max: int | None = None
 
@@ -52,11 +54,16 @@ def plan_tasks(
     }
     total_bytes = sum(each.offsets_count * weights[each.place] for each in wanted)
     offsets_count = sum(each.offsets_count for each in wanted)
-    tasks_count = max(int(total_bytes // limits.bytes_min), min(limits.tasks_min or 1, offsets_count), 1)
+    tasks_count = max(_count_of(total_bytes / limits.bytes_wanted), min(limits.tasks_min or 1, offsets_count))
     dealer = _Dealer(total_bytes / tasks_count, limits.records_max)
     for each in wanted:
         dealer.deal(each, weights[each.place])
     return dealer.finish()
+
+
+def _count_of(shares: float) -> int:
+    """How many tasks for so many times the size of one: cores come in even numbers, and wait for the odd task."""
+    return 1 if shares < _SHARES_OF_TWO else 2 * round(shares / 2)
 
 
 class _Dealer:

@@ -1,5 +1,6 @@
 """Ranges of offsets into tasks, and the share of each partition in a limit."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +20,15 @@ def test_a_small_log_is_one_task_however_many_partitions_it_has() -> None:
     assert plan_tasks(ranges, {}, TaskLimits(128 * MEBIBYTE)) == [tuple(ranges)]
 
 
-def test_a_large_partition_is_cut_into_tasks_that_are_no_smaller_than_wanted() -> None:
+@pytest.mark.parametrize(
+    ("size_mib", "count"), [(1, 1), (191, 1), (192, 2), (300, 2), (384, 4), (12_800, 100), (12_900, 100)]
+)
+def test_there_are_even_numbers_of_tasks_of_about_the_size_that_is_wanted(size_mib: int, count: int) -> None:
+    tasks = plan_tasks([OffsetRange(A, 0, size_mib)], {A: MEBIBYTE}, TaskLimits(128 * MEBIBYTE))
+    assert len(tasks) == count
+
+
+def test_a_large_partition_is_cut_into_tasks_of_one_size() -> None:
     tasks = plan_tasks([OffsetRange(A, 100, 400)], {A: MEBIBYTE}, TaskLimits(128 * MEBIBYTE))
     assert tasks == [(OffsetRange(A, 100, 250),), (OffsetRange(A, 250, 400),)]
 
@@ -64,14 +73,16 @@ def test_nothing_new_is_no_task() -> None:
 )
 def test_every_offset_is_in_exactly_one_task(
     logs: dict[TopicPartition, tuple[int, int, float]],
-    bytes_min: int,
+    bytes_wanted: int,
     tasks_min: int | None,
     records_max: int | None,
 ) -> None:
     ranges = [OffsetRange(place, low, low + count) for place, (low, count, _) in logs.items()]
     weights = {place: weight for place, (_, _, weight) in logs.items()}
-    bytes_min = max(bytes_min, int(sum(count * weights[place] for place, _, count in _counts(ranges)) / 200))
-    tasks = plan_tasks(ranges, weights, TaskLimits(bytes_min, tasks_min, records_max))
+    bytes_wanted = max(
+        bytes_wanted, int(sum(count * weights[place] for place, _, count in _counts(ranges)) / 200)
+    )
+    tasks = plan_tasks(ranges, weights, TaskLimits(bytes_wanted, tasks_min, records_max))
     for place, low, high in ranges:
         pieces = [each for task in tasks for each in task if each.place == place]
         edges = [low, *(each.high for each in pieces)]
