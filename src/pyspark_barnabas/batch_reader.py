@@ -28,7 +28,7 @@ class BatchReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """The tasks; both ends of every partition are settled here."""
-        planned = list(plan_batch(self._options))
+        planned: list[InputPartition] = list(plan_batch(self._options))
         spare_what_lasts()
         return planned
 
