@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from interop.clients import Client
 
-VISIBLE_TIMEOUT_S = 15.0
+VISIBLE_TIMEOUT_S = 30.0
 
 
 def make_topic(helper: Client, name: str, partitions: int = 1, **configs: str) -> str:

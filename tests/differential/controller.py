@@ -50,7 +50,7 @@ SETTINGS = {"broker.session.timeout.ms": "600000", "replica.lag.time.max.ms": "6
 
 _HEADER = struct.Struct(">hhihB")
 _SAFE_DOWNGRADE = 2
-_SETTLE_TIMEOUT_S = 10.0
+_SETTLE_TIMEOUT_S = 30.0
 
 
 class Controller:

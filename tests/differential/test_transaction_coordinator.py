@@ -35,7 +35,7 @@ from differential.sides import Side
 from differential.world import Pair
 
 TOPIC = "of-transactions"
-SETTLE_TIMEOUT_S = 10.0
+SETTLE_TIMEOUT_S = 30.0
 SETTLE_INTERVAL_S = 0.002
 NOBODY = (-1, -1)
 

@@ -40,7 +40,7 @@ from differential.identities import Identities
 from differential.sides import Answer, Side
 
 #: Apache Kafka answers when its controller has decided; its broker follows a little later.
-SETTLE_TIMEOUT_S = 15.0
+SETTLE_TIMEOUT_S = 30.0
 SETTLE_INTERVAL_S = 0.002
 
 #: Topic name -> how many partitions it has.
