@@ -135,3 +135,29 @@ def test_without_files_to_take_in_nothing_happens_and_what_is_half_written_goes_
     broker.create_topic(PLACE.topic)
     assert not (broker.directory / str(PLACE) / "handover.tmp-1").exists()
     assert take_in(broker, "/nowhere") is not None
+
+
+def test_after_a_kill_between_the_two_renames_the_partition_is_empty_and_can_be_restored(
+    broker: EmbeddedBroker,
+) -> None:
+    aside = hand_over(broker).rename(broker.directory / f"{PLACE}.{1:032x}-delete")
+    (broker.directory / str(PLACE)).rename(broker.directory / f"{PLACE}.{2:032x}-delete")
+    broker.restart(kill=True)
+    assert bounds(broker) == (0, 0)
+    assert not aside.exists()
+    hand_over(broker)
+    assert take_in(broker) is None
+    assert bounds(broker) == (100, OFFSETS[-1] + 1)
+
+
+def test_a_consumer_that_waits_at_the_end_of_the_empty_log_goes_on_in_the_new_one(
+    broker: EmbeddedBroker,
+) -> None:
+    with broker.client.consumer({PLACE: EARLIEST}) as consumer:
+        assert consumer.poll(50) == []
+        hand_over(broker, (0, 5, 9))
+        assert take_in(broker) is None
+        found = []
+        while len(found) < 3:
+            found += consumer.poll(1_000)
+    assert [each.offset for each in found] == [0, 5, 9]

@@ -7,6 +7,7 @@ was restored is read from the topic and held against the sums of the archive.
 """
 
 import shutil
+import time
 import uuid
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,6 +35,7 @@ from pyspark_barnabas.jobs.restore_planning import (
     RestoreError,
     Targets,
     archived_partitions,
+    check_retention,
     create_missing,
     find_targets,
 )
@@ -44,6 +46,8 @@ from pyspark_barnabas.sink.columns import grouped
 _STAGING = f"{HANDOVER}.tmp-"
 #: Brokers check what they take in, a gigabyte or so in a second.
 _TAKING_TIMEOUT_MS = 3_600_000
+_LOOKS_COUNT = 20
+_PAUSE_S = 0.5
 _WRITTEN = pa.schema([("topic", pa.string()), ("partition", pa.int32()), ("path", pa.string())])
 _WRITTEN_DDL = "topic string, partition int, path string"
 
@@ -84,6 +88,7 @@ def restore(spark: SparkSession | None, request: Request, *, dry_run: bool = Fal
     wanted = archived_partitions(target, request.topics)
     with closing(connected(request.connection(), _TAKING_TIMEOUT_MS)) as client:
         targets = find_targets(client, request, wanted)
+        check_retention(client, request, target, targets, time.time_ns() // 1_000_000)
         parts = tuple(_part(request.target_of(each.topic), each, targets) for each in wanted)
         if spark is None or dry_run:
             return Restored(request.directory, parts, targets.missing, dry_run=True)
@@ -136,23 +141,15 @@ def _homes(client: Client, places: Sequence[TopicPartition]) -> dict[TopicPartit
     :raises RestoreError: Where they cannot be seen.
     """
     homes: dict[TopicPartition, _Home] = {}
-    topics = client.admin.describe_topics({place.topic for place in places}) if places else {}
-    by_leader: defaultdict[int, list[TopicPartition]] = defaultdict(list)
-    for place in places:
-        topic = topics[place.topic]
-        assert isinstance(topic, Topic), topic
-        by_leader[topic.partition(place.partition).leader].append(place)
-    for leader, led in by_leader.items():
-        for described in client.admin.describe_log_dirs(leader, led):
-            for place, replica in described.replicas.items():
-                if not replica.is_future:
-                    topic = topics[place.topic]
-                    assert isinstance(topic, Topic), topic
-                    directory = Path(described.path, str(place))
-                    homes[place] = _Home(leader, described.path, directory, topic.topic_id)
+    for look in range(_LOOKS_COUNT):
+        if len(homes) == len(places):
+            break
+        if look:
+            time.sleep(_PAUSE_S)  # Apache Kafka makes replicas after it has answered
+        homes = _look(client, places)
     for place in places:
         home = homes.get(place)
-        if home is None or read_partition_metadata(home.directory) != home.topic_id:
+        if home is None or not _is_here(home):
             where = "no log directory" if home is None else str(home.directory)
             message = (
                 f"partition {place} lies in {where} of its broker, which is not seen here: offsets can be kept where "
@@ -160,6 +157,30 @@ def _homes(client: Client, places: Sequence[TopicPartition]) -> dict[TopicPartit
             )
             raise RestoreError(message)
     return homes
+
+
+def _look(client: Client, places: Sequence[TopicPartition]) -> dict[TopicPartition, _Home]:
+    topics = client.admin.describe_topics({place.topic for place in places})
+    by_leader: defaultdict[int, list[TopicPartition]] = defaultdict(list)
+    ids: dict[str, bytes] = {}
+    for place in places:
+        topic = topics[place.topic]
+        if not isinstance(topic, Topic):
+            raise topic
+        ids[place.topic] = topic.topic_id
+        by_leader[topic.partition(place.partition).leader].append(place)
+    return {
+        place: _Home(leader, described.path, Path(described.path, str(place)), ids[place.topic])
+        for leader, led in by_leader.items()
+        for described in client.admin.describe_log_dirs(leader, led)
+        for place, replica in described.replicas.items()
+        if not replica.is_future
+    }
+
+
+def _is_here(home: _Home) -> bool:
+    """Whether the directory is the partition's own, and not one of the same name on another machine."""
+    return home.directory.is_dir() and read_partition_metadata(home.directory) in (None, home.topic_id)
 
 
 def _rows(spark: SparkSession, target: ArchiveTarget, request: Request, tasks: "_Tasks") -> DataFrame:

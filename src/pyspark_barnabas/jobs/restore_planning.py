@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from barnabas.client.admin_model import BROKER_DEFAULT, NewTopic
 from barnabas.client.blocking import Client
 from barnabas.client.metadata import Topic
 from barnabas.client.offsets import EARLIEST, LATEST, ListedOffset
+from barnabas.config.resources import Resource, ResourceKind
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.compression import Compression
 from pyspark_barnabas.jobs.archive import SELECTIONS
@@ -150,3 +152,42 @@ def create_missing(
     if topics:
         outcomes = client.admin.create_topics(topics)
         raise_errors(each for each in outcomes.values() if isinstance(each, KafkaError))
+
+
+def check_retention(
+    client: Client, request: Request, target: ArchiveTarget, targets: Targets, now_ms: int
+) -> None:
+    """See that topics that are there would not remove what comes back at once.
+
+    :raises RestoreError: For one that would.
+    :raises KafkaError: When a broker may not tell.
+    """
+    there = sorted(targets.partitions.keys() - set(targets.missing))
+    oldest: dict[str, str] = {}
+    for run in target.runs():
+        for part in target.manifest(run).sums:
+            if part.records_count and part.date and (not request.topics or part.topic in request.topics):
+                name = request.target_of(part.topic)
+                oldest[name] = min(part.date, oldest.get(name, part.date))
+    resources = [Resource(ResourceKind.TOPIC, name) for name in there if name in oldest]
+    described = client.admin.describe_configs(resources, ["retention.ms", "cleanup.policy"])
+    for resource, entries in described.items():
+        if isinstance(entries, KafkaError):
+            raise entries
+        found = {each.name: each.value or "" for each in entries}
+        decide_retention(resource.name, found, oldest[resource.name], now_ms)
+
+
+def decide_retention(topic: str, configs: Mapping[str, str], oldest: str, now_ms: int) -> None:
+    """Hold a topic's retention against the day (UTC) of its oldest record.
+
+    :raises RestoreError: When that would be removed.
+    """
+    retention_ms = int(configs["retention.ms"])
+    day_ms = int(datetime.fromisoformat(oldest).replace(tzinfo=UTC).timestamp() * 1_000)
+    if "delete" in configs["cleanup.policy"] and 0 <= retention_ms < now_ms - day_ms:
+        message = (
+            f"topic '{topic}' has retention.ms={retention_ms}, and archived records are of {oldest}: they would be "
+            "removed at once; set retention.ms to -1 until you have what you want"
+        )
+        raise RestoreError(message)
