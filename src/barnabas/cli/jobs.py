@@ -8,7 +8,10 @@ import typer
 from barnabas.cli.failures import guarded, wrong_use
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, key_value_pairs
 
-app = typer.Typer(help="Jobs on Spark: check what is stored, archive it, compact it.", no_args_is_help=True)
+app = typer.Typer(
+    help="Jobs on Spark: check what is stored, measure it, archive it, compact it, rekey it.",
+    no_args_is_help=True,
+)
 
 Dry = Annotated[
     bool, typer.Option("--dry-run", help="Say what would be read and written, and change nothing.")
@@ -17,6 +20,18 @@ Master = Annotated[str, typer.Option("--master", metavar="URL", help="Where Spar
 Topics = Annotated[
     list[str] | None,
     typer.Option("--topic", "-t", metavar="TOPIC", help="A topic; else all but internal ones."),
+]
+
+
+SourceOption = Annotated[
+    list[str] | None,
+    typer.Option("--option", "-o", metavar="KEY=VALUE", help="An option of the Spark source."),
+]
+Was = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--was", metavar="COUNT", help="Partitions before it grew; if several times, the oldest first."
+    ),
 ]
 
 
@@ -103,6 +118,102 @@ def compact(
     jobs.compact_topics(
         jobs.source_options(bootstrap, topics, log_dirs),
         wait_s=wait_s,
+        master=master,
+        dry_run=dry_run,
+        as_json=as_json,
+    )
+
+
+@app.command("usage")
+@guarded
+def usage(
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    topics: Topics = None,
+    keys: Annotated[
+        int,
+        typer.Option("--keys", min=0, help="How many heavy keys to find of each partition; 0 reads none."),
+    ] = 5,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report", metavar="DIRECTORY", help="Write tables as Parquet, and report.html with plots."
+        ),
+    ] = None,
+    option: SourceOption = None,
+    master: Master = "local[*]",
+    dry_run: Dry = False,
+    as_json: Json = False,
+) -> None:
+    """Measure topics: bytes and records by day, skew, heavy keys, hot partitions, what to move where."""
+    from barnabas.cli.work import job_usage, jobs
+
+    job_usage.measure(
+        {**jobs.source_options(bootstrap, topics, ()), **dict(key_value_pairs(option, "--option"))},
+        keys_count=keys,
+        report=report,
+        master=master,
+        dry_run=dry_run,
+        as_json=as_json,
+    )
+
+
+@app.command("rekey")
+@guarded
+def rekey(
+    source: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic that has grown.")],
+    target: Annotated[str, typer.Argument(metavar="NEW", help="The topic to make.")],
+    state: Annotated[
+        Path,
+        typer.Option(
+            "--state", metavar="DIRECTORY", help="Where to keep how far the copy is; one for each copy."
+        ),
+    ],
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    was: Was = None,
+    partitions: Annotated[
+        int | None,
+        typer.Option("--partitions", min=1, help="Of the new topic; else as many as the old one has."),
+    ] = None,
+    groups: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--group", "-g", metavar="GROUP", help="Whom to cut over; else all that read the old topic."
+        ),
+    ] = None,
+    cut_over: Annotated[
+        bool, typer.Option("--cut-over", help="Copy the rest, and let the groups go on in the new topic.")
+    ] = False,
+    any_place: Annotated[
+        bool,
+        typer.Option("--any-place", help="Copy records, too, that Java's clients would have put elsewhere."),
+    ] = False,
+    step_records: Annotated[
+        int, typer.Option("--step-records", min=1, help="About how many records to write in one transaction.")
+    ] = 1_000_000,
+    option: SourceOption = None,
+    master: Master = "local[*]",
+    dry_run: Dry = False,
+    as_json: Json = False,
+) -> None:
+    """Copy a keyed topic that has grown into one where each key is in one partition, and cut consumers over.
+
+    Run it while producers write, as often as you like; stop producers and consumers, and run it with --cut-over.
+    """
+    from barnabas.cli.work import job_rekey
+
+    job_rekey.copy(
+        {"kafka.bootstrap.servers": bootstrap, **dict(key_value_pairs(option, "--option"))},
+        job_rekey.wanted(
+            source,
+            target,
+            was=was,
+            partitions=partitions,
+            groups=groups,
+            any_place=any_place,
+            step_records=step_records,
+        ),
+        state,
+        cut_over=cut_over,
         master=master,
         dry_run=dry_run,
         as_json=as_json,

@@ -140,6 +140,11 @@ def _entries(text: str) -> tuple[Prepared, ...] | None:
     return tuple(Prepared(task, Identity(producer_id, epoch)) for task, producer_id, epoch in entries)
 
 
+def is_kept(committed: CommittedOffset) -> bool:
+    """Whether that is a mark or a decision of some sink, and says nothing of where anybody reads."""
+    return committed.metadata.split(";")[0] in (_MARK, _DECISION)
+
+
 def task_name(sink: str, task: int) -> str:
     """The transactional id of a task, and the group of its mark."""
     return f"{sink}.{task}"

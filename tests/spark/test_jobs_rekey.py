@@ -1,0 +1,306 @@
+"""The job `rekey`: every record once, keys in order, killed and gone on with, groups cut over without a gap."""
+
+import json
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from barnabas.base.ids import TopicPartition as Place
+from barnabas.cli.main import app
+from barnabas.client.admin_model import ConfigEntry
+from barnabas.client.partitioner import murmur2
+from barnabas.config.resources import Resource, ResourceKind
+from barnabas.testing import EmbeddedBroker
+from pyspark_barnabas.jobs.rekey import Wanted, rekey
+from pyspark_barnabas.jobs.rekey_frames import Records
+from pyspark_barnabas.jobs.rekey_state import Copying, RekeyDirectory
+from pyspark_barnabas.jobs.rekeying import Homes, RekeyError
+from support.source_rows import SourceRow, consumed_rows, producer
+from support.spark import worker_environment
+
+BEGIN_MS = 1_600_000_000_000  # longer ago than retention allows
+KEYS_COUNT = 13
+
+
+def options_of(broker: EmbeddedBroker) -> dict[str, str]:
+    return {"kafka.bootstrap.servers": broker.bootstrap}
+
+
+def write(broker: EmbeddedBroker, topic: str, partitions: int, numbers: range) -> None:
+    """Records as Java's clients would place them; some without a key, some of a transaction that is aborted."""
+    writer = producer(broker.bootstrap, transactional_id=f"writer-{topic}")
+    writer.init_transactions(20)
+    for outcome in ("abort", "commit"):
+        writer.begin_transaction()
+        for number in numbers:
+            key = None if number % 10 == 9 else b"key %d" % (number % KEYS_COUNT)
+            place = number % partitions if key is None else (murmur2(key) & 0x7FFFFFFF) % partitions
+            writer.produce(
+                topic,
+                None if number % 17 == 16 else b"%s %d" % (outcome.encode(), number),
+                key,
+                place,
+                timestamp=BEGIN_MS + number * 1_000,
+                headers=[("number", b"%d" % number), ("none", None)] if number % 3 else None,
+            )
+        writer.flush(20)
+        getattr(writer, f"{outcome}_transaction")(20)
+
+
+def grow(broker: EmbeddedBroker, topic: str, count: int) -> None:
+    assert broker.client.admin.create_partitions({topic: count}) == {topic: None}
+
+
+def contents(rows: list[SourceRow]) -> list[tuple[object, ...]]:
+    return sorted((repr(row.key), repr(row.value), row.timestamp, repr(row.headers)) for row in rows)
+
+
+def check_copy(broker: EmbeddedBroker, source: str, target: str, count: int) -> None:
+    """The target has the source's records, each key in its partition, and in the order of its times."""
+    rows = consumed_rows(broker.bootstrap, target, committed=True)
+    assert contents(rows) == contents(consumed_rows(broker.bootstrap, source, committed=True))
+    times: defaultdict[bytes, list[int]] = defaultdict(list)
+    for row in rows:
+        if row.key is not None:
+            assert row.partition == (murmur2(row.key) & 0x7FFFFFFF) % count
+            times[row.key].append(row.timestamp)
+    for each in times.values():
+        assert each == sorted(each)
+
+
+def consume(broker: EmbeddedBroker, group: str, topic: str) -> list[SourceRow]:
+    """What a consumer of the group reads to the end, from where the group's offsets are."""
+    offsets = broker.client.groups.offsets(group)
+    starts = {place.partition: each.offset for place, each in offsets.items() if place.topic == topic}  # type: ignore[union-attr]
+    return [
+        row
+        for row in consumed_rows(broker.bootstrap, topic, committed=True)
+        if row.offset >= starts[row.partition]
+    ]
+
+
+def commit(broker: EmbeddedBroker, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+    places = {Place(topic, partition): offset for partition, offset in offsets.items()}
+    assert set(broker.client.groups.commit_offsets(group, places).values()) == {None}
+
+
+def unread(broker: EmbeddedBroker, topic: str, offsets: Mapping[int, int]) -> list[SourceRow]:
+    rows = consumed_rows(broker.bootstrap, topic, committed=True)
+    return [row for row in rows if row.offset >= offsets.get(row.partition, 0)]
+
+
+@pytest.fixture
+def grown(broker: EmbeddedBroker, topic: str) -> str:
+    """A topic that grew from 2 to 3 partitions, which moves keys between old partitions, too."""
+    broker.create_topic(topic, 2, {"retention.bytes": "100000000", "max.message.bytes": "2000000"})
+    write(broker, topic, 2, range(60))
+    grow(broker, topic, 3)
+    write(broker, topic, 3, range(60, 120))
+    return topic
+
+
+def test_rounds_copy_everything_in_order_and_groups_go_on_without_gap_or_repetition(
+    spark: SparkSession, broker: EmbeddedBroker, grown: str, names: Iterator[str], tmp_path: Path
+) -> None:
+    target, ahead, behind, odd = (next(names) for _ in range(4))
+    wanted = Wanted(grown, target, was=(2,), partitions=4, groups=(ahead, behind, odd), step_records=200)
+    first = rekey(spark, options_of(broker), wanted, tmp_path)
+    assert [step.rank for step in first.steps] == sorted(step.rank for step in first.steps)
+    assert len(first.steps) > 2
+    before = {row.partition: row.offset + 1 for row in consumed_rows(broker.bootstrap, grown)}
+    write(broker, grown, 3, range(120, 180))
+    ends = {row.partition: row.offset + 1 for row in consumed_rows(broker.bootstrap, grown)}
+    positions = {
+        ahead: {partition: (before[partition] + 3 * end) // 4 for partition, end in ends.items()},
+        behind: {partition: (3 * before[partition] + end) // 4 for partition, end in ends.items()},
+        odd: {0: ends[0] // 3, 1: ends[1] // 2},
+    }
+    for group, offsets in positions.items():
+        commit(broker, group, grown, offsets)
+    second = rekey(spark, options_of(broker), wanted, tmp_path, cut_over=True)
+    assert second.is_cut_over
+    check_copy(broker, grown, target, 4)
+    for each in second.groups:
+        expected = unread(broker, grown, positions[each.group])
+        got = contents(consume(broker, each.group, target))
+        if each.group == odd:
+            missing = list(got)
+            for one in contents(expected):
+                missing.remove(one)  # at least once
+            assert len(got) == len(expected) + each.again_count
+        else:
+            assert got == contents(expected)
+            assert each.again_count == 0
+    settings = {each.name: each.value for each in configs(broker, target)}
+    assert (settings["retention.bytes"], settings["max.message.bytes"]) == ("100000000", "2000000")
+    assert settings["retention.ms"] == "-1", "the broker's own, here"
+    assert rekey(spark, options_of(broker), wanted, tmp_path, cut_over=True).steps == ()
+
+
+def configs(broker: EmbeddedBroker, topic: str) -> list[ConfigEntry]:
+    [found] = broker.client.admin.describe_configs([Resource(ResourceKind.TOPIC, topic)]).values()
+    assert isinstance(found, list)
+    return found
+
+
+class Killed(BaseException):
+    """Nobody catches it: like a kill, it leaves everything as it is."""
+
+
+def test_a_run_that_dies_at_any_step_is_gone_on_with(
+    spark: SparkSession,
+    broker: EmbeddedBroker,
+    grown: str,
+    names: Iterator[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    target = next(names)
+    wanted = Wanted(grown, target, was=(2,), step_records=300)
+    written = RekeyDirectory.write
+    calls = 0
+
+    def write_and_die(store: RekeyDirectory, state: Copying) -> None:
+        """Die with the work done and not written down, and the next time write it down and go on."""
+        nonlocal calls
+        calls += 1
+        if calls % 2:
+            raise Killed
+        written(store, state)
+
+    deaths = 0
+    while True:
+        with monkeypatch.context() as patch:
+            patch.setattr(RekeyDirectory, "write", write_and_die)
+            try:
+                rekey(spark, options_of(broker), wanted, tmp_path, cut_over=True)
+            except Killed:
+                deaths += 1
+            else:
+                break
+        assert deaths < 40
+    assert deaths >= 6
+    check_copy(broker, grown, target, 3)
+
+
+def test_levels_that_contradict_the_order_of_a_key_are_those_that_a_look_at_all_pairs_finds(
+    spark: SparkSession, broker: EmbeddedBroker, grown: str
+) -> None:
+    homes = Homes.of([2], 3, 3)
+    rows = consumed_rows(broker.bootstrap, grown, committed=True)
+    ends = {partition: max(r.offset for r in rows if r.partition == partition) + 1 for partition in range(3)}
+    cuts = [{0: 30, 1: 40, 2: 40}, {0: 40, 1: 60, 2: ends[2]}, {0: ends[0], 1: 100, 2: ends[2]}]
+    found = Records(spark, options_of(broker), grown, homes).broken_levels(
+        {partition: (0, end) for partition, end in ends.items()}, cuts
+    )
+
+    def level(row: SourceRow) -> int:
+        return sum(row.offset >= cut[row.partition] for cut in cuts)
+
+    def rank(row: SourceRow) -> int:
+        assert row.key is not None
+        hashed = murmur2(row.key) & 0x7FFFFFFF
+        return [hashed % 2, hashed % 3].index(row.partition)
+
+    keyed = [row for row in rows if row.key is not None]
+    pairs = {
+        (level(later), level(earlier))
+        for earlier in keyed
+        for later in keyed
+        if earlier.key == later.key and rank(earlier) < rank(later) and level(earlier) > level(later)
+    }
+    assert pairs
+    gone = [{n for low, high in each for n in range(low, high)} for each in (pairs, found)]
+    assert gone[0] == gone[1]
+
+
+def test_what_would_break_the_order_of_a_key_is_refused_before_anything_is_written(
+    spark: SparkSession, broker: EmbeddedBroker, grown: str, names: Iterator[str], tmp_path: Path
+) -> None:
+    target = next(names)
+    with pytest.raises(RekeyError, match="--was 2 would explain all"):
+        rekey(spark, options_of(broker), Wanted(grown, target), tmp_path / "one")
+    assert consumed_rows(broker.bootstrap, target) == []
+    rekey(spark, options_of(broker), Wanted(grown, target, any_place=True), tmp_path / "one")
+    assert contents(consumed_rows(broker.bootstrap, target, committed=True)) == contents(
+        consumed_rows(broker.bootstrap, grown, committed=True)
+    )
+    with pytest.raises(RekeyError, match="is there already"):
+        rekey(spark, options_of(broker), Wanted(grown, target), tmp_path / "other")
+    with pytest.raises(RekeyError, match="belongs to the copy"):
+        rekey(spark, options_of(broker), Wanted(target, grown), tmp_path / "one")
+    with pytest.raises(RekeyError, match="begin anew"):
+        rekey(spark, options_of(broker), Wanted(grown, target, was=(2,)), tmp_path / "one")
+    with pytest.raises(RekeyError, match="the job's own"):
+        rekey(None, {"startingOffsets": "latest"}, Wanted(grown, target), tmp_path, dry_run=True)
+
+
+def test_nobody_is_cut_over_while_consuming(
+    spark: SparkSession, broker: EmbeddedBroker, grown: str, names: Iterator[str], tmp_path: Path
+) -> None:
+    target, group = next(names), next(names)
+    settings = {"bootstrap.servers": broker.bootstrap, "group.id": group, "auto.offset.reset": "earliest"}
+    consumer = Consumer(settings)
+    consumer.subscribe([grown])
+    assert consumer.poll(20) is not None
+    consumer.commit(offsets=[TopicPartition(grown, 0, 3)], asynchronous=False)
+    wanted = Wanted(grown, target, was=(2,), groups=(group,))
+    with pytest.raises(RekeyError, match="has 1 members"):
+        rekey(spark, options_of(broker), wanted, tmp_path, cut_over=True)
+    consumer.close()
+    done = rekey(spark, options_of(broker), wanted, tmp_path, cut_over=True)
+    assert done.is_cut_over
+
+
+def test_the_command_is_killed_and_gone_on_with_and_a_dry_run_changes_nothing(
+    broker: EmbeddedBroker, grown: str, names: Iterator[str], tmp_path: Path
+) -> None:
+    target, group = next(names), next(names)
+    commit(broker, group, grown, {0: 10, 1: 10, 2: 10})
+    arguments = [
+        "jobs",
+        "rekey",
+        grown,
+        target,
+        "--was",
+        "2",
+        "--state",
+        str(tmp_path),
+        "-b",
+        broker.bootstrap,
+    ]
+    arguments += ["-g", group, "--cut-over", "--json"]
+    dry = CliRunner().invoke(app, [*arguments, "--dry-run"])
+    assert dry.exit_code == 0, dry.output
+    planned = json.loads(dry.stdout)
+    assert planned["offsets_count"] > 120
+    assert list(tmp_path.iterdir()) == []
+    kill = (
+        "import os, signal\n"
+        "from pyspark_barnabas.jobs import rekey\n"
+        "rekey._Job._check_quiet = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    for prelude, status in ((kill, -9), ("", 0)):
+        program = f"{prelude}from barnabas.cli.main import main; main()"
+        ended = subprocess.run(
+            [sys.executable, "-c", program, *arguments, "--master", "local[1]"],
+            env={**os.environ, **worker_environment()},
+            capture_output=True,
+            text=True,
+            timeout=180,
+            check=False,
+        )
+        assert ended.returncode == status, ended.stderr
+    done = json.loads(ended.stdout)
+    assert done["cut_over"]
+    check_copy(broker, grown, target, 3)
+    expected = unread(broker, grown, {0: 10, 1: 10, 2: 10})
+    assert len(consume(broker, group, target)) == len(expected) + done["groups"][0]["again"]
