@@ -65,7 +65,7 @@ class Frames(asyncio.BufferedProtocol):
             self._take_apart()
         elif self._filled_bytes == len(self._frame):
             whole, self._frame, self._filled_bytes = self._frame, None, 0
-            self._receive(whole)
+            self._receive(whole.toreadonly())
 
     def pause_writing(self) -> None:
         """The other side does not keep up."""

@@ -63,11 +63,12 @@ def test_a_frame_larger_than_the_room_comes_whole_and_so_do_its_neighbours() -> 
     assert ear.heard == bodies
 
 
-def test_a_frame_stays_as_it_is_when_the_next_one_comes() -> None:
+def test_a_frame_stays_as_it_is_when_the_next_one_comes_and_cannot_be_written_to() -> None:
     ear = Ear()
     bodies = [b"one!", b"2" * 200_000, b"three", b"4" * 200_000]
     ear.feed(framed(*bodies), 70_000)
     assert [bytes(each) for each in ear.kept] == bodies
+    assert all(memoryview(each).readonly for each in ear.kept)
 
 
 @pytest.mark.parametrize("size_bytes", [-1, 0, 3, FRAME_BYTES_MAX + 1])
