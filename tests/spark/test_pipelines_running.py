@@ -1,24 +1,16 @@
 """How pipelines run: windows and late events, triggers, being stopped and being killed."""
 
 import json
-import os
 import signal
-import subprocess
-import sys
-import time
 import urllib.request
-from collections.abc import Callable
-from pathlib import Path
 from threading import Event
 
 from deltalake import DeltaTable
 
 from pyspark_barnabas.pipelines.planning import pipeline_plan
 from pyspark_barnabas.pipelines.state import FlowState, FlowStatus, pipeline_status
-from support.pipelines import Scene
-from support.spark import SETTINGS, worker_environment
+from support.pipelines import WAIT_S, Driver, Scene
 
-WAIT_S = 150
 COUNT = 300
 
 WINDOWS = """
@@ -132,40 +124,6 @@ def test_files_flow_into_a_topic_and_python_transforms_them(scene: Scene) -> Non
     assert (done.state, done.error) == (FlowState.DONE, None)
     assert [value for value, _ in scene.records(scene.target)] == ['{"id":1,"word":"ONE"}']
     assert "no number,x" in [value for value, _ in scene.records(scene.dead)]
-
-
-class Driver:
-    """`barnabas pipeline run` as a process."""
-
-    def __init__(self, file: Path, *arguments: str) -> None:
-        self._log = file.parent / "run.log"
-        settings = {**SETTINGS, "spark.driver.memory": "700m"}
-        conf = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
-        command = ["pipeline", "run", str(file), "--master", "local[2]", *conf, *arguments]
-        with self._log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-c", "from barnabas.cli.main import main; main()", *command],
-                env={**os.environ, **worker_environment()},
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
-
-    @property
-    def told(self) -> str:
-        return self._log.read_text(errors="replace")
-
-    def wait_for(self, seen: Callable[[], bool]) -> None:
-        end_s = time.monotonic() + WAIT_S
-        while not seen():
-            assert self.process.poll() is None, self.told[-4000:]
-            assert time.monotonic() < end_s, self.told[-4000:]
-            time.sleep(0.05)
-
-    def kill(self) -> None:
-        """SIGKILL to it and its JVM; Python workers end with that."""
-        os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(30)
 
 
 def test_each_sink_has_each_row_once_when_the_driver_is_killed(scene: Scene) -> None:

@@ -1,6 +1,12 @@
 """Pipelines under test: topics of their own, and a file that declares what is done with them."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,9 +15,13 @@ from pyspark.sql import SparkSession
 from barnabas.base.ids import TopicPartition
 from barnabas.client.offsets import EARLIEST, Isolation
 from barnabas.testing import EmbeddedBroker
-from pyspark_barnabas.pipelines.declaration import Pipeline, read_pipeline
+from pyspark_barnabas.pipelines.declaration import Pipeline
 from pyspark_barnabas.pipelines.engine import run_pipeline
+from pyspark_barnabas.pipelines.reading import read_pipeline
 from pyspark_barnabas.pipelines.state import FlowStatus
+from support.spark import SETTINGS, worker_environment
+
+WAIT_S = 150
 
 
 class Scene(NamedTuple):
@@ -65,3 +75,37 @@ class Scene(NamedTuple):
         newest = max(commits.glob("[0-9]*"), key=lambda place: int(place.name))
         newest.unlink()
         newest.with_name(f".{newest.name}.crc").unlink(missing_ok=True)
+
+
+class Driver:
+    """`barnabas pipeline run` as a process."""
+
+    def __init__(self, file: Path, *arguments: str) -> None:
+        self._log = file.parent / "run.log"
+        settings = {**SETTINGS, "spark.driver.memory": "700m"}
+        conf = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
+        command = ["pipeline", "run", str(file), "--master", "local[2]", *conf, *arguments]
+        with self._log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", "from barnabas.cli.main import main; main()", *command],
+                env={**os.environ, **worker_environment()},
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    @property
+    def told(self) -> str:
+        return self._log.read_text(errors="replace")
+
+    def wait_for(self, seen: Callable[[], bool]) -> None:
+        end_s = time.monotonic() + WAIT_S
+        while not seen():
+            assert self.process.poll() is None, self.told[-4000:]
+            assert time.monotonic() < end_s, self.told[-4000:]
+            time.sleep(0.05)
+
+    def kill(self) -> None:
+        """SIGKILL to it and its JVM; Python workers end with that."""
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(30)

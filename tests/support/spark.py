@@ -18,7 +18,7 @@ JVM_STOPS_S = 30
 #: Enough for tests; the compiler's second stage costs more than it gives in so short a life.
 SETTINGS: Mapping[str, str] = {
     "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dderby.stream.error.file=/dev/null",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.ui.enabled": "false",

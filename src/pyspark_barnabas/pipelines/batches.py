@@ -5,11 +5,12 @@ from threading import Event
 from pyspark.sql import DataFrame
 
 from pyspark_barnabas.pipelines.building import sink_options
-from pyspark_barnabas.pipelines.declaration import DeltaSink, Flow, ParquetSink, Pipeline, TopicSink
+from pyspark_barnabas.pipelines.declaration import DeltaSink, Flow, JdbcSink, ParquetSink, Pipeline, TopicSink
 from pyspark_barnabas.pipelines.failures import FlowError
 from pyspark_barnabas.pipelines.formats import encoded
 from pyspark_barnabas.pipelines.sinks.batch import BatchName
 from pyspark_barnabas.pipelines.sinks.delta import write_delta
+from pyspark_barnabas.pipelines.sinks.jdbc import write_jdbc
 from pyspark_barnabas.pipelines.sinks.parquet import write_parquet
 from pyspark_barnabas.pipelines.sinks.topics import dead_letters, write_topic
 from pyspark_barnabas.pipelines.state import StateDirectory
@@ -66,12 +67,12 @@ class BatchWriter:
             name = f"{self._flow.name}.dead"
             write_topic(letters, self._options, self._flow.dead_letters, name, batch)
         if counts.get(None):
-            self._write_rows(judged.where("action IS NULL"), batch)
+            self._write_rows(judged.where("action IS NULL"), batch, counts[None])
         self.rows_out += counts.get(None, 0)
         self.dead_letters += counts.get("dead_letter", 0)
         self.dropped += counts.get("drop", 0)
 
-    def _write_rows(self, judged: DataFrame, batch: BatchName) -> None:
+    def _write_rows(self, judged: DataFrame, batch: BatchName, count: int) -> None:
         rows = judged.select("row.*")
         match self._flow.sink:
             case TopicSink() as sink:
@@ -80,6 +81,8 @@ class BatchWriter:
                 write_delta(rows, path, partition_by, batch)
             case ParquetSink(path, partition_by):
                 write_parquet(rows, path, partition_by, batch)
+            case JdbcSink(database):
+                write_jdbc(rows, database, self._flow.name, batch, count)
 
     def _fail(self, judged: DataFrame, count: int) -> None:
         shown = "coalesce(CAST(letter.value AS STRING), to_json(row)) AS text"

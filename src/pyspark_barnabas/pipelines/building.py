@@ -15,6 +15,7 @@ from pyspark_barnabas.pipelines.declaration import (
     FilesInput,
     Flow,
     Format,
+    JdbcSink,
     OutputMode,
     Pipeline,
     Sink,
@@ -26,6 +27,7 @@ from pyspark_barnabas.pipelines.formats import check_schema, encoded
 from pyspark_barnabas.pipelines.schemas import codec_spec
 from pyspark_barnabas.pipelines.sinks.batch import uri
 from pyspark_barnabas.pipelines.sinks.delta import check_partitions, delta_schema
+from pyspark_barnabas.pipelines.sinks.jdbc import check_table
 from pyspark_barnabas.pipelines.state import StateDirectory
 from pyspark_barnabas.pipelines.transforming import Judged, judged
 
@@ -156,6 +158,8 @@ def _check_sink(flow: Flow, result: Judged) -> None:
         if isinstance(sink, TopicSink):
             encoded(result.frame, sink)
             return
+        if isinstance(sink, JdbcSink):
+            check_table(result.frame.sparkSession, sink.database, result.schema.names)
         check_partitions(result.schema, sink.partition_by)
         if isinstance(sink, DeltaSink):
             delta_schema(result.schema)

@@ -17,10 +17,10 @@ from barnabas.cli.failures import Failure
 from barnabas.cli.options import key_value_pairs
 from barnabas.cli.output import print_json, print_table
 from pyspark_barnabas.java import JavaNotFound
-from pyspark_barnabas.pipelines.declaration import read_pipeline
 from pyspark_barnabas.pipelines.engine import Watcher, run_pipeline
 from pyspark_barnabas.pipelines.metrics import MetricsServer
 from pyspark_barnabas.pipelines.planning import FlowPlan, pipeline_plan
+from pyspark_barnabas.pipelines.reading import read_pipeline
 from pyspark_barnabas.pipelines.state import (
     FlowState,
     FlowStatus,

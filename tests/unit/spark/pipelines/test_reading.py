@@ -7,7 +7,6 @@ import pytest
 from pyspark_barnabas.pipelines.declaration import (
     Action,
     Coding,
-    DeclarationError,
     DeltaSink,
     FilesInput,
     Format,
@@ -19,8 +18,8 @@ from pyspark_barnabas.pipelines.declaration import (
     Trigger,
     TriggerKind,
     Watermark,
-    read_pipeline,
 )
+from pyspark_barnabas.pipelines.reading import DeclarationError, read_pipeline
 
 WHOLE = """\
 bootstrap: 127.0.0.1:9092
@@ -136,7 +135,7 @@ def test_state_is_kept_beside_the_file_unless_it_says_where(tmp_path: Path) -> N
         ("raw}", "raw, schema: 'a INT'}", "is not for raw"),
         ("raw}", "raw, starting: first}", "must be earliest or latest"),
         ("raw}", "raw, batch_rows_max: 0}", "must be a whole number of at least 1"),
-        ("{topic: out}", "{}", "must have exactly one of topic, delta, parquet; it has none"),
+        ("{topic: out}", "{}", "must have exactly one of topic, delta, parquet, jdbc; it has none"),
         ("{topic: out}", "{topic: out, delta: x}", "it has topic, delta"),
         ("{topic: out}", "{topic: out, partition_by: [a]}", "is for tables alone"),
         ("{topic: out}", "{delta: x, key: a}", "is for topics alone"),

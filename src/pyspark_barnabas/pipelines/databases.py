@@ -1,0 +1,160 @@
+"""Databases as a pipelines file declares them. What opens them is in no value here, so it can be in no text."""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+from barnabas.base.yaml_places import Place, YamlError
+from pyspark_barnabas.pipelines.failures import FlowError
+
+_TABLE = re.compile(r'(?:(?:[A-Za-z_][\w$]*|"[^"]+")\.)*(?:[A-Za-z_][\w$]*|"[^"]+")')
+_COLUMN = re.compile(r"[A-Za-z_][\w$]*")
+#: Keys of URLs and options whose values are nobody's business.
+_SECRET = re.compile(r"pass|pwd|secret|token|credential|access.?key|private.?key", re.IGNORECASE)
+_USER_INFO = re.compile(r"//[^/@]*:[^/@]*@|:[^/@:]+/[^/@]+@")
+#: Options of Spark that the flow itself decides.
+_OURS = frozenset(
+    {"url", "dbtable", "query", "user", "driver", "partitioncolumn", "lowerbound", "upperbound"}
+)
+#: Keys of a mapping that names a database.
+DATABASE_KEYS = ("url", "table", "user", "password", "driver", "options")
+
+
+class Secret(NamedTuple):
+    """Where a password is, which is read when it is needed."""
+
+    kind: str  #: env or file
+    name: str
+
+    def text(self) -> str:
+        """The password.
+
+        :raises FlowError: It is not there.
+        """
+        if self.kind == "env":
+            found = os.environ.get(self.name)
+            if found is None:
+                raise FlowError(f"password: there is no environment variable {self.name}")
+            return found
+        try:
+            return Path(self.name).read_text(encoding="utf-8").rstrip("\r\n")
+        except (OSError, UnicodeDecodeError) as error:
+            why = error.strerror if isinstance(error, OSError) else "not UTF-8"
+            raise FlowError(f"password: file {self.name} cannot be read: {why}") from None
+
+
+class Database(NamedTuple):
+    """A table behind JDBC."""
+
+    url: str
+    table: str  #: as SQL names it, with its schema if need be
+    user: str | None
+    password: Secret | None
+    driver: str | None  #: the class; None where the URL tells
+    options: Mapping[str, str]  #: of Spark's data source
+
+    @property
+    def label(self) -> str:
+        """For people: the table, and the URL without its parameters."""
+        return f"jdbc {self.table} at {re.split('[?;]', self.url, maxsplit=1)[0]}"
+
+    def beside(self, name: str) -> str:
+        """A table of this name in the table's schema."""
+        schema = self.table[: self.table.rindex(".") + 1] if "." in self.table else ""
+        return f"{schema}{name}"
+
+    def spark_options(self) -> dict[str, str]:
+        """What Spark needs to get at it, the password included.
+
+        :raises FlowError: The password is not where it should be.
+        """
+        given = {**self.options, "url": self.url, "dbtable": self.table}
+        if self.user is not None:
+            given["user"] = self.user
+        if self.password is not None:
+            given["password"] = self.password.text()
+        if self.driver is not None:
+            given["driver"] = self.driver
+        return given
+
+    def without_secrets(self, text: str) -> str:
+        """A text in which the password does not stand."""
+        try:
+            secret = "" if self.password is None else self.password.text()
+        except FlowError:
+            return text
+        return text.replace(secret, "***") if secret else text
+
+
+def read_database(place: Place, keys: Mapping[str, Place], folder: Path) -> Database:
+    """A database from the values of DATABASE_KEYS.
+
+    :param folder: What a password's file is relative to.
+    :raises YamlError: What is wrong, without what is secret.
+    """
+    for key in ("url", "table"):
+        if key not in keys:
+            place.fail(f"must have {key}: " + {"url": "jdbc:...", "table": "a table's name"}[key])
+    if "password" in keys and "user" not in keys:
+        _refuse(keys["password"], "needs user: NAME")
+    return Database(
+        url=_url(keys["url"]),
+        table=_table(keys["table"]),
+        user=keys["user"].text() if "user" in keys else None,
+        password=_secret(keys["password"], folder) if "password" in keys else None,
+        driver=keys["driver"].text() if "driver" in keys else None,
+        options=_options(keys["options"]) if "options" in keys else {},
+    )
+
+
+def read_column(place: Place) -> str:
+    """The name of a column, as SQL has it without quotes."""
+    if not _COLUMN.fullmatch(place.text()):
+        place.fail("must be the name of a column")
+    return place.text()
+
+
+def _url(place: Place) -> str:
+    url = place.text()
+    if not url.startswith("jdbc:"):
+        _refuse(place, "must begin with jdbc:, such as jdbc:postgresql://HOST/DATABASE")
+    keys = [part.partition("=")[0] for part in re.split("[?;&]", url)[1:]]
+    if _USER_INFO.search(url) or any(_SECRET.search(key) for key in keys):
+        _refuse(place, "must not have a password in it; say password: {env: NAME} or {file: PATH} beside it")
+    return url
+
+
+def _table(place: Place) -> str:
+    if not _TABLE.fullmatch(place.text()):
+        place.fail("must be the name of a table, such as orders or sales.orders")
+    return place.text()
+
+
+def _secret(place: Place, folder: Path) -> Secret:
+    """Not the password itself: files like this one are shown around."""
+    expected = "must be {env: NAME} or {file: PATH}, which say where the password is"
+    try:
+        keys = place.mapping()
+    except YamlError:
+        _refuse(place, expected)
+    if len(keys) != 1 or not set(keys) <= {"env", "file"}:
+        _refuse(place, expected)
+    [(kind, name)] = keys.items()
+    return Secret(kind, name.text() if kind == "env" else str((folder / name.text()).absolute()))
+
+
+def _options(place: Place) -> dict[str, str]:
+    given = place.mapping()
+    for key, each in given.items():
+        if key.lower() in _OURS:
+            _refuse(each, "is not an option: it is for the flow to say")
+        if _SECRET.search(key):
+            _refuse(each, "is not to be written here; say password: {env: NAME} or {file: PATH}")
+    return {key: each.text() for key, each in given.items()}
+
+
+def _refuse(place: Place, expected: str) -> NoReturn:
+    """As `Place.fail`, without the value."""
+    raise YamlError(f"{place.path}: {expected}", place.line)

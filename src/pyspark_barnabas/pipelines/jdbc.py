@@ -1,0 +1,129 @@
+"""A database by Spark's own connections, from the driver: what is done there is one transaction, or none of it."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from pyspark_barnabas.pipelines.databases import Database
+from pyspark_barnabas.pipelines.failures import FlowError, told
+
+#: Spark's name for "on the driver" where it makes connections.
+_DRIVER = -1
+
+
+class Connection:
+    """An open connection; statements are done at once but within `transaction`."""
+
+    def __init__(self, connection: Any, dialect: Any) -> None:
+        self._connection = connection
+        self._dialect = dialect
+
+    @property
+    def product(self) -> str:
+        """The database's own name, such as Apache Derby."""
+        return str(self._connection.getMetaData().getDatabaseProductName())
+
+    def quoted(self, name: str) -> str:
+        """A column's name for SQL, taken as it is."""
+        return str(self._dialect.quoteIdentifier(name))
+
+    def execute(self, statement: str, *values: str | int) -> int:
+        """Gives how many rows it changed."""
+        with self._prepared(statement, values) as prepared:
+            return int(prepared.executeUpdate())
+
+    def query(self, statement: str, *values: str | int) -> list[tuple[Any, ...]]:
+        """All rows, which are to be few."""
+        with self._prepared(statement, values) as prepared:
+            found = prepared.executeQuery()
+            width = range(1, found.getMetaData().getColumnCount() + 1)
+            rows = []
+            while found.next():
+                rows.append(tuple(found.getObject(index) for index in width))
+            return rows
+
+    def columns(self, table: str) -> list[str] | None:
+        """A table's columns by its own names for them; None where there is none that is ours to read."""
+        try:
+            with self._prepared(f"SELECT * FROM {table} WHERE 1 = 0", ()) as prepared:
+                told_of = prepared.executeQuery().getMetaData()
+                return [str(told_of.getColumnName(index + 1)) for index in range(told_of.getColumnCount())]
+        except Py4JJavaError:
+            return None
+
+    def has(self, table: str) -> bool:
+        """Whether there is such a table."""
+        return self.columns(table) is not None
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All that is done in it is done, or none of it."""
+        self._connection.setAutoCommit(False)
+        try:
+            yield
+            self._connection.commit()
+        except BaseException:
+            with suppress(Py4JJavaError):  # a connection that is lost has rolled back by itself
+                self._connection.rollback()
+            raise
+        finally:
+            with suppress(Py4JJavaError):
+                self._connection.setAutoCommit(True)
+
+    @contextmanager
+    def _prepared(self, statement: str, values: Sequence[str | int]) -> Iterator[Any]:
+        prepared = self._connection.prepareStatement(statement)
+        try:
+            for index, value in enumerate(values, 1):
+                if isinstance(value, int):
+                    prepared.setLong(index, value)
+                else:
+                    prepared.setString(index, value)
+            yield prepared
+        finally:
+            prepared.close()
+
+
+@contextmanager
+def connected(spark: SparkSession, database: Database) -> Iterator[Connection]:
+    """A connection of the driver's JVM, as Spark makes those of its own.
+
+    :raises FlowError: What the database says, without what is secret; also of what is done meanwhile.
+    """
+    with failures_told(database):
+        connection, dialect = _opened(spark, database)
+        try:
+            yield Connection(connection, dialect)
+        finally:
+            with suppress(Py4JJavaError):
+                connection.close()
+
+
+@contextmanager
+def failures_told(database: Database) -> Iterator[None]:
+    """Errors of Java in one line, which tells the database and nothing secret.
+
+    :raises FlowError: Instead of whatever is raised in it.
+    """
+    try:
+        yield
+    except FlowError:
+        raise
+    except Exception as error:
+        line = told(error).removeprefix("java.sql.")
+        raise FlowError(database.without_secrets(f"{database.label}: {line}")) from None
+
+
+def _opened(spark: SparkSession, database: Database) -> tuple[Any, Any]:
+    jvm: Any = spark._jvm  # noqa: SLF001 - there is no other way to Java
+    given = jvm.java.util.HashMap()
+    for key, value in database.spark_options().items():
+        given.put(key, value)
+    options = jvm.org.apache.spark.sql.execution.datasources.jdbc.JDBCOptions(
+        jvm.PythonUtils.toScalaMap(given)
+    )
+    dialect = jvm.org.apache.spark.sql.jdbc.JdbcDialects.get(database.url)
+    return dialect.createConnectionFactory(options).apply(_DRIVER), dialect

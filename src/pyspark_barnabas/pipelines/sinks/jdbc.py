@@ -1,0 +1,206 @@
+"""Batches into tables of databases: tasks fill a staging table, the driver moves it over in one transaction.
+
+The transaction also notes the batch in the table `barnabas_batches`, so that a batch which is there is not written
+again. Whatever dies before the commit leaves rows in the staging table alone, which the next try throws away.
+
+A task commits its rows to the staging table by itself, and may do so more than once: a try whose result got lost, a
+speculative one, one of a driver that is gone. So each row there names the try of the task that wrote it, and of each
+task one try is taken.
+"""
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
+
+from pyspark_barnabas.pipelines.databases import Database
+from pyspark_barnabas.pipelines.failures import FlowError
+from pyspark_barnabas.pipelines.jdbc import Connection, connected, failures_told
+from pyspark_barnabas.pipelines.sinks.batch import BatchName
+
+#: The table that tells which batch of each query is written.
+MARKS = "barnabas_batches"
+#: The staging table's own column: which try of which task wrote a row.
+ATTEMPT = "barnabas_attempt"
+_ATTEMPT_CHARACTERS = 100
+#: Some databases take no more values in a list.
+_LISTED_MAX = 500
+#: Databases that copy a table's columns by this alone; all others by a query that finds nothing.
+_NO_DATA = ("jdbc:derby:", "jdbc:db2:", "jdbc:hsqldb:", "jdbc:postgresql:")
+
+
+def write_jdbc(rows: DataFrame, database: Database, flow: str, batch: BatchName, count: int) -> None:
+    """Write a batch, unless the database says that it has it.
+
+    :param count: How many rows there are.
+    :raises FlowError: What the database says, or that the rows do not fit the table.
+    """
+    spark = rows.sparkSession
+    with connected(spark, database) as connection:
+        written = _written(connection, database, batch.query_id)
+        if written is not None and written >= batch.number:
+            return
+        if not connection.has(database.table):
+            _save(rows.limit(0), database, database.table)
+        columns = fitting(rows.columns, connection.columns(database.table) or [], database)
+        staging = database.beside(f"barnabas_staging_{batch.query_id.replace('-', '')}")
+        _stage(connection, database, staging, columns)
+        attempt = uuid.uuid4().hex
+        _save(_attempted(rows, attempt), database, staging)
+        _move(connection, database, (staging, columns), attempt, (flow, batch, count))
+        with suppress(Py4JJavaError):  # the next batch will
+            connection.execute(f"DROP TABLE {staging}")
+
+
+def check_table(spark: SparkSession, database: Database, given: Sequence[str]) -> None:
+    """See that the database can be reached, and that its table, if it is there, takes these columns.
+
+    :raises FlowError: It cannot, or does not.
+    """
+    with connected(spark, database) as connection:
+        there = connection.columns(database.table)
+        if there is not None:
+            fitting(given, there, database)
+
+
+def fitting(given: Sequence[str], there: Sequence[str], database: Database) -> list[str]:
+    """The table's own names of the rows' columns, in the rows' order; capitals do not count unless they must.
+
+    :raises FlowError: Which column is not in the table.
+    """
+    found = []
+    for name in given:
+        like = [each for each in there if each == name] or [
+            each for each in there if each.lower() == name.lower()
+        ]
+        if len(like) != 1:
+            why = "more than one column" if like else "no column"
+            raise FlowError(f"{database.label} has {why} {name}; the table has {', '.join(there)}")
+        found += like
+    return found
+
+
+def staging_statements(url: str, table: str, staging: str, columns: Sequence[str]) -> list[str]:
+    """Make a staging table with columns as the table has them, and one more.
+
+    :param columns: Quoted.
+    """
+    query = f"SELECT {', '.join(columns)} FROM {table}"
+    if url.startswith(_NO_DATA):
+        made = f"CREATE TABLE {staging} AS ({query}) WITH NO DATA"
+    else:
+        made = f"CREATE TABLE {staging} AS {query} WHERE 1 = 0"
+    return [made, f"ALTER TABLE {staging} ADD {ATTEMPT} VARCHAR({_ATTEMPT_CHARACTERS})"]
+
+
+def decide_attempts(found: Iterable[str], attempt: str) -> list[str]:
+    """Of each task of this try the last attempt; those of other tries are not looked at.
+
+    :param found: Names as `attempt_name` gives them.
+    """
+    last: dict[int, int] = {}
+    for each in found:
+        name, task, number = each.split(".")
+        if name == attempt:
+            last[int(task)] = max(int(number), last.get(int(task), 0))
+    return [attempt_name(attempt, task, number) for task, number in sorted(last.items())]
+
+
+def attempt_name(attempt: str, task: int, number: int) -> str:
+    """What a row in the staging table says of who wrote it."""
+    return f"{attempt}.{task}.{number}"
+
+
+def _written(connection: Connection, database: Database, query_id: str) -> int | None:
+    """The last batch of a query that is written."""
+    marks = database.beside(MARKS)
+    if not connection.has(marks):
+        connection.execute(
+            f"CREATE TABLE {marks} (query_id VARCHAR(36) NOT NULL PRIMARY KEY, flow VARCHAR(100), batch BIGINT)"
+        )
+    rows = connection.query(f"SELECT batch FROM {marks} WHERE query_id = ?", query_id)
+    return int(rows[0][0]) if rows else None
+
+
+def _stage(connection: Connection, database: Database, staging: str, columns: Sequence[str]) -> None:
+    if connection.has(staging):
+        connection.execute(f"DROP TABLE {staging}")
+    quoted = [connection.quoted(name) for name in columns]
+    for statement in staging_statements(database.url, database.table, staging, quoted):
+        connection.execute(statement)
+
+
+def _save(rows: DataFrame, database: Database, table: str) -> None:
+    options = {**database.spark_options(), "dbtable": table}
+    with failures_told(database):
+        rows.write.format("jdbc").options(**options).mode("append").save()
+
+
+def _attempted(rows: DataFrame, attempt: str) -> DataFrame:
+    schema = StructType([*rows.schema.fields, StructField(ATTEMPT, StringType())])
+    return rows.mapInArrow(_naming(attempt), schema)
+
+
+def _naming(attempt: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What a task does: say in each row which try it is."""
+
+    def name_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        context = TaskContext.get()
+        assert context is not None, "tasks have one"
+        name = attempt_name(attempt, context.partitionId(), context.taskAttemptId())
+        for batch in batches:
+            yield batch.append_column(ATTEMPT, pa.repeat(pa.scalar(name), batch.num_rows))
+
+    return name_rows
+
+
+def _move(
+    connection: Connection,
+    database: Database,
+    staged: tuple[str, Sequence[str]],
+    attempt: str,
+    what: tuple[str, BatchName, int],
+) -> None:
+    """The one transaction: the mark first, so that of two drivers one waits, and finds that it comes too late."""
+    staging, columns = staged
+    flow, batch, count = what
+    names = ", ".join(connection.quoted(name) for name in columns)
+    with connection.transaction():
+        _mark(connection, database, flow, batch)
+        found = [row[0] for row in connection.query(f"SELECT DISTINCT {ATTEMPT} FROM {staging}")]
+        taken = decide_attempts(found, attempt)
+        moved = 0
+        for start in range(0, len(taken), _LISTED_MAX):
+            some = taken[start : start + _LISTED_MAX]
+            listed = ", ".join("?" * len(some))
+            moved += connection.execute(
+                f"INSERT INTO {database.table} ({names}) SELECT {names} FROM {staging} WHERE {ATTEMPT} IN ({listed})",
+                *some,
+            )
+        if moved != count:
+            raise FlowError(
+                f"{database.label}: {moved} of {count} rows were staged; does the database have "
+                "transactions, and the flow the same rows whenever it is asked?"
+            )
+
+
+def _mark(connection: Connection, database: Database, flow: str, batch: BatchName) -> None:
+    marks = database.beside(MARKS)
+    changed = connection.execute(
+        f"UPDATE {marks} SET batch = ? WHERE query_id = ? AND batch < ?",
+        batch.number,
+        batch.query_id,
+        batch.number,
+    )
+    if changed == 0:  # there is none, or somebody else has written it: then this fails
+        connection.execute(
+            f"INSERT INTO {marks} (query_id, flow, batch) VALUES (?, ?, ?)",
+            batch.query_id,
+            flow,
+            batch.number,
+        )

@@ -1,0 +1,108 @@
+"""Tables of databases in pipelines: each row once, whatever dies, and nothing secret is shown."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pyspark_barnabas.pipelines.failures import FlowError
+from pyspark_barnabas.pipelines.jdbc import Connection
+from pyspark_barnabas.pipelines.sinks import jdbc
+from pyspark_barnabas.pipelines.sinks.batch import BatchName
+from pyspark_barnabas.pipelines.state import FlowState
+from support.databases import Derby
+from support.pipelines import Scene
+
+COUNT = 80
+QUERY = "0b5c7d51-2a44-4d0f-8a57-0d51d7a2d6b1"
+MADE = "CREATE TABLE orders (id BIGINT PRIMARY KEY, kind VARCHAR(10), price DECIMAL(9, 2) DEFAULT 1)"
+
+FLOW = """
+  to_jdbc:
+    from: {topic: SOURCE, format: json, schema: 'id BIGINT, kind STRING', batch_rows_max: 20}
+    to:
+      jdbc: {url: 'URL', table: ORDERS}
+    dead_letters: DEAD
+"""
+
+
+class Crash(Exception):
+    """The driver is gone."""
+
+
+@pytest.fixture
+def derby(spark: SparkSession, tmp_path: Path) -> Iterator[Derby]:
+    made = Derby(spark, tmp_path / "derby")
+    made.execute(MADE)
+    yield made
+    made.let_go()
+
+
+def test_wherever_the_driver_dies_a_batch_is_written_once(
+    spark: SparkSession, derby: Derby, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, calls = Connection.execute, 0
+
+    def dying(self: Connection, statement: str, *values: str | int) -> int:
+        nonlocal calls
+        changed = real(self, statement, *values)
+        calls += 1
+        if calls == last:
+            raise Crash
+        return changed
+
+    monkeypatch.setattr(Connection, "execute", dying)
+    for last in range(1, 9):
+        calls, first = 0, 100 * last
+        rows = spark.range(first, first + 30, 1, 2).selectExpr("id", "'k' AS kind")
+        what = (rows, derby.table("orders"), "one", BatchName(QUERY, last), 30)
+        with suppress(FlowError):
+            jdbc.write_jdbc(*what)
+        jdbc.write_jdbc(*what)
+        found = derby.rows(f"SELECT id FROM orders WHERE id >= {first} ORDER BY id")
+        assert [row[0] for row in found] == list(range(first, first + 30)), f"call {last}"
+    assert derby.rows("SELECT batch FROM barnabas_batches") == [(8,)]
+    assert calls < last, "it died at each call there is"
+
+
+def test_rows_of_tries_that_do_not_count_are_left_behind(
+    spark: SparkSession, derby: Derby, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each task commits its rows twice, and a driver that is gone some more."""
+    real = jdbc._save
+
+    def thrice(rows: object, database: object, table: str) -> None:
+        real(rows, database, table)
+        real(rows, database, table)
+        derby.execute(f"INSERT INTO {table} (id, kind, barnabas_attempt) VALUES (999, 'k', 'gone.0.9')")
+
+    monkeypatch.setattr(jdbc, "_save", thrice)
+    rows = spark.range(0, 30, 1, 2).selectExpr("id", "'k' AS kind")
+    jdbc.write_jdbc(rows, derby.table("orders"), "one", BatchName(QUERY, 0), 30)
+    assert derby.rows("SELECT count(*), max(id) FROM orders") == [(30, 29)]
+    more = rows.selectExpr("id + 30 AS id", "kind")
+    with pytest.raises(FlowError, match="30 of 31 rows were staged"):
+        jdbc.write_jdbc(more, derby.table("orders"), "one", BatchName(QUERY, 1), 31)
+    assert derby.rows("SELECT count(*) FROM orders") == [(30,)]
+
+
+def test_a_table_that_is_not_there_is_made_and_one_that_does_not_fit_is_told(
+    spark: SparkSession, derby: Derby
+) -> None:
+    rows = spark.range(3).selectExpr("id", "'text' AS word")
+    jdbc.write_jdbc(rows, derby.table("fresh"), "one", BatchName(QUERY, 0), 3)
+    found = derby.rows('SELECT "id", CAST("word" AS VARCHAR(9)) FROM fresh ORDER BY "id"')
+    assert found == [(0, "text"), (1, "text"), (2, "text")]
+    with pytest.raises(FlowError, match="has no column word; the table has ID, KIND, PRICE"):
+        jdbc.check_table(spark, derby.table("orders"), ["id", "word"])
+
+
+def test_nothing_of_a_batch_that_the_table_refuses_is_there(scene: Scene, derby: Derby) -> None:
+    scene.send_ids(0, 10)
+    scene.send(b'{"id": 20, "kind": "longer than ten"}')
+    failed = scene.run(FLOW.replace("URL", derby.url))["to_jdbc"]
+    assert failed.state is FlowState.FAILED
+    assert (failed.error or "").startswith(f"jdbc ORDERS at jdbc:derby:{derby.place}: ")
+    assert derby.rows("SELECT count(*) FROM orders") == [(0,)]

@@ -1,0 +1,41 @@
+"""Databases under test: Derby, which comes with Spark, in a directory and in one JVM at a time."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from pyspark_barnabas.pipelines.databases import Database
+from pyspark_barnabas.pipelines.jdbc import connected
+
+
+class Derby:
+    """A database in a directory."""
+
+    def __init__(self, spark: SparkSession, place: Path) -> None:
+        self._spark = spark
+        self.place = place
+
+    @property
+    def url(self) -> str:
+        return f"jdbc:derby:{self.place};create=true"
+
+    def table(self, name: str) -> Database:
+        return Database(self.url, name, None, None, None, {})
+
+    def execute(self, *statements: str) -> None:
+        with connected(self._spark, self.table("none")) as connection:
+            for each in statements:
+                connection.execute(each)
+
+    def rows(self, query: str) -> list[tuple[Any, ...]]:
+        with connected(self._spark, self.table("none")) as connection:
+            return connection.query(query)
+
+    def let_go(self) -> None:
+        """So that another JVM may open it."""
+        jvm: Any = self._spark._jvm
+        with pytest.raises(Py4JJavaError, match="shutdown"):  # it says by an error that it has
+            jvm.java.sql.DriverManager.getConnection(f"jdbc:derby:{self.place};shutdown=true")
