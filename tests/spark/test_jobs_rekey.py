@@ -19,12 +19,17 @@ from barnabas.client.admin_model import ConfigEntry
 from barnabas.client.partitioner import murmur2
 from barnabas.config.resources import Resource, ResourceKind
 from barnabas.testing import EmbeddedBroker
+from barnabas.wire.errors import KafkaError
 from pyspark_barnabas.jobs.rekey import Wanted, rekey
 from pyspark_barnabas.jobs.rekey_frames import Records
 from pyspark_barnabas.jobs.rekey_state import Copying, RekeyDirectory
+from pyspark_barnabas.jobs.rekey_topics import Topics
 from pyspark_barnabas.jobs.rekeying import Homes, RekeyError
+from pyspark_barnabas.options import batch_options
+from pyspark_barnabas.sink.protocol import NO_ROWS, BatchId, Mark
 from support.source_rows import SourceRow, consumed_rows, producer
 from support.spark import worker_environment
+from support.waiting import until
 
 BEGIN_MS = 1_600_000_000_000  # longer ago than retention allows
 KEYS_COUNT = 13
@@ -258,6 +263,37 @@ def test_nobody_is_cut_over_while_consuming(
     consumer.close()
     done = rekey(spark, options_of(broker), wanted, tmp_path, cut_over=True)
     assert done.is_cut_over
+
+
+def test_offsets_of_a_transaction_that_is_open_are_refused_and_marks_of_sinks_are_none(
+    broker: EmbeddedBroker, topic: str, names: Iterator[str]
+) -> None:
+    broker.create_topic(topic, 2)
+    group, sink = next(names), next(names)
+    broker.client.groups.commit_offsets(sink, {Place(topic, 0): Mark(BatchId("", 7), NO_ROWS).to_offset()})
+    commit(broker, group, topic, {0: 0})
+    writer = producer(broker.bootstrap, transactional_id=f"writer-{topic}")
+    writer.init_transactions(20)
+    writer.begin_transaction()
+    writer.produce(topic, b"one", partition=0)
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group})
+    offsets = [TopicPartition(topic, 0, 1)]
+    writer.send_offsets_to_transaction(offsets, consumer.consumer_group_metadata(), 20)
+    with Topics(batch_options({**options_of(broker), "subscribe": topic}).connection) as topics:
+        with pytest.raises(KafkaError, match="UNSTABLE_OFFSET_COMMIT"):
+            topics.positions(topic, ())
+        writer.commit_transaction(20)
+        until(lambda: topics.settled_ends(topic, 2) == {0: 2, 1: 0})
+        until(lambda: committed(topics, topic) == {group: {0: 1}})
+    consumer.close()
+
+
+def committed(topics: Topics, topic: str) -> dict[str, dict[int, int]] | None:
+    """What groups have committed; None as long as that is not settled."""
+    try:
+        return topics.positions(topic, ())
+    except KafkaError:
+        return None
 
 
 def test_the_command_is_killed_and_gone_on_with_and_a_dry_run_changes_nothing(

@@ -158,10 +158,14 @@ def _places(topics: Iterable[tuple[str, Sequence[int]]]) -> list[TopicPartition]
     return sorted(TopicPartition(name, index) for name, indexes in topics for index in indexes)
 
 
-def fetching(name: str, places: Iterable[TopicPartition] | None) -> OffsetFetchRequest:
+def fetching(
+    name: str, places: Iterable[TopicPartition] | None, *, stable: bool = False
+) -> OffsetFetchRequest:
     """The question what a group has committed: of these partitions, or of all; in the form of every version."""
     if places is None:
-        return OffsetFetchRequest(name, None, [OffsetFetchRequestGroup(name, topics=None)])
+        return OffsetFetchRequest(
+            name, None, [OffsetFetchRequestGroup(name, topics=None)], require_stable=stable
+        )
     topics = _by_topic(places)
     return OffsetFetchRequest(
         name,
@@ -175,6 +179,7 @@ def fetching(name: str, places: Iterable[TopicPartition] | None) -> OffsetFetchR
                 ],
             )
         ],
+        require_stable=stable,
     )
 
 

@@ -95,13 +95,15 @@ class Groups:
         await self._ask(name, ask)
 
     async def offsets(
-        self, name: str, places: Iterable[TopicPartition] | None = None
+        self, name: str, places: Iterable[TopicPartition] | None = None, *, stable: bool = False
     ) -> dict[TopicPartition, CommittedOffset | KafkaError]:
         """What the group has committed, of all partitions or of `places`; those without a commit are left out.
 
+        With `stable` a partition has UNSTABLE_OFFSET_COMMIT while a transaction is open that commits for it (KIP-447).
+
         :raises KafkaError: GROUP_AUTHORIZATION_FAILED, and whatever else is wrong with the group.
         """
-        request = fetching(name, places)
+        request = fetching(name, places, stable=stable)
 
         async def ask(node: int) -> dict[TopicPartition, CommittedOffset | KafkaError]:
             return fetched(await self.cluster.send(request, node, version_max=_VERSION_BY_NAME_MAX))

@@ -112,15 +112,20 @@ class Topics:
         raise RekeyError(message)
 
     def positions(self, name: str, wanted: Collection[str] | None) -> dict[str, dict[int, int]]:
-        """What groups have committed for the topic: of those, or of all that have committed any."""
+        """What groups have committed for the topic: of those, or of all that have committed any.
+
+        :raises KafkaError: UNSTABLE_OFFSET_COMMIT while a transaction is open that commits for it.
+        """
         names = sorted(wanted) if wanted else [each.group_id for each in self._client.groups.list()]
         found: dict[str, dict[int, int]] = {}
         for group in names:
-            offsets = self._client.groups.offsets(group)
+            offsets = self._client.groups.offsets(group, stable=True)
+            of_topic = {place.partition: each for place, each in offsets.items() if place.topic == name}
+            raise_errors(of_topic.values())
             its = {
-                place.partition: each.offset
-                for place, each in offsets.items()
-                if place.topic == name and isinstance(each, CommittedOffset) and not is_kept(each)
+                partition: each.offset
+                for partition, each in of_topic.items()
+                if isinstance(each, CommittedOffset) and not is_kept(each)
             }
             if its or wanted:
                 found[group] = its
