@@ -7,10 +7,10 @@ ARGS ?=
 WORKERS ?= 2
 PARALLEL := -n $(WORKERS) --dist worksteal
 
-.PHONY: run check format test test-spark interop differential soak-eos soak-spark bench bench-spark clean help
+.PHONY: run check format test test-spark test-spark-versions interop differential soak-eos soak-spark bench bench-spark clean help
 
 help:  ## List the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -45,13 +45,22 @@ test: $(VENV)/.installed-test  ## All tests that need packages from pip alone
 	$(BIN)/pytest $(PARALLEL) tests/unit tests/node $(ARGS)
 
 test-spark: $(VENV)/.installed-test  ## Spark itself: in local mode, as a cluster, against Apache Kafka and its connector
-	interop/run tests/spark tests/interop/spark $(ARGS)
+	$(BIN)/pytest tests/spark $(ARGS)
+	interop/run tests/interop/spark $(ARGS)
 
 interop: $(VENV)/.installed-test  ## Real clients and Apache Kafka itself; installs what they need
 	interop/run $(ARGS)
 
 differential: $(VENV)/.installed-test  ## Thousands of requests to Apache Kafka and to Barnabas, compared
 	DIFFERENTIAL_EXAMPLES=$(or $(EXAMPLES),600) interop/run tests/differential
+
+test-spark-versions:  ## Reading, writing and streaming on older Sparks (VERSIONS='4.1 4.2'), each in .venv-spark-VERSION
+	for version in $(or $(VERSIONS),4.1 4.2); do \
+		venv=.venv-spark-$$version; \
+		test -x $$venv/bin/python || $(PYTHON) -m venv $$venv || exit 1; \
+		$$venv/bin/python -m pip install --quiet --editable '.[test]' "pyspark==$$version.*" || exit 1; \
+		$$venv/bin/pytest tests/spark/test_versions.py tests/spark/test_plans.py $(ARGS) || exit 1; \
+	done
 
 soak-eos: $(VENV)/.installed-test  ## Applications in transactions, three minutes each, while the broker is killed
 	EOS_SECONDS=$(or $(SECONDS),180) interop/run tests/interop/test_exactly_once.py
@@ -67,4 +76,4 @@ bench-spark: $(VENV)/.installed-test  ## Spark's own Kafka connector and ours in
 	$(BIN)/python -m bench.spark.run $(ARGS)
 
 clean:  ## Remove what was built and installed
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-spark-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -15,6 +15,7 @@ BROKER_SETTINGS = {
     "offsets.topic.num.partitions": "2",
     "transaction.state.log.num.partitions": "2",
     "log.retention.ms": "-1",  # records of any age stay
+    "replica.high.watermark.checkpoint.interval.ms": "200",  # some tests wait for checkpoints
 }
 
 

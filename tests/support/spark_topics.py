@@ -15,6 +15,15 @@ COMPARABLE = (
     "transform(headers, each -> each.key || '=' || coalesce(hex(each.value), 'null')) headers",
 )
 
+#: Of Apache Kafka: its own topics have few partitions; records of any age stay; segments are small and soon compacted.
+KAFKA_PROPERTIES = {
+    "offsets.topic.num.partitions": "2",
+    "transaction.state.log.num.partitions": "2",
+    "log.retention.ms": "-1",
+    "log.segment.bytes": str(1 << 20),
+    "log.cleaner.backoff.ms": "100",
+}
+
 
 def fill(bootstrap: str, topic: str, *, partitions: int, per_partition: int) -> None:
     """Records with keys and values, some null, some with headers, compressed, and of a time long ago."""

@@ -12,6 +12,7 @@ from interop.clients import Client
 from interop.topics import make_topic
 
 from support.spark import ROOT, SETTINGS
+from support.spark_cluster import Cluster
 from support.spark_topics import committed_values, fill
 
 #: Where each of the executors has the packages from.
@@ -88,10 +89,10 @@ def send_along(home: Path) -> Path:
     return archive
 
 
-def test_workers_import_the_packages_that_were_sent_to_them(cluster: str, tmp_path: Path) -> None:
+def test_workers_import_the_packages_that_were_sent_to_them(cluster: Cluster, tmp_path: Path) -> None:
     application = tmp_path / "where.py"
     application.write_text(WHERE)
-    places = [json.loads(place) for place in json.loads(submit(cluster, application))]
+    places = [json.loads(place) for place in json.loads(submit(cluster.url, application))]
     assert len({directory for directory, *_ in places}) == 2
     for _, *files in places:
         assert all(".zip/" in file for file in files)
@@ -104,13 +105,13 @@ def runs(home: Path) -> set[str]:
 
 
 def test_executors_read_topics_and_write_them_exactly_once(
-    cluster: str, broker: Broker, helper: Client, tmp_path: Path
+    cluster: Cluster, broker: Broker, helper: Client, tmp_path: Path
 ) -> None:
     topic, copy = make_topic(helper, "cluster-in", 4, retention_ms="-1"), make_topic(helper, "cluster-out", 4)
     fill(broker.bootstrap, topic, partitions=4, per_partition=1_000)
     application = tmp_path / "copy_topic.py"
     application.write_text(COPY)
-    rows_count, length = map(int, submit(cluster, application, broker.bootstrap, topic, copy).split())
+    rows_count, length = map(int, submit(cluster.url, application, broker.bootstrap, topic, copy).split())
     values = [
         f"value {partition} {number}" for partition in range(4) for number in range(1_000) if number % 11
     ]

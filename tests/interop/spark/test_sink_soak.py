@@ -10,10 +10,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from interop.brokers import free_ports
 from interop.targets import START
 
-from support.spark_cluster import running_cluster
+from support.spark_cluster import Cluster
 from support.spark_fire import PROPERTIES, ROUNDS, Fire
 from support.spark_stream import LOCAL
 
@@ -23,18 +22,15 @@ VICTIMS = {"cluster": ("executor", "broker", "driver"), "local": ("driver", "wor
 
 
 @pytest.fixture
-def fire(tmp_path: Path) -> Iterator[Fire]:
+def fire(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Fire]:
     start = partial(START[BROKER], tmp_path, PROPERTIES)
     if MASTER == "local":
         burning = Fire(tmp_path, LOCAL, start)
-        yield burning
-        burning.stop()
-        return
-    [port] = free_ports(1)
-    with running_cluster(tmp_path, port) as cluster:
+    else:
+        cluster: Cluster = request.getfixturevalue("cluster")
         burning = Fire(tmp_path, cluster.url, start, cluster.kill_executor)
-        yield burning
-        burning.stop()
+    yield burning
+    burning.stop()
 
 
 def test_each_input_is_written_exactly_once_whoever_is_killed(fire: Fire) -> None:
