@@ -145,7 +145,7 @@ class Run:
 
 
 few = settings(
-    max_examples=12,
+    max_examples=8,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
@@ -168,7 +168,7 @@ def test_a_plan_has_the_rows_of_plain_python_however_often_it_runs(filled: Fille
         run.end()
 
 
-@settings(few, max_examples=3)
+@settings(few, max_examples=2)
 @given(CONDITIONS, CONDITIONS, st.integers(0, 20))
 def test_what_was_asked_of_a_frame_before_says_nothing_about_what_it_has(
     filled: Filled, one: Condition, other: Condition, limit: int

@@ -5,17 +5,25 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from interop.brokers import Broker
-from interop.targets import START
+from interop.targets import RUNNING, START
 from pyspark.sql import SparkSession
 
-from support.befallen import STEPS, Step, Topic, some
 from support.source_rows import WAIT_S, consumed_rows, fill, frame_rows, read_rows, source_options
-from support.spark_topics import KAFKA_PROPERTIES
 from support.transactions_of_others import transact_at
-from support.waiting import until
+
+PROPERTIES = {
+    "offsets.topic.num.partitions": "2",
+    "transaction.state.log.num.partitions": "2",
+    "log.retention.ms": "-1",
+    "log.segment.bytes": str(1 << 20),
+}
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[Broker]:
+    with RUNNING["kafka"](PROPERTIES) as running:
+        yield running
 
 
 @pytest.fixture(params=["fetch", "files"])
@@ -41,27 +49,6 @@ def test_records_of_every_kind_and_codec(
     assert rows == consumed_rows(kafka.bootstrap, topic)
 
 
-@settings(some, max_examples=3)
-@given(st.sampled_from(["CreateTime", "LogAppendTime"]), STEPS, st.integers(1, 6))
-def test_whatever_befell_a_topic(
-    kafka: Broker, names: Iterator[str], kind: str, steps: list[Step], tasks: int
-) -> None:
-    topic = Topic(kafka.bootstrap, kafka.data_dir, next(names), {"message.timestamp.type": kind})
-    for step in steps:
-        topic.befall(step)
-    topic.check(tasks)
-
-
-def test_gaps_of_compaction(kafka: Broker, names: Iterator[str], transport: dict[str, str]) -> None:
-    compact = {"cleanup.policy": "compact", "segment.ms": "10", "min.cleanable.dirty.ratio": "0.01"}
-    topic = Topic(kafka.bootstrap, kafka.data_dir, next(names), compact)
-    for _ in range(5):
-        fill(kafka.bootstrap, topic.name, 400, compression_type="lz4", batch_size=4_000)
-    until(lambda: 0 < len(topic.rows()) < 1_000)
-    options = source_options(kafka.bootstrap, topic.name, minPartitions="5", **transport)
-    until(lambda: read_rows(options) == topic.rows())
-
-
 @pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
 def test_aborted_and_open_transactions(
     kafka: Broker, names: Iterator[str], transport: dict[str, str], level: str
@@ -80,7 +67,7 @@ def test_aborted_and_open_transactions(
 
 
 def test_an_archive_is_read_up_to_its_checkpoints(tmp_path: Path) -> None:
-    broker = START["kafka"](tmp_path, KAFKA_PROPERTIES)
+    broker = START["kafka"](tmp_path, PROPERTIES)
     try:
         create(broker.bootstrap, "archived")
         fill(broker.bootstrap, "archived", 50)
