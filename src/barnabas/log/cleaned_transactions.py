@@ -14,13 +14,27 @@ class _Ongoing(NamedTuple):
     has_batches: bool
 
 
+class TransactionsSoFar(NamedTuple):
+    """What `CleanedTransactions` know where a segment begins, for others to go on there."""
+
+    begun_count: int
+    aborted: dict[int, _Ongoing]
+    committed: set[int]
+
+
 class CleanedTransactions:
     """Told of every batch in the order of the log. Markers stay until all batches of their transaction are gone."""
 
-    def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
-        self._to_come = sorted(aborted, key=lambda transaction: transaction.first_offset, reverse=True)
-        self._aborted: dict[int, _Ongoing] = {}
-        self._committed: set[int] = set()
+    def __init__(
+        self, aborted: Iterable[AbortedTransaction], so_far: TransactionsSoFar | None = None
+    ) -> None:
+        """Begin with a log, or go on with it from where others were `so_far`, which were told of the same."""
+        begun_count, ongoing, committed = so_far or (0, {}, set())
+        in_order = sorted(aborted, key=lambda transaction: transaction.first_offset)
+        self._to_come = in_order[begun_count:][::-1]
+        self._count = len(in_order)
+        self._aborted: dict[int, _Ongoing] = dict(ongoing)
+        self._committed: set[int] = set(committed)
         #: Aborted transactions whose markers stay, since `take_retained` was last asked.
         self._retained: list[AbortedTransaction] = []
 
@@ -52,6 +66,11 @@ class CleanedTransactions:
             self._committed.discard(header.producer_id)
             return is_spent
         return False
+
+    @property
+    def so_far(self) -> TransactionsSoFar:
+        """What is known now; `take_retained` is the caller's."""
+        return TransactionsSoFar(self._count - len(self._to_come), dict(self._aborted), set(self._committed))
 
     def take_retained(self) -> list[AbortedTransaction]:
         """The aborted transactions whose markers were kept since this was last asked."""

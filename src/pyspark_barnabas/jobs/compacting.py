@@ -5,7 +5,6 @@ Which records are obsolete is told by the tables of Spark; all else is the broke
 """
 
 import os
-import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +19,7 @@ import pyarrow as pa
 from barnabas.base.ids import TopicPartition
 from barnabas.log.checkpoints import CLEANER_OFFSET_FILE, MalformedFile, read_offsets
 from barnabas.log.cleanable import LogBounds, decide_cleanable, group_segments
-from barnabas.log.cleaned_transactions import CleanedTransactions, control_type_of
+from barnabas.log.cleaned_transactions import CleanedTransactions, TransactionsSoFar, control_type_of
 from barnabas.log.cleaner import index_bytes_of
 from barnabas.log.cleaning import Cleaning, LastRecord, Pass, Source, discard, last_records
 from barnabas.log.files import LOG_SUFFIX, SNAPSHOT_SUFFIX, offset_file
@@ -176,8 +175,8 @@ class Survey(NamedTuple):
     digests: tuple[str, ...]
     #: Where the pieces of each source begin, and its size.
     cuts: tuple[tuple[int, ...], ...]
-    #: Where each group begins, pickled: they are changed by use.
-    transactions: tuple[bytes, ...]
+    #: Where each group begins.
+    transactions: tuple[TransactionsSoFar, ...]
     last_records: Mapping[int, LastRecord]
 
 
@@ -190,10 +189,10 @@ def survey(plan: PartitionPlan, segments: SegmentFiles, piece_bytes: int) -> Sur
     transactions = CleanedTransactions(plan.aborted)
     digests: list[str] = []
     cuts: list[tuple[int, ...]] = []
-    states: list[bytes] = []
+    states: list[TransactionsSoFar] = []
     for group in plan.groups:
         transactions.take_retained()
-        states.append(pickle.dumps(transactions))
+        states.append(transactions.so_far)
         for source in group:
             digest, cut = _survey_source(plan.path(source), source, transactions, piece_bytes)
             digests.append(digest)
@@ -390,7 +389,7 @@ def clean_group(
         _pass_of(plan, surveyed, scratch),
         KnownRows(obsolete, plan.end_offset),
         _STEP_BYTES,
-        pickle.loads(surveyed.transactions[index]),
+        CleanedTransactions(plan.aborted, surveyed.transactions[index]),
     )
     steps = cleaning.clean([_source_of(plan, each) for each in group])
     try:

@@ -175,6 +175,7 @@ steps = st.one_of(
     st.tuples(st.just("put"), pairs, codecs),
     st.tuples(st.just("put_as"), producers, pairs, st.booleans()),
     st.tuples(st.just("end"), producers, st.booleans()),
+    st.tuples(st.just("transact"), producers, pairs, st.booleans(), st.booleans()),
     st.tuples(st.just("roll")),
     st.tuples(st.just("wait"), st.sampled_from([1, RETENTION_MS])),
     st.tuples(st.just("clean"), st.sampled_from([150, 10_000])),
@@ -182,7 +183,7 @@ steps = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(history=st.lists(steps, max_size=40))
 def test_any_history_is_compacted_as_by_the_broker_byte_for_byte(history: list[tuple[object, ...]]) -> None:
     with tempfile.TemporaryDirectory() as path:
@@ -194,6 +195,11 @@ def test_any_history_is_compacted_as_by_the_broker_byte_for_byte(history: list[t
                 case "put_as", [producer, values, transactional]:
                     home.put_as(producer, values, transactional=bool(transactional))  # type: ignore[arg-type]
                 case "end", [producer, commit]:
+                    home.end(producer, commit=bool(commit))  # type: ignore[arg-type]
+                case "transact", [producer, values, is_long, commit]:
+                    home.put_as(producer, values, transactional=True)  # type: ignore[arg-type]
+                    for _ in range(5 * bool(is_long)):
+                        home.put([(b"between", b"x" * 200)])
                     home.end(producer, commit=bool(commit))  # type: ignore[arg-type]
                 case "roll", []:
                     home.log.roll()
@@ -235,6 +241,29 @@ def test_an_open_transaction_bounds_what_is_compacted(home: Home) -> None:
     home.log.roll()
     check_equal(home, 10_000)
     assert offsets_of(home.log) == [2]
+
+
+def test_what_was_aborted_is_no_later_record(home: Home) -> None:
+    home.put([(b"a", b"1")])
+    home.put_as(1, [(b"a", b"2")], transactional=True)
+    home.end(1, commit=False)
+    home.log.roll()
+    check_equal(home, 10_000)
+    assert offsets_of(home.log) == [0]
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_transaction_ends_in_a_segment_that_another_task_writes(home: Home, commit: bool) -> None:
+    home.put_as(1, [(b"a", b"1")], transactional=True)
+    for _ in range(5):
+        home.put([(b"b", b"x" * 300)])
+    home.end(1, commit=commit)
+    home.log.roll()
+    plan = home.plan()
+    assert plan is not None
+    assert len(plan.groups) > 1
+    check_equal(home, 10_000)
+    assert offsets_of(home.log) == ([0, 5] if commit else [5])
 
 
 def test_many_long_keys_are_told_apart(home: Home) -> None:
