@@ -18,17 +18,20 @@ try:
 except ImportError:  # Spark 4.1 knows no limits for sources in Python
     _BASES: tuple[type, ...] = (DataSourceStreamReader,)
     HAS_LIMITS = False
+    LIMITS: Any = None
 else:
     _BASES = (DataSourceStreamReader, limits.SupportsTriggerAvailableNow)
     HAS_LIMITS = True
+    LIMITS = limits
 
 #: Offsets as Spark hands them over: by topic, then by partition as text.
 Offsets = dict[str, dict[str, int]]
 
-_Base: Any = type("_Base", _BASES, {})
+#: What a reader of streams is in the Spark that is here.
+STREAM_READER_BASES: Any = type("StreamReaderBases", _BASES, {})
 
 
-class StreamReader(_Base):  # type: ignore[misc]
+class StreamReader(STREAM_READER_BASES):  # type: ignore[misc]
     """Reads the columns that are wanted, micro-batch by micro-batch."""
 
     def __init__(self, options: Mapping[str, str], columns: Sequence[str], read: Read = read_records) -> None:

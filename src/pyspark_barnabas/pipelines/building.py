@@ -11,10 +11,12 @@ from pyspark.sql.types import StructType
 
 from pyspark_barnabas.pipelines.codecs import CodecSpec
 from pyspark_barnabas.pipelines.declaration import (
+    DeltaInput,
     DeltaSink,
     FilesInput,
     Flow,
     Format,
+    JdbcInput,
     JdbcSink,
     OutputMode,
     Pipeline,
@@ -28,6 +30,8 @@ from pyspark_barnabas.pipelines.schemas import codec_spec
 from pyspark_barnabas.pipelines.sinks.batch import uri
 from pyspark_barnabas.pipelines.sinks.delta import check_partitions, delta_schema
 from pyspark_barnabas.pipelines.sinks.jdbc import check_table
+from pyspark_barnabas.pipelines.sources.delta import delta_stream
+from pyspark_barnabas.pipelines.sources.growing import Takes
 from pyspark_barnabas.pipelines.state import StateDirectory
 from pyspark_barnabas.pipelines.transforming import Judged, judged
 
@@ -75,9 +79,14 @@ def source_options(pipeline: Pipeline, source: TopicInput) -> dict[str, str]:
 def _source(
     spark: SparkSession, pipeline: Pipeline, flow: Flow, schema: StructType | CodecSpec | None
 ) -> DataFrame:
-    if isinstance(flow.input, TopicInput):
-        options = source_options(pipeline, flow.input)
-        return spark.readStream.format("barnabas").options(**options).load()
+    match flow.input:
+        case TopicInput() as topic:
+            options = source_options(pipeline, topic)
+            return spark.readStream.format("barnabas").options(**options).load()
+        case DeltaInput() as table:
+            return delta_stream(spark, table)
+        case JdbcInput():
+            return takes(spark, pipeline, flow).stream()
     if not flow.input.path.is_dir():
         raise FlowError(f"{flow.place}: files: there is no directory {flow.input.path}")
     reader = spark.readStream.options(**_files_options(flow.input))
@@ -95,12 +104,18 @@ def _source(
     )
 
 
+def takes(spark: SparkSession, pipeline: Pipeline, flow: Flow) -> Takes:
+    """What is taken from a database for a flow that reads one."""
+    assert isinstance(flow.input, JdbcInput), "only such flows take"
+    return Takes(spark, flow.input, StateDirectory(pipeline.state).path / flow.name)
+
+
 def _files_options(source: FilesInput) -> dict[str, str]:
     return {} if source.batch_files_max is None else {"maxFilesPerTrigger": str(source.batch_files_max)}
 
 
 def _schema(spark: SparkSession, pipeline: Pipeline, flow: Flow) -> StructType | CodecSpec | None:
-    if flow.format is Format.RAW:
+    if flow.format is Format.RAW or isinstance(flow.input, DeltaInput | JdbcInput):
         return None
     if flow.coding is not None:
         spec = codec_spec(flow.coding, flow.format)

@@ -18,7 +18,7 @@ class Format(Enum):
     JSON = "json"
     CSV = "csv"
     RAW = "raw"  #: the record's own columns: key, value, topic, partition, offset, timestamp
-    PARQUET = "parquet"  #: of files alone
+    PARQUET = "parquet"  #: rows already, of files and of tables
     AVRO = "avro"
     PROTOBUF = "protobuf"
 
@@ -46,6 +46,13 @@ class TriggerKind(Enum):
     INTERVAL = "interval"  #: until it is stopped
 
 
+class Changes(Enum):
+    """What a flow does at a commit of a Delta table that deletes or rewrites rows."""
+
+    FAIL = "fail"
+    SKIP = "skip"  #: nothing of that commit is read
+
+
 class Stated(NamedTuple):
     """A text, and where it stands: `pipelines.yml:7`."""
 
@@ -70,12 +77,51 @@ class TopicInput(NamedTuple):
     batch_rows_max: int | None
     options: Mapping[str, str]  #: of the data source
 
+    @property
+    def label(self) -> str:
+        """For people."""
+        return f"topic {self.topic}"
+
 
 class FilesInput(NamedTuple):
     """Files of a directory, and those that come into it."""
 
     path: Path
     batch_files_max: int | None
+
+    @property
+    def label(self) -> str:
+        """For people."""
+        return f"files {self.path}"
+
+
+class DeltaInput(NamedTuple):
+    """Rows of a Delta table, and those that are appended to it."""
+
+    path: Path
+    starting: str  #: earliest or latest; where a flow has no checkpoint yet
+    batch_files_max: int | None
+    changes: Changes
+
+    @property
+    def label(self) -> str:
+        """For people."""
+        return f"delta {self.path}"
+
+
+class JdbcInput(NamedTuple):
+    """Rows of a database's table, and those that come with greater values of a column."""
+
+    database: Database
+    growing: str  #: the column
+
+    @property
+    def label(self) -> str:
+        """For people."""
+        return self.database.label
+
+
+Input = TopicInput | FilesInput | DeltaInput | JdbcInput
 
 
 class Expectation(NamedTuple):
@@ -163,7 +209,7 @@ class Flow:
 
     name: str
     place: str
-    input: TopicInput | FilesInput
+    input: Input
     format: Format
     schema: (
         Stated | None
@@ -181,9 +227,7 @@ class Flow:
     @property
     def source(self) -> str:
         """For people."""
-        if isinstance(self.input, TopicInput):
-            return f"topic {self.input.topic}"
-        return f"files {self.input.path}"
+        return self.input.label
 
 
 @dataclass(frozen=True)

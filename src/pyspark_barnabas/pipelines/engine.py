@@ -11,10 +11,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pyspark_barnabas.pipelines.batches import BatchWriter
-from pyspark_barnabas.pipelines.building import built
-from pyspark_barnabas.pipelines.declaration import Flow, Pipeline, Trigger, TriggerKind
+from pyspark_barnabas.pipelines.building import built, takes
+from pyspark_barnabas.pipelines.declaration import Flow, JdbcInput, Pipeline, Trigger, TriggerKind
 from pyspark_barnabas.pipelines.failures import told
 from pyspark_barnabas.pipelines.sinks.batch import uri
+from pyspark_barnabas.pipelines.sources.taking import Taking, interval_s
 from pyspark_barnabas.pipelines.state import FlowState, FlowStatus, StateDirectory
 
 _POLL_S = 0.2
@@ -52,6 +53,7 @@ class _Run:
     writer: BatchWriter
     status: FlowStatus
     query: StreamingQuery | None = None
+    taking: Taking | None = None  #: of a flow that reads a database until it is stopped
     readings: int = 1
     seen: tuple[int, str] | None = None  #: batch and time of the last progress that was counted
 
@@ -73,6 +75,7 @@ class _Runs:
         try:
             judged = built(spark, pipeline, flow)
             run.readings = judged.readings
+            run.taking = _taken(spark, pipeline, flow)
             run.query = self._query(judged.frame, flow, run.writer)
         except Exception as error:  # whatever it is, it is this flow's alone
             run.status = replace(status, state=FlowState.FAILED, error=told(error))
@@ -99,12 +102,16 @@ class _Runs:
         """Take note of a flow's news; gives whether there are any."""
         if run.query is None or run.status.state is not FlowState.RUNNING:
             return False
+        if run.taking is not None and run.taking.error is not None:
+            run.query.stop()
         active = run.query.isActive  # asked first: what is told afterwards is all
         if active and self._stopping.is_set() and not run.query.status["isTriggerActive"]:
             run.query.stop()
             active = False
         fresh = self._counted(run)
         if not active:
+            if run.taking is not None:
+                run.taking.stop()
             fresh = replace(fresh, **self._ending(run))
         if fresh == run.status:
             return False
@@ -131,7 +138,7 @@ class _Runs:
     def _ending(self, run: _Run) -> dict[str, Any]:
         """How a flow ended."""
         assert run.query is not None, "it was started"
-        failure = run.writer.error or run.query.exception()
+        failure = run.writer.error or (run.taking and run.taking.error) or run.query.exception()
         if failure is not None and not run.writer.stopped:
             return {"state": FlowState.FAILED, "error": told(failure)}
         return {"state": FlowState.STOPPED if self._stopping.is_set() else FlowState.DONE}
@@ -139,8 +146,21 @@ class _Runs:
     def end(self) -> None:
         """Whatever happens, leave no query behind."""
         for run in self._runs:
+            if run.taking is not None:
+                run.taking.stop()
             if run.query is not None and run.query.isActive:
                 run.query.stop()
+
+
+def _taken(spark: SparkSession, pipeline: Pipeline, flow: Flow) -> Taking | None:
+    """Take what a database has by now; gives what goes on with that, if the flow does."""
+    if not isinstance(flow.input, JdbcInput):
+        return None
+    source = takes(spark, pipeline, flow)
+    source.take()
+    if flow.trigger.kind is not TriggerKind.INTERVAL:
+        return None
+    return Taking(source.take, interval_s(flow.trigger.interval))
 
 
 def _trigger(trigger: Trigger) -> dict[str, Any]:

@@ -9,15 +9,19 @@ from typing import TypeVar
 import yaml
 
 from barnabas.base.yaml_places import Place, YamlError, read_yaml
-from pyspark_barnabas.pipelines.databases import DATABASE_KEYS, read_database
+from pyspark_barnabas.pipelines.databases import DATABASE_KEYS, read_column, read_database
 from pyspark_barnabas.pipelines.declaration import (
     Action,
+    Changes,
     Coding,
+    DeltaInput,
     DeltaSink,
     Expectation,
     FilesInput,
     Flow,
     Format,
+    Input,
+    JdbcInput,
     JdbcSink,
     OutputMode,
     ParquetSink,
@@ -72,7 +76,13 @@ _TOPIC_SINK_KEYS = ("topic", "format", "key", "schema", *_CODING_KEYS)
 _AVRO_SCHEMA = "an .avsc file, or the JSON itself"
 _PROTOBUF_SCHEMA = "a .proto file, or what protoc --descriptor_set_out --include_imports makes of it"
 _SCHEMA_ID_MAX = 2**31 - 1
-_FILES_INPUT_KEYS = ("files", "format", "schema", "batch_files_max")
+#: What a source may have, by the key that tells its kind.
+_INPUT_KEYS = {
+    "topic": _TOPIC_INPUT_KEYS,
+    "files": ("files", "format", "schema", "batch_files_max"),
+    "delta": ("delta", "starting", "batch_files_max", "changes"),
+    "jdbc": ("jdbc", "growing"),
+}
 
 
 class _Reader:
@@ -103,6 +113,8 @@ class _Reader:
             written = {flow.dead_letters, flow.sink.topic if isinstance(flow.sink, TopicSink) else None}
             if isinstance(flow.input, TopicInput) and flow.input.topic in written:
                 places[flow.name].fail(f"writes to topic {flow.input.topic}, which it reads, for ever")
+            if flow.source == flow.sink.label:
+                places[flow.name].fail(f"writes to {flow.source}, which it reads, for ever")
 
     def _flow(self, name: str, place: Place) -> Flow:
         if not _NAME.fullmatch(name):
@@ -111,15 +123,15 @@ class _Reader:
         if "sql" in keys and "python" in keys:
             keys["python"].fail("is one too many: a flow has sql or python")
         source = _needed(place, keys, "from", "where rows come from")
-        given = source.mapping({*_TOPIC_INPUT_KEYS, *_FILES_INPUT_KEYS})
-        known = _FILES_INPUT_KEYS if "files" in given else _TOPIC_INPUT_KEYS
-        given = source.mapping(known)
+        given = source.mapping({key for keys in _INPUT_KEYS.values() for key in keys})
+        kind = next((each for each in ("files", "delta", "jdbc") if each in given), "topic")
+        given = source.mapping(_INPUT_KEYS[kind])
         written_as = _format_of_input(source, given)
         coding = self._coding(source, given, written_as, schema_id_needed=False)
         flow = Flow(
             name=name,
             place=self._at(place),
-            input=self._files_input(given) if "files" in given else _topic_input(source, given),
+            input=self._input(kind, source, given),
             format=written_as,
             schema=self._stated(given["schema"]) if "schema" in given and coding is None else None,
             coding=coding,
@@ -142,9 +154,22 @@ class _Reader:
                     action.fail("needs dead_letters: TOPIC in the flow, for the rows to go to")
         return flow
 
-    def _files_input(self, given: Mapping[str, Place]) -> FilesInput:
-        files = given["batch_files_max"].whole(1) if "batch_files_max" in given else None
-        return FilesInput(self._file(given["files"]), files)
+    def _input(self, kind: str, place: Place, given: Mapping[str, Place]) -> Input:
+        files_max = given["batch_files_max"].whole(1) if "batch_files_max" in given else None
+        match kind:
+            case "files":
+                return FilesInput(self._file(given["files"]), files_max)
+            case "delta":
+                changes = _word(given["changes"], Changes) if "changes" in given else Changes.FAIL
+                return DeltaInput(self._file(given["delta"]), _starting(given), files_max, changes)
+            case "jdbc":
+                keys = given["jdbc"].mapping(DATABASE_KEYS)
+                database = read_database(given["jdbc"], keys, self._path.parent)
+                growing = _needed(
+                    place, given, "growing", "a column whose values grow, such as a number of rows"
+                )
+                return JdbcInput(database, read_column(growing))
+        return _topic_input(place, given)
 
     def _expectations(self, place: Place) -> tuple[Expectation, ...]:
         found: list[Expectation] = []
@@ -253,14 +278,22 @@ def _needs_brokers(flow: Flow) -> bool:
 
 def _topic_input(place: Place, given: Mapping[str, Place]) -> TopicInput:
     return TopicInput(
-        topic=_needed(place, given, "topic", "a topic; or files: a directory").text(),
-        starting=given["starting"].word(("earliest", "latest")) if "starting" in given else "earliest",
+        topic=_needed(
+            place, given, "topic", "a topic; or files: a directory, delta: a table, or jdbc"
+        ).text(),
+        starting=_starting(given),
         batch_rows_max=given["batch_rows_max"].whole(1) if "batch_rows_max" in given else None,
         options=_options(given["options"]) if "options" in given else {},
     )
 
 
+def _starting(given: Mapping[str, Place]) -> str:
+    return given["starting"].word(("earliest", "latest")) if "starting" in given else "earliest"
+
+
 def _format_of_input(place: Place, given: Mapping[str, Place]) -> Format:
+    if "delta" in given or "jdbc" in given:
+        return Format.PARQUET
     found = _word(_needed(place, given, "format", "json, csv, avro, protobuf or raw"), Format)
     if found is Format.PARQUET and "files" not in given:
         given["format"].fail("must be json, csv, avro, protobuf or raw; parquet is of files")
@@ -272,6 +305,8 @@ def _format_of_input(place: Place, given: Mapping[str, Place]) -> Format:
 def _check_schema(place: Place, given: Mapping[str, Place], flow: Flow) -> None:
     if flow.format is Format.RAW and flow.schema is not None:
         given["schema"].fail("is not for raw: its columns are the record's own")
+    if isinstance(flow.input, DeltaInput | JdbcInput):
+        return
     inferred = flow.format is Format.JSON and isinstance(flow.input, TopicInput)
     if flow.schema is None and flow.coding is None and flow.format is not Format.RAW and not inferred:
         place.fail("must have schema: the columns, such as 'id BIGINT, name STRING'")

@@ -1,0 +1,160 @@
+"""Delta tables as streams: the files that commits have added, micro-batch by micro-batch."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from pyspark_barnabas.pipelines.declaration import Changes, DeltaInput
+from pyspark_barnabas.pipelines.failures import FlowError
+from pyspark_barnabas.pipelines.sources.delta_log import (
+    AddedFile,
+    Place,
+    added,
+    between,
+    check_readable,
+    end_of,
+)
+from pyspark_barnabas.stream_reader import HAS_LIMITS, LIMITS, STREAM_READER_BASES
+
+_NAME = "barnabas-delta-files"
+#: A task costs about 50 ms, so small files share one.
+_TASK_BYTES = 128 * 2**20
+_BATCH_ROWS = 10_000
+
+
+def delta_stream(spark: SparkSession, source: DeltaInput) -> DataFrame:
+    """A table's rows, and those that are appended.
+
+    :raises FlowError: There is no such table, or it cannot be read here.
+    """
+    if not DeltaTable.is_deltatable(str(source.path)):
+        raise FlowError(f"{source.label}: there is no Delta table")
+    table = DeltaTable(source.path)
+    check_readable(table, source.label)
+    if source.batch_files_max is not None and not HAS_LIMITS:
+        raise FlowError("batch_files_max of a table needs Spark 4.2: leave it out in Spark 4.1")
+    spark.dataSource.register(_DeltaFiles)
+    given = {"path": str(source.path), "starting": source.starting, "changes": source.changes.value}
+    if source.batch_files_max is not None:
+        given["filesMax"] = str(source.batch_files_max)
+    schema = StructType.fromJson(json.loads(table.schema().to_json()))
+    return spark.readStream.format(_NAME).schema(schema).options(**given).load()
+
+
+class _DeltaFiles(DataSource):
+    """Known to the session of a flow alone."""
+
+    @classmethod
+    def name(cls) -> str:
+        return _NAME
+
+    def streamReader(self, schema: StructType) -> "_DeltaStream":  # noqa: N802
+        return _DeltaStream(self.options, schema)
+
+
+@dataclass
+class _Files(InputPartition):
+    """What a task reads."""
+
+    files: Sequence[AddedFile]
+
+
+class _DeltaStream(STREAM_READER_BASES):  # type: ignore[misc]
+    """Offsets are places in the log; they tell the same files whenever they are asked."""
+
+    def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
+        self._table = Path(options["path"])
+        self._starting = options["starting"]
+        self._changes = Changes(options["changes"])
+        self._files_max = int(options["filesMax"]) if "filesMax" in options else None
+        self._schema = schema
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+        """Where a new query begins: before all rows, or behind them."""
+        version = DeltaTable(self._table).version()
+        files = added(self._table, version, version, self._changes) if self._starting == "latest" else ()
+        return Place(version, version, len(files or ()))._asdict()
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802
+        """The limit of the flow."""
+        return LIMITS.ReadAllAvailable() if self._files_max is None else LIMITS.ReadMaxFiles(self._files_max)
+
+    def latestOffset(self, start: dict[str, int] | None = None, limit: object = None) -> dict[str, int]:  # noqa: N802
+        """Where the next micro-batch ends; Spark 4.1 gives neither start nor limit."""
+        limited = HAS_LIMITS and limit is not None and not isinstance(limit, LIMITS.ReadAllAvailable)
+        begun = Place(**(start or self.initialOffset()))
+        return end_of(self._table, begun, self._files_max if limited else None, self._changes)._asdict()
+
+    def reportLatestOffset(self) -> None:  # noqa: N802
+        """How many rows are left is not known."""
+        return
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """What is appended meanwhile is read as well."""
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        """Tasks of about as many bytes."""
+        files = between(self._table, Place(**start), Place(**end), self._changes)
+        return [_Files(each) for each in shared_out(files, _TASK_BYTES)]
+
+    def read(self, partition: _Files) -> Iterator[pa.RecordBatch]:
+        """The rows of a task's files."""
+        for file in partition.files:
+            yield from rows_of(self._table, file, to_arrow_schema(self._schema))
+
+    def commit(self, end: dict[str, int]) -> None:
+        """Spark keeps the place."""
+
+    def stop(self) -> None:
+        """Nothing is open."""
+
+
+def shared_out(files: Iterable[AddedFile], size_bytes: int) -> list[list[AddedFile]]:
+    """Files in their order, each share but the last of at least so many bytes."""
+    shares: list[list[AddedFile]] = []
+    size = size_bytes
+    for file in files:
+        if size >= size_bytes:
+            shares.append([])
+            size = 0
+        shares[-1].append(file)
+        size += file.size_bytes
+    return shares
+
+
+def rows_of(table: Path, file: AddedFile, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """A file's rows with the columns of the table: those that it does not have are its partition's, or null."""
+    path = table / file.path.removeprefix("file://")
+    try:
+        opened = pq.ParquetFile(path)
+    except FileNotFoundError:
+        raise FlowError(
+            f"delta {table}: file {file.path} is gone; VACUUM removes files that were rewritten, and their rows "
+            "were not read yet"
+        ) from None
+    with opened:
+        there = set(opened.schema_arrow.names)
+        wanted = [name for name in schema.names if name in there]
+        for batch in opened.iter_batches(_BATCH_ROWS, columns=wanted):
+            arrays = [
+                batch.column(field.name).cast(field.type)
+                if field.name in there
+                else _repeated(file.partition.get(field.name), field.type, batch.num_rows)
+                for field in schema
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _repeated(text: str | None, kind: pa.DataType, count: int) -> pa.Array:
+    value = pa.scalar(text or None, pa.string()).cast(kind)  # Delta counts an empty text as null
+    return pa.repeat(value, count)

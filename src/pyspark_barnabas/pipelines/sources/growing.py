@@ -1,0 +1,142 @@
+"""Tables of databases as streams: rows are taken by a column that grows, and read from files as any others are.
+
+A take is a directory of Parquet files with all rows above the last take's end, up to the greatest value that there is.
+It gets its name when it is whole, and tells its own end. So what Spark reads again after a crash is what it read
+before, whatever the database says by then.
+"""
+
+import datetime
+import json
+import os
+from decimal import Decimal
+from pathlib import Path
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.types import StructType
+
+from pyspark_barnabas.pipelines.declaration import JdbcInput
+from pyspark_barnabas.pipelines.failures import FlowError
+from pyspark_barnabas.pipelines.jdbc import failures_told
+from pyspark_barnabas.pipelines.sinks.batch import uri
+
+#: Spark does not read files whose names begin so.
+_END = "_end.json"
+
+
+class End(NamedTuple):
+    """A value of the growing column."""
+
+    kind: str  #: whole, decimal, date or timestamp
+    text: str
+
+    @property
+    def column(self) -> Column:
+        """For Spark, and for the database, which is asked with it."""
+        match self.kind:
+            case "timestamp":
+                return f.timestamp_micros(f.lit(int(self.text)))
+            case "date":
+                return f.lit(datetime.date.fromisoformat(self.text))
+            case "decimal":
+                return f.lit(Decimal(self.text))
+        return f.lit(int(self.text))
+
+
+def end_from(value: object, column: str) -> End:
+    """What a database gave.
+
+    :raises FlowError: A value of a type that does not grow, or not in steps that are sure to be told apart.
+    """
+    match value:
+        case bool():
+            pass
+        case int():
+            return End("whole", str(value))
+        case Decimal():
+            return End("decimal", str(value))
+        case datetime.datetime():
+            since = value.astimezone(datetime.UTC) - datetime.datetime.fromtimestamp(0, datetime.UTC)
+            return End("timestamp", str(since // datetime.timedelta(microseconds=1)))
+        case datetime.date():
+            return End("date", value.isoformat())
+    raise FlowError(
+        f"growing: {column} is {type(value).__name__}; must be a whole number, decimal, date or timestamp"
+    )
+
+
+class Takes:
+    """What was taken from a table, below a flow's state."""
+
+    def __init__(self, spark: SparkSession, source: JdbcInput, home: Path) -> None:
+        self._spark = spark
+        self._source = source
+        self._home = home
+
+    def stream(self) -> DataFrame:
+        """All that was and will be taken.
+
+        :raises FlowError: The table cannot be read, or has no such column.
+        """
+        schema = self._schema()
+        # however long the flow rests, and the files are removed when their batch is written
+        options = {"maxFileAge": "36500d", "cleanSource": "delete"}
+        return self._spark.readStream.schema(schema).options(**options).parquet(f"{uri(self._done)}/*")
+
+    def take(self) -> bool:
+        """Take what is new; gives whether anything is.
+
+        :raises FlowError: What the database says.
+        """
+        last = self.last()
+        with failures_told(self._source.database):
+            newest = self._newest()
+            if newest is None or (last is not None and newest == last[1]):
+                return False
+            column = f.col(f"`{self._source.growing}`")
+            rows = self._table().where(column <= newest.column)
+            rows = rows if last is None else rows.where(column > last[1].column)
+            number = 0 if last is None else last[0] + 1
+            self._keep(rows, number, newest)
+        return True
+
+    def last(self) -> tuple[int, End] | None:
+        """The last take and its end."""
+        numbers = [int(each.name) for each in self._done.glob("[0-9]*")]
+        if not numbers:
+            return None
+        told = json.loads((self._done / str(max(numbers)) / _END).read_text())
+        return max(numbers), End(**told)
+
+    @property
+    def _done(self) -> Path:
+        return self._home / "taken"
+
+    def _keep(self, rows: DataFrame, number: int, end: End) -> None:
+        growing = self._home / "taking"
+        rows.write.mode("overwrite").parquet(uri(growing))
+        (growing / _END).write_text(json.dumps(end._asdict()))
+        self._done.mkdir(parents=True, exist_ok=True)
+        os.replace(growing, self._done / str(number))
+
+    def _newest(self) -> End | None:
+        """The greatest value there is; asked of the database, which has an index."""
+        options = self._source.database.spark_options()
+        query = f"SELECT MAX({self._source.growing}) AS newest FROM {options.pop('dbtable')}"
+        row = self._spark.read.format("jdbc").options(**options).option("query", query).load().first()
+        assert row is not None, "a maximum is one row"
+        return None if row[0] is None else end_from(row[0], self._source.growing)
+
+    def _table(self) -> DataFrame:
+        return self._spark.read.format("jdbc").options(**self._source.database.spark_options()).load()
+
+    def _schema(self) -> StructType:
+        with failures_told(self._source.database):
+            schema = self._table().schema
+        if self._source.growing.lower() not in [name.lower() for name in schema.names]:
+            names = ", ".join(schema.names)
+            raise FlowError(
+                f"{self._source.label} has no column {self._source.growing}; the table has {names}"
+            )
+        return schema

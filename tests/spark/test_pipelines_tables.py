@@ -1,0 +1,122 @@
+"""Tables as sources of pipelines: each row that is added is written once."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Event
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import SparkSession
+
+from pyspark_barnabas.pipelines.planning import pipeline_plan
+from pyspark_barnabas.pipelines.state import FlowState, FlowStatus
+from support.databases import Derby
+from support.pipelines import Scene
+
+FROM_DELTA = """
+  from_delta:
+    from: {delta: table, batch_files_max: 2}
+    sql: SELECT id, kind FROM input
+    to: {topic: TARGET}
+"""
+FROM_JDBC = """
+  from_jdbc:
+    from:
+      jdbc: {url: 'URL', table: orders}
+      growing: id
+    sql: SELECT ID AS id, KIND AS kind FROM input
+    to: {topic: TARGET}
+"""
+
+
+@pytest.fixture
+def derby(spark: SparkSession, tmp_path: Path) -> Iterator[Derby]:
+    made = Derby(spark, tmp_path / "derby")
+    made.execute("CREATE TABLE orders (id BIGINT, kind VARCHAR(10))")
+    yield made
+    made.let_go()
+
+
+def insert(derby: Derby, first: int, end: int) -> None:
+    values = ", ".join(f"({number}, 'k')" for number in range(first, end))
+    derby.execute(f"INSERT INTO orders VALUES {values}")
+
+
+def append(scene: Scene, first: int, end: int) -> None:
+    rows = pa.table({"id": list(range(first, end)), "kind": [f"k{each % 2}" for each in range(first, end)]})
+    write_deltalake(scene.home / "table", rows, mode="append", partition_by=["kind"])
+
+
+def written(scene: Scene) -> list[int]:
+    rows = [json.loads(value) for value, _ in scene.records(scene.target)]
+    assert all(row["kind"] for row in rows)
+    return sorted(row["id"] for row in rows)
+
+
+def test_what_is_appended_to_a_delta_table_is_written_once(scene: Scene) -> None:
+    append(scene, 0, 10)
+    append(scene, 10, 20)
+    scene.declare(FROM_DELTA)
+    [plan] = pipeline_plan(scene.spark, scene.pipeline)
+    assert (plan.error, plan.source) == (None, f"delta {scene.home}/table")
+    first = scene.run(FROM_DELTA)["from_delta"]
+    assert (first.state, first.error, first.batch, first.rows_out) == (FlowState.DONE, None, 1, 20)
+    append(scene, 20, 30)
+    scene.forget_last_commit("from_delta")
+    DeltaTable(scene.home / "table").optimize.compact()
+    second = scene.run(FROM_DELTA)["from_delta"]
+    assert (second.state, second.error) == (FlowState.DONE, None)
+    assert written(scene) == list(range(30))
+    DeltaTable(scene.home / "table").delete("id = 3")
+    append(scene, 30, 32)
+    failed = scene.run(FROM_DELTA)["from_delta"]
+    assert failed.state is FlowState.FAILED
+    assert "deletes or rewrites rows" in (failed.error or "")
+    skipping = FROM_DELTA.replace("table,", "table, changes: skip,")
+    assert scene.run(skipping)["from_delta"].state is FlowState.DONE
+    assert written(scene) == list(range(32))
+
+
+def test_a_flow_may_begin_behind_all_rows_of_a_delta_table(scene: Scene) -> None:
+    append(scene, 0, 10)
+    latest = FROM_DELTA.replace("table,", "table, starting: latest,")
+    assert scene.run(latest)["from_delta"].error is None
+    append(scene, 10, 15)
+    assert scene.run(latest)["from_delta"].error is None
+    assert written(scene) == list(range(10, 15))
+
+
+def test_rows_that_come_to_a_database_are_written_once(scene: Scene, derby: Derby) -> None:
+    flow = FROM_JDBC.replace("URL", derby.url)
+    assert scene.run(flow)["from_jdbc"].error is None
+    insert(derby, 0, 10)
+    assert scene.run(flow)["from_jdbc"].error is None
+    scene.forget_last_commit("from_jdbc")
+    insert(derby, 10, 20)
+    (scene.home / "state" / "from_jdbc" / "taking").mkdir()  # as a take that was cut off leaves it
+    done = scene.run(flow)["from_jdbc"]
+    assert (done.state, done.error) == (FlowState.DONE, None)
+    assert written(scene) == list(range(20))
+    wrong = scene.run(flow.replace("growing: id", "growing: other"))["from_jdbc"]
+    assert f"jdbc orders at jdbc:derby:{derby.place} has no column other; the table has ID, KIND" in (
+        wrong.error or ""
+    )
+
+
+def test_a_flow_with_an_interval_asks_a_database_until_it_is_stopped(scene: Scene, derby: Derby) -> None:
+    insert(derby, 0, 10)
+    stopping, inserted = Event(), Event()
+
+    def watch(statuses: list[FlowStatus]) -> None:
+        if statuses[0].rows_out == 10 and not inserted.is_set():
+            inserted.set()
+            insert(derby, 10, 20)
+        if statuses[0].rows_out == 20:
+            stopping.set()
+
+    flow = FROM_JDBC.replace("URL", derby.url) + "    trigger: {interval: 100 milliseconds}\n"
+    ended = scene.run(flow, stopping=stopping, watcher=watch)["from_jdbc"]
+    assert (ended.state, ended.error) == (FlowState.STOPPED, None)
+    assert written(scene) == list(range(20))

@@ -1,0 +1,68 @@
+"""A Delta table's stream as Spark asks it, without Spark: batches of files, and the same ones when they come again."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql.types import StructType
+
+from pyspark_barnabas.pipelines.sources.delta import _DeltaFiles, _DeltaStream
+from pyspark_barnabas.stream_reader import HAS_LIMITS, LIMITS
+
+
+def append(table: Path, number: int) -> None:
+    rows = pa.table({"id": [number], "kind": [f"k{number % 2}"]})
+    write_deltalake(table, rows, mode="append", partition_by=["kind"])
+
+
+def stream(table: Path, **options: str) -> _DeltaStream:
+    schema = StructType.fromJson(json.loads(DeltaTable(table).schema().to_json()))
+    given = {"path": str(table), "starting": "earliest", "changes": "fail", **options}
+    return _DeltaFiles(given).streamReader(schema)
+
+
+def read(reader: _DeltaStream, start: dict[str, int], end: dict[str, int]) -> list[tuple[Any, ...]]:
+    batches = [batch for task in reader.partitions(start, end) for batch in reader.read(task)]
+    return sorted(tuple(row.values()) for batch in batches for row in batch.to_pylist())
+
+
+def test_a_stream_begins_with_all_rows_and_goes_on_with_those_that_are_appended(tmp_path: Path) -> None:
+    for number in range(3):
+        append(tmp_path, number)
+    reader = stream(tmp_path)
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, None)
+    assert read(reader, start, end) == [(0, "k0"), (1, "k1"), (2, "k0")]
+    append(tmp_path, 3)
+    again = stream(tmp_path)
+    assert read(again, start, end) == [(0, "k0"), (1, "k1"), (2, "k0")]
+    more = again.latestOffset(end, None)
+    assert read(again, end, more) == [(3, "k1")]
+    assert again.latestOffset(more, None) == more
+    assert again.partitions(more, more) == []
+
+
+def test_a_stream_may_begin_behind_all_rows(tmp_path: Path) -> None:
+    append(tmp_path, 0)
+    reader = stream(tmp_path, starting="latest")
+    start = reader.initialOffset()
+    assert reader.latestOffset(start, None) == start
+    append(tmp_path, 1)
+    assert read(reader, start, reader.latestOffset(start, None)) == [(1, "k1")]
+
+
+def test_a_batch_has_at_most_the_files_that_the_flow_says(tmp_path: Path) -> None:
+    assert HAS_LIMITS, "the tests run on Spark 4.2 or newer"
+    for number in range(3):
+        append(tmp_path, number)
+    reader = stream(tmp_path, filesMax="2")
+    limit = reader.getDefaultReadLimit()
+    assert limit == LIMITS.ReadMaxFiles(2)
+    start = reader.initialOffset()
+    first = reader.latestOffset(start, limit)
+    second = reader.latestOffset(first, limit)
+    assert [len(read(reader, *pair)) for pair in ((start, first), (first, second))] == [2, 1]
+    assert reader.latestOffset(start, LIMITS.ReadAllAvailable()) == second
+    assert stream(tmp_path).getDefaultReadLimit() == LIMITS.ReadAllAvailable()

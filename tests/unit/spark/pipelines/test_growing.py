@@ -1,0 +1,50 @@
+"""What is kept of a growing column, and how often a database is asked, without either."""
+
+import datetime
+from decimal import Decimal
+from threading import Event
+
+import pytest
+
+from pyspark_barnabas.pipelines.failures import FlowError
+from pyspark_barnabas.pipelines.sources.growing import End, end_from
+from pyspark_barnabas.pipelines.sources.taking import Taking, interval_s
+
+
+@pytest.mark.parametrize(
+    ("value", "end"),
+    [
+        (7, End("whole", "7")),
+        (Decimal("7.10"), End("decimal", "7.10")),
+        (datetime.date(2026, 1, 2), End("date", "2026-01-02")),
+        (datetime.datetime(1970, 1, 1, 0, 0, 1, 5, datetime.UTC), End("timestamp", "1000005")),
+    ],
+)
+def test_an_end_is_kept_as_text_that_loses_nothing(value: object, end: End) -> None:
+    assert end_from(value, "id") == end
+
+
+@pytest.mark.parametrize("value", ["text", 1.5, True, b"x"])
+def test_columns_that_do_not_grow_in_steps_are_refused(value: object) -> None:
+    with pytest.raises(FlowError, match="must be a whole number, decimal, date or timestamp"):
+        end_from(value, "id")
+
+
+def test_durations_are_in_seconds() -> None:
+    assert [interval_s(text) for text in ("500 milliseconds", "1 second", "2 minutes")] == [0.5, 1.0, 120.0]
+
+
+def test_a_table_is_asked_until_it_is_stopped_or_fails() -> None:
+    asked = Event()
+    taking = Taking(asked.set, 0.001)
+    assert asked.wait(10)
+    taking.stop()
+    assert taking.error is None
+
+    def fail() -> None:
+        raise FlowError("gone")
+
+    failing = Taking(fail, 0.001)
+    failing._thread.join(10)
+    assert str(failing.error) == "gone"
+    failing.stop()
