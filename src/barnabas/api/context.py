@@ -1,7 +1,7 @@
 """Everything a handler may touch. No sockets, no globals, no wall clock."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from barnabas.api.cluster.topic_descriptions import TopicDescriptions
@@ -10,7 +10,9 @@ from barnabas.base.clock import Clock
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.coordinator.coordinator import Coordinator
 from barnabas.groups.shard import GroupShard
+from barnabas.metadata.audit import Actor
 from barnabas.metadata.client_metrics import ClientTelemetry
+from barnabas.metadata.decision import Decision, ResponseT
 from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.metadata.image import Image
 from barnabas.metadata.writer import MetadataWriter
@@ -114,3 +116,14 @@ class RequestContext:
     throttle_ms: int = 0
     #: the span of this request while tracing is on, parent of those of what is done for it
     span: Span | None = None
+
+    @property
+    def actor(self) -> Actor:
+        """Who asks."""
+        return Actor(self.connection.principal, self.client_id, self.connection.client_host, self.api.name)
+
+    async def write(
+        self, decide: Callable[[Image], Decision[ResponseT]], timeout_ms: int | None = None
+    ) -> ResponseT:
+        """Change the cluster's state on behalf of who asks: see `MetadataWriter.write`."""
+        return await self.node.metadata.write(decide, timeout_ms, self.actor)

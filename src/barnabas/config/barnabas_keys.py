@@ -2,7 +2,7 @@
 
 from barnabas.config.definition import ConfigKey
 from barnabas.config.validators import NonNull, OneOfIgnoreCase, Range
-from barnabas.config.vocabulary import BOOLEAN, HONOURED, INT, READ_ONLY, STRING
+from barnabas.config.vocabulary import BOOLEAN, HONOURED, INT, LONG, READ_ONLY, STRING
 
 # fmt: off
 BARNABAS_KEYS: tuple[ConfigKey, ...] = (
@@ -20,6 +20,11 @@ BARNABAS_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("barnabas.policy.timeout.ms", INT, 1000, Range(1), READ_ONLY, HONOURED,
               "How long in milliseconds a policy class may think about one topic or resource; what it has not "
               "let pass by then fails.", since="Barnabas"),
+    ConfigKey("barnabas.audit.enable", BOOLEAN, True, None, READ_ONLY, HONOURED,
+              "Whether the topic __barnabas_audit tells who has changed what of the cluster.", since="Barnabas"),
+    ConfigKey("barnabas.audit.retention.ms", LONG, 365 * 24 * 3600 * 1000, Range(-1), READ_ONLY, HONOURED,
+              "How long in milliseconds the audit is kept, once its topic has been made with that; -1 for ever.",
+              since="Barnabas"),
     ConfigKey("barnabas.log.format", STRING, "console", OneOfIgnoreCase(("console", "json")), READ_ONLY,
               HONOURED, "Whether log lines are for people (console) or for machines (json).",
               since="Barnabas"),

@@ -126,7 +126,7 @@ def _shown_value(broker: BrokerConfig, name: str) -> str | None:
 
 def _broker_entry(name: str, value: str | None, synonyms: tuple[ConfigSynonym, ...]) -> ConfigEntry:
     key = find_broker_key(name)
-    sensitive = _is_sensitive(name)
+    sensitive = is_sensitive(name)
     dynamic = key is not None and key.name == name and key.mode is not UpdateMode.READ_ONLY
     return ConfigEntry(
         name=name,
@@ -140,7 +140,8 @@ def _broker_entry(name: str, value: str | None, synonyms: tuple[ConfigSynonym, .
     )
 
 
-def _is_sensitive(name: str) -> bool:
+def is_sensitive(name: str) -> bool:
+    """Whether a broker's key must never be shown; so it is with names that are no keys."""
     key = find_broker_key(name)
     return key is None or key.sensitive
 
@@ -160,7 +161,7 @@ def broker_key_synonyms(name: str, layers: list[Layer]) -> tuple[ConfigSynonym, 
     Kafka leaves out what comes before the name itself, and so all of it when the name is set nowhere.
     """
     names = broker_synonyms(name, with_listeners=True)
-    sensitive = _is_sensitive(name)
+    sensitive = is_sensitive(name)
     every = [
         ConfigSynonym(synonym, None if sensitive else layer.values[synonym], layer.source)
         for layer in layers

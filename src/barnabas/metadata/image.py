@@ -7,6 +7,7 @@ from typing import Any
 
 from barnabas.config.resources import Resource
 from barnabas.metadata.acls import ACLS
+from barnabas.metadata.audit import AUDIT, AuditRecord
 from barnabas.metadata.brokers import BROKERS, Broker
 from barnabas.metadata.cluster import CLUSTER, Cluster
 from barnabas.metadata.configs import (
@@ -42,6 +43,7 @@ NOUNS = MappingProxyType(
         noun.name: noun
         for noun in (
             ACLS,
+            AUDIT,
             BROKERS,
             BROKER_CONFIGS,
             CLIENT_METRICS_CONFIGS,
@@ -81,6 +83,7 @@ class Image:
     scram_credentials: Table[Credentials] = field(default_factory=Table)
     quotas: Table[ClientQuota] = field(default_factory=Table)
     finalized_features: Table[int] = field(default_factory=Table)
+    audit: Table[AuditRecord] = field(default_factory=Table)  #: what has not been published yet
     #: topic id -> name
     topic_names: Mapping[bytes, str] = field(default_factory=dict)
 
@@ -122,6 +125,12 @@ class Image:
             if topic is not None:
                 names[topic.topic_id] = name
         return names
+
+    def revision_of(self, key: str) -> int:
+        """The revision that last wrote a key of the store; NEVER where there is none."""
+        name, _, row = key.partition("/")
+        table: Table[Any] = getattr(self, name)
+        return table.revision(row)
 
     def topic_by_id(self, topic_id: bytes) -> Topic | None:
         """The topic with an id; None when there is none."""

@@ -1,21 +1,24 @@
-"""The topics in which coordinators keep what they know: how they are made when somebody first needs them."""
+"""The topics in which brokers keep what they know: how they are made when somebody first needs them."""
 
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.metadata.topic_creation import NewTopic
+from barnabas.metadata.topics import AUDIT_TOPIC
 
 GROUP_TOPIC = "__consumer_offsets"
 TRANSACTION_TOPIC = "__transaction_state"
 
 #: Those that are made here: no other topic comes with settings of its own.
-COORDINATOR_TOPICS = frozenset({GROUP_TOPIC, TRANSACTION_TOPIC})
+BROKER_TOPICS = frozenset({GROUP_TOPIC, TRANSACTION_TOPIC, AUDIT_TOPIC})
 
 
 def internal_topic(name: str, config: BrokerConfig, broker_count: int) -> NewTopic:
-    """One of `COORDINATOR_TOPICS`, as the configuration wants it.
+    """One of `BROKER_TOPICS`, as the configuration wants it.
 
     :param broker_count: Brokers that can take replicas now. A replication factor that nobody has set is no larger than
         that, so that a single broker needs no settings.
     """
+    if name == AUDIT_TOPIC:
+        return _audit_topic(config, broker_count)
     if name == GROUP_TOPIC:
         prefix, configs = "offsets.topic", {"compression.type": "producer"}
     else:
@@ -35,5 +38,19 @@ def internal_topic(name: str, config: BrokerConfig, broker_count: int) -> NewTop
             "cleanup.policy": "compact",
             "segment.bytes": str(config.integer(f"{prefix}.segment.bytes")),
             **configs,
+        },
+    )
+
+
+def _audit_topic(config: BrokerConfig, broker_count: int) -> NewTopic:
+    """One partition, so that events have one order; as many replicas as coordinators' topics have."""
+    return NewTopic(
+        AUDIT_TOPIC,
+        partition_count=1,
+        replication_factor=max(1, min(3, broker_count)),
+        configs={
+            "cleanup.policy": "delete",
+            "compression.type": "producer",
+            "retention.ms": str(config.integer("barnabas.audit.retention.ms")),
         },
     )

@@ -8,7 +8,7 @@ from barnabas.config.broker_config import BrokerConfig
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import Image
-from barnabas.metadata.internal_topics import COORDINATOR_TOPICS, internal_topic
+from barnabas.metadata.internal_topics import BROKER_TOPICS, internal_topic
 from barnabas.metadata.producer_ids import KEY as PRODUCER_IDS_KEY
 from barnabas.metadata.producer_ids import PRODUCER_IDS
 from barnabas.metadata.store import Change
@@ -22,7 +22,7 @@ from barnabas.metadata.topics import (
 )
 
 #: Internal topics of coordinators that are not here.
-_NOT_ADOPTED = INTERNAL_TOPICS - COORDINATOR_TOPICS
+_NOT_ADOPTED = INTERNAL_TOPICS - BROKER_TOPICS
 
 
 class FoundLog(NamedTuple):
@@ -70,7 +70,7 @@ def decide_adopt(
         changes += puts
         reads.update(absent)
         changes += _next_epochs(topic, broker_id, epochs[topic.name, topic.topic_id])
-        if topic.name in COORDINATOR_TOPICS:
+        if topic.name in BROKER_TOPICS:
             configs = internal_topic(topic.name, config, 1).configs or {}
             own = {key: value for key, value in configs.items() if value is not None}
             changes.append(TOPIC_CONFIGS.put(topic.name, own))

@@ -11,8 +11,11 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 NAME_LENGTH_MAX = 249  # so that "<name>-<partition>" fits a directory name
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
+#: Who has changed what, event by event.
+AUDIT_TOPIC = "__barnabas_audit"
+
 #: Topics that only the broker writes to.
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state", AUDIT_TOPIC})
 
 #: Apache Kafka's own metadata topic, which no client may make.
 METADATA_TOPIC = "__cluster_metadata"

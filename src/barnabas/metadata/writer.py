@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeVar
 
+from barnabas.metadata.audit import Actor
+from barnabas.metadata.auditor import Auditor
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import Image
 from barnabas.metadata.store import Change, Commit, Conflict, Store, StoreError
@@ -26,8 +28,10 @@ class MetadataWriter:
     CreateTopics finds its partitions open.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, auditor: Auditor | None = None) -> None:
+        """Without an auditor nothing is recorded of who has changed what."""
         self._store = store
+        self._auditor = auditor
         self._listeners: list[Listener] = []
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
         self._following: asyncio.Task[None] | None = None
@@ -61,21 +65,25 @@ class MetadataWriter:
             self._following = None
 
     async def write(
-        self, decide: Callable[[Image], Decision[ResponseT]], timeout_ms: int | None = None
+        self,
+        decide: Callable[[Image], Decision[ResponseT]],
+        timeout_ms: int | None = None,
+        actor: Actor | None = None,
     ) -> ResponseT:
         """Commit what `decide` decides, deciding again on a newer image after each conflict.
 
-        Returns when this node's own image has reached the commit.
+        What an `actor` changes is recorded; without one it is a broker's own affair. Returns when this node's own
+        image has reached the commit.
 
         :raises KafkaError: REQUEST_TIMED_OUT when `timeout_ms` is over first. What was decided is not taken back: it
             may still come true. Only where there was no time from the start is nothing done. UNKNOWN_SERVER_ERROR
             when the store cannot be written.
         """
         if timeout_ms is None:
-            return await self._write(decide)
+            return await self._write(decide, actor)
         if timeout_ms <= 0:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"A timeout of {timeout_ms} ms leaves no time.")
-        writing = asyncio.ensure_future(self._write(decide))
+        writing = asyncio.ensure_future(self._write(decide, actor))
         self._writing.add(writing)
         writing.add_done_callback(self._written)
         await asyncio.wait({writing}, timeout=timeout_ms / 1000)
@@ -89,11 +97,13 @@ class MetadataWriter:
         if not writing.cancelled():
             writing.exception()  # heard here, too, because whoever waited for it may be gone
 
-    async def _write(self, decide: Callable[[Image], Decision[ResponseT]]) -> ResponseT:
+    async def _write(self, decide: Callable[[Image], Decision[ResponseT]], actor: Actor | None) -> ResponseT:
         while True:
             decision = decide(self.image)
             if not decision.changes:
                 return decision.response
+            if actor is not None and self._auditor is not None:
+                decision = self._auditor.recorded(self.image, decision, actor)
             try:
                 revision = await self._store.commit(decision.reads, decision.changes)
             except Conflict as conflict:

@@ -19,6 +19,7 @@ from barnabas.log.log_directory import LogDirectory
 from barnabas.log.log_worker import LogWorker
 from barnabas.log.meta_properties import read_meta_properties
 from barnabas.log.replacements import Replacements
+from barnabas.metadata.auditor import Auditor
 from barnabas.metadata.brokers import Broker, decide_register
 from barnabas.metadata.client_metrics import ClientTelemetry
 from barnabas.metadata.cluster import decide_form
@@ -41,6 +42,7 @@ from barnabas.replication.log_dir_moves import LogDirMoves
 from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.security.authorizer import configured_authorizer
+from barnabas.server.audit_publisher import AuditPublisher
 from barnabas.server.coordinators import Coordinators
 from barnabas.server.housekeeping import Housekeeping
 from barnabas.server.listeners import Listeners, connection_limits, open_files_max
@@ -108,7 +110,8 @@ class BrokerServer:
         self._undo.callback(StoreLock(store_path.parent).release)
         self._store = SqliteStore(store_path)
         self._undo.push_async_callback(self._store.close)
-        self._metadata = MetadataWriter(self._store)
+        audits = self._config.boolean("barnabas.audit.enable")
+        self._metadata = MetadataWriter(self._store, Auditor(self._clock, self._dice) if audits else None)
         self._undo.push_async_callback(self._metadata.stop)
         await self._metadata.start()
         self._dynamic_config.load(self._metadata.image)
@@ -140,6 +143,8 @@ class BrokerServer:
         self._undo.callback(self._connections.abort_all)
         await self._listen()
         self._housekeeping.start()
+        self._undo.push_async_callback(self.audit.stop)
+        self.audit.start()
         if self._config.boolean("log.cleaner.enable"):
             self.cleaner.start()
         self.replacements.start()
@@ -280,6 +285,7 @@ class BrokerServer:
         )
         self.statistics = RequestStatistics()
         self.dispatcher = Dispatcher(self.node, self.statistics)
+        self.audit = AuditPublisher(self.node)
         self._listeners = Listeners(
             self.dispatcher, self._connections, self._metadata, self._clock, self._dice
         )

@@ -3,7 +3,7 @@ import pytest
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.topics import validate_topic_overrides
 from barnabas.metadata.internal_topics import (
-    COORDINATOR_TOPICS,
+    BROKER_TOPICS,
     GROUP_TOPIC,
     TRANSACTION_TOPIC,
     internal_topic,
@@ -53,12 +53,12 @@ def test_the_in_sync_replicas_wanted_of_transactions_can_be_set() -> None:
 def test_a_replication_factor_that_nobody_set_is_what_the_brokers_can_hold(
     broker_count: int, factor: int
 ) -> None:
-    for name in COORDINATOR_TOPICS:
+    for name in BROKER_TOPICS:
         assert internal_topic(name, BrokerConfig({}), broker_count).replication_factor == factor
 
 
 def test_the_topics_are_internal_and_fit_to_be_made() -> None:
-    assert COORDINATOR_TOPICS < INTERNAL_TOPICS
+    assert BROKER_TOPICS < INTERNAL_TOPICS
     config = BrokerConfig({})
-    for name in COORDINATOR_TOPICS:
+    for name in BROKER_TOPICS:
         validate_topic_overrides(config, internal_topic(name, config, 1).configs or {})

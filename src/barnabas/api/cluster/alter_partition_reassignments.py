@@ -52,9 +52,7 @@ async def handle(
     rules = ReassignmentRules(
         request.allow_replication_factor_change, lambda name: _allows_unclean_election(node, name)
     )
-    outcomes = await node.metadata.write(
-        lambda image: decide_reassign(image, requested, rules), request.timeout_ms
-    )
+    outcomes = await context.write(lambda image: decide_reassign(image, requested, rules), request.timeout_ms)
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,
         error_message=None,

@@ -49,9 +49,7 @@ async def handle(context: RequestContext, request: ElectLeadersRequest) -> Elect
     requested = None
     if request.topic_partitions is not None:
         requested = [(topic.topic, topic.partitions) for topic in request.topic_partitions]
-    outcomes = await context.node.metadata.write(
-        lambda image: decide_elect(image, election, requested), request.timeout_ms
-    )
+    outcomes = await context.write(lambda image: decide_elect(image, election, requested), request.timeout_ms)
     return ElectLeadersResponse(replica_election_results=[_result(outcome) for outcome in outcomes])
 
 

@@ -134,7 +134,7 @@ async def _auto_create(
         refused = refusals(context, AclOperation.CREATE, ResourceType.TOPIC, missing)
     with mutations(context, strict_from=None) as quota:
         wanted = [name for name in missing if name not in refused]
-        outcomes = await create_wanted_topics(node, wanted, quota)
+        outcomes = await create_wanted_topics(context, wanted, quota)
     errors = {outcome.name: outcome.error for outcome in outcomes if outcome.error is not None}
     for name, error in errors.items():  # the answer has no room for the reason
         _log.info("a topic was not auto-created", topic=name, error=error.code.name, message=error.message)

@@ -21,5 +21,5 @@ def refuse(request: UnregisterBrokerRequest, error: KafkaError) -> UnregisterBro
 async def handle(context: RequestContext, request: UnregisterBrokerRequest) -> UnregisterBrokerResponse:
     """Decide and commit."""
     require_cluster(context, AclOperation.ALTER)
-    await context.node.metadata.write(lambda image: decide_unregister(image, request.broker_id))
+    await context.write(lambda image: decide_unregister(image, request.broker_id))
     return UnregisterBrokerResponse()

@@ -33,7 +33,7 @@ async def handle(context: RequestContext, request: UpdateFeaturesRequest) -> Upd
         for update in request.feature_updates
     ]
     supported = supported_features(context.node.apis)
-    await context.node.metadata.write(
+    await context.write(
         lambda image: decide_update_features(
             image.finalized_features, supported, updates, validate_only=request.validate_only
         )

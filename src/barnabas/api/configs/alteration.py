@@ -101,13 +101,13 @@ async def _commit(
         judged: dict[int, Altered] = {}
         if node.policies.guards_alteration:
             # Policies take their time: they are asked before the commit, for what would pass as things stand.
-            trial = await _write(node, alterations, {}, validate_only=True)
+            trial = await _write(context, alterations, {}, validate_only=True)
             refused = {index: await _objection(node, each) for index, each in trial.items()}
             refused = {index: error for index, error in refused.items() if error is not None}
             judged = {index: each for index, each in trial.items() if index not in refused}
         passed = {index: each for index, each in alterations.items() if index not in refused}
         with contextlib.suppress(_OtherThanJudged):
-            altered = await _write(node, passed, judged, validate_only=validate_only)
+            altered = await _write(context, passed, judged, validate_only=validate_only)
             return {**refused, **{index: each.error for index, each in altered.items()}}
 
 
@@ -129,7 +129,11 @@ async def _objection(node: Node, altered: Altered) -> Outcome:
 
 
 async def _write(
-    node: Node, alterations: Mapping[int, Alteration], judged: Mapping[int, Altered], *, validate_only: bool
+    context: RequestContext,
+    alterations: Mapping[int, Alteration],
+    judged: Mapping[int, Altered],
+    *,
+    validate_only: bool,
 ) -> dict[int, Altered]:
     """Commit, unless that would be something else than `judged`.
 
@@ -137,12 +141,12 @@ async def _write(
     """
 
     def decide(image: Image) -> Decision[list[Altered]]:
-        rules = alteration_rules(node, image)
+        rules = alteration_rules(context.node, image)
         decision = decide_alter(image, list(alterations.values()), rules, validate_only=validate_only)
         for index, each in zip(alterations, decision.response, strict=True):
             if each.error is None and index in judged and each != judged[index]:
                 raise _OtherThanJudged
         return decision
 
-    altered = await node.metadata.write(decide)
+    altered = await context.write(decide)
     return dict(zip(alterations, altered, strict=True))

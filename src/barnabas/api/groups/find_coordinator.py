@@ -86,7 +86,7 @@ async def _leader(context: RequestContext, topic_name: str, key: str) -> Coordin
     :raises KafkaError: COORDINATOR_NOT_AVAILABLE: clients ask again.
     """
     if topic_name not in context.node.image.topics:
-        [made] = await create_wanted_topics(context.node, [topic_name])
+        [made] = await create_wanted_topics(context, [topic_name])
         if made.error is not None and topic_name not in context.node.image.topics:
             raise _none(f"Topic {topic_name} cannot be made. {made.error.message}")
     image = context.node.image

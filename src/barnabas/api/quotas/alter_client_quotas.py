@@ -29,7 +29,7 @@ async def handle(context: RequestContext, request: AlterClientQuotasRequest) -> 
     """Decide for each entity and commit those that pass."""
     require_cluster(context, AclOperation.ALTER_CONFIGS)
     alterations = [_alteration(entry) for entry in request.entries]
-    outcomes = await context.node.metadata.write(
+    outcomes = await context.write(
         lambda image: decide_alter(image.quotas, alterations, validate_only=request.validate_only)
     )
     return AlterClientQuotasResponse(entries=[_result(outcome) for outcome in outcomes])

@@ -36,7 +36,7 @@ async def handle(
     """Decide for each user and commit those that pass."""
     require_cluster(context, AclOperation.ALTER)
     alterations = _alterations(request)
-    outcomes = await context.node.metadata.write(
+    outcomes = await context.write(
         lambda image: decide_alter_credentials(image.scram_credentials, alterations)
     )
     return AlterUserScramCredentialsResponse(results=[_result(outcome) for outcome in outcomes])

@@ -34,7 +34,7 @@ async def handle(context: RequestContext, request: CreateAclsRequest) -> CreateA
     require_authorizer(context)
     node = context.node
     check = functools.partial(node.policies.check_acl, AclAction.CREATE)
-    outcomes = await node.metadata.write(lambda image: decide_create_acls(image.acls, bindings, check))
+    outcomes = await context.write(lambda image: decide_create_acls(image.acls, bindings, check))
     return CreateAclsResponse(results=[_result(outcome) for outcome in outcomes])
 
 

@@ -41,7 +41,7 @@ async def handle(context: RequestContext, request: DeleteAclsRequest) -> DeleteA
     require_authorizer(context)
     node = context.node
     check = functools.partial(node.policies.check_acl, AclAction.DELETE)
-    outcomes = await node.metadata.write(lambda image: decide_delete_acls(image.acls, filters, check))
+    outcomes = await context.write(lambda image: decide_delete_acls(image.acls, filters, check))
     return DeleteAclsResponse(filter_results=list(map(_result, filters, outcomes)))
 
 

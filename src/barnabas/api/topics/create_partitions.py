@@ -38,7 +38,7 @@ async def handle(context: RequestContext, request: CreatePartitionsRequest) -> C
     refused = refusals(context, AclOperation.ALTER, ResourceType.TOPIC, once)
     requested = [_more(topic) for topic in request.topics if topic.name not in refused]
     with mutations(context, strict_from=3) as quota:
-        outcomes = await node.metadata.write(
+        outcomes = await context.write(
             lambda image: decide_create_partitions(
                 image,
                 requested,

@@ -44,7 +44,7 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
     requested = [_new_topic(topic) for topic in request.topics if topic.name not in refused]
     with mutations(context, strict_from=6) as quota:
         outcomes = await create_topics(
-            node,
+            context,
             requested,
             validate_only=request.validate_only,
             quota=quota,

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from barnabas.api.context import Node
+from barnabas.api.context import Node, RequestContext
 from barnabas.config.topics import validate_topic_overrides
-from barnabas.metadata.internal_topics import COORDINATOR_TOPICS, internal_topic
+from barnabas.metadata.internal_topics import BROKER_TOPICS, internal_topic
 from barnabas.metadata.topic_creation import Created, CreationRules, NewTopic, decide_create, open_brokers
 from barnabas.metadata.topics import Topic
 from barnabas.policy import CreateTopicPolicy
@@ -26,7 +26,7 @@ def creation_rules(node: Node) -> CreationRules:
 
 
 async def create_topics(
-    node: Node,
+    context: RequestContext,
     requested: Sequence[NewTopic],
     *,
     validate_only: bool,
@@ -38,7 +38,7 @@ async def create_topics(
     :raises KafkaError: As `decide_create`, for the request as a whole; REQUEST_TIMED_OUT when `timeout_ms` is over
         before the topics are there: they may still come to be.
     """
-    names = [new.name for new in requested]
+    node, names = context.node, [new.name for new in requested]
     rules = creation_rules(node)
     refused: dict[str, Created] = {}
     if node.policies.guards_creation:
@@ -47,7 +47,7 @@ async def create_topics(
         judged = decide_create(node.image, requested, rules, node.dice, validate_only=True).response
         refused = await _refused(node, requested, judged)
         requested = [new for new in requested if new.name not in refused]
-    outcomes = await node.metadata.write(
+    outcomes = await context.write(
         lambda image: decide_create(
             image, requested, rules, node.dice, validate_only=validate_only, admit=quota.admit()
         ),
@@ -58,19 +58,19 @@ async def create_topics(
 
 
 async def create_wanted_topics(
-    node: Node, names: Iterable[str], quota: MutationQuota = UNLIMITED
+    context: RequestContext, names: Iterable[str], quota: MutationQuota = UNLIMITED
 ) -> list[Created]:
     """Create topics because somebody asks for them; those of coordinators as these need them, whatever policies say.
 
     :raises KafkaError: As `create_topics`.
     """
-    names = list(names)
-    others = [NewTopic(name) for name in names if name not in COORDINATOR_TOPICS]
-    created = await create_topics(node, others, validate_only=False, quota=quota) if others else []
-    own = [name for name in names if name in COORDINATOR_TOPICS]
+    node, names = context.node, list(names)
+    others = [NewTopic(name) for name in names if name not in BROKER_TOPICS]
+    created = await create_topics(context, others, validate_only=False, quota=quota) if others else []
+    own = [name for name in names if name in BROKER_TOPICS]
     if own:
         rules, config, dice = creation_rules(node), node.config, node.dice
-        coordinators = await node.metadata.write(
+        coordinators = await context.write(
             lambda image: decide_create(
                 image,
                 [internal_topic(name, config, len(open_brokers(image))) for name in own],

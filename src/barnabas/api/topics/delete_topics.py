@@ -59,7 +59,7 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
         refused = {each: found for each in once if (found := _unauthorized(context, each))}
     requested = [each for each in asked if each not in refused]
     with mutations(context, strict_from=5) as quota:
-        outcomes = await node.metadata.write(
+        outcomes = await context.write(
             lambda image: decide_delete(image, requested, check, quota.admit()), request.timeout_ms
         )
     outcomes += refused.values()

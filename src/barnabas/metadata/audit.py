@@ -1,0 +1,77 @@
+"""The audit's records: who changed what, or wanted to, from what to what.
+
+A record lies in the store from the transaction on that it tells of, until it has been published.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from barnabas.metadata.noun import Noun
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who changes something: a client by a request, or a broker by itself."""
+
+    principal: str  #: `User:alice`
+    client_id: str | None
+    client_host: str  #: an address
+    api: str  #: the request's name, as CreateTopics
+
+
+class Difference(NamedTuple):
+    """One key of one resource, as it was and as it is; None where there is none. Secrets are left out."""
+
+    resource: str  #: kind and name: `topic/orders`
+    key: str
+    before: Any
+    after: Any
+
+
+class Refusal(NamedTuple):
+    """A change that somebody wanted and did not get."""
+
+    resource: str
+    error: str  #: the name of its code: POLICY_VIOLATION
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRecord:
+    """What one request has changed, and what of it was refused; times in ms since the epoch."""
+
+    time_ms: int
+    actor: Actor
+    differences: Sequence[Difference] = ()
+    refusals: Sequence[Refusal] = ()
+    #: what policies in mode `warn` would have refused
+    warnings: Sequence[Refusal] = ()
+
+
+def _to_plain(record: AuditRecord) -> Any:
+    actor = record.actor
+    return {
+        "time": record.time_ms,
+        "principal": actor.principal,
+        "client_id": actor.client_id,
+        "client_host": actor.client_host,
+        "api": actor.api,
+        "differences": [list(each) for each in record.differences],
+        "refusals": [list(each) for each in record.refusals],
+        "warnings": [list(each) for each in record.warnings],
+    }
+
+
+def _from_plain(plain: Any) -> AuditRecord:
+    return AuditRecord(
+        plain["time"],
+        Actor(plain["principal"], plain["client_id"], plain["client_host"], plain["api"]),
+        tuple(Difference(*each) for each in plain["differences"]),
+        tuple(Refusal(*each) for each in plain["refusals"]),
+        tuple(Refusal(*each) for each in plain["warnings"]),
+    )
+
+
+#: unique id -> record; the revision that wrote it is that of its changes
+AUDIT: Noun[AuditRecord] = Noun("audit", _to_plain, _from_plain)

@@ -1,0 +1,80 @@
+"""What is published of the audit: one event for each key that has changed, and for each change that was refused."""
+
+import enum
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from barnabas.metadata.audit import AuditRecord
+
+
+class Outcome(enum.StrEnum):
+    """What became of what somebody wanted."""
+
+    CHANGED = "changed"
+    REFUSED = "refused"
+    WARNED = "warned"  #: changed, though a policy in mode `warn` says no
+
+
+class Sequence(NamedTuple):
+    """Where an event stands among all: events of one transaction have one revision of the store."""
+
+    revision: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEvent:
+    """One event; `time` in ms since the epoch. `error` and `message` are of what was refused, or should have been."""
+
+    revision: int
+    number: int
+    time: int
+    principal: str
+    client_id: str | None
+    client_host: str
+    api: str
+    outcome: Outcome
+    resource: str
+    key: str | None = None
+    before: Any = None
+    after: Any = None
+    error: str | None = None
+    message: str | None = None
+
+    @property
+    def sequence(self) -> Sequence:
+        """Where it stands."""
+        return Sequence(self.revision, self.number)
+
+    def to_json(self) -> bytes:
+        """The value of its record in the topic."""
+        return json.dumps(asdict(self), separators=(",", ":")).encode()
+
+    @staticmethod
+    def from_json(value: bytes) -> "AuditEvent":
+        """The event of a record's value; fields of later versions are passed over.
+
+        :raises ValueError: When it is none.
+        """
+        try:
+            fields = json.loads(value)
+            known = {name: fields[name] for name in AuditEvent.__slots__ if name in fields}
+            return AuditEvent(**known | {"outcome": Outcome(fields["outcome"])})
+        except (TypeError, KeyError) as error:
+            raise ValueError(f"this is no event of the audit: {value[:100]!r}") from error
+
+
+def events_of(revision: int, record: AuditRecord) -> Iterator[AuditEvent]:
+    """The events of a record that the store has since `revision`, in order."""
+    actor = record.actor
+    who = (record.time_ms, actor.principal, actor.client_id, actor.client_host, actor.api)
+    number = 0
+    for each in record.differences:
+        yield AuditEvent(revision, number, *who, Outcome.CHANGED, *each)
+        number += 1
+    for outcome, refusals in ((Outcome.REFUSED, record.refusals), (Outcome.WARNED, record.warnings)):
+        for resource, error, message in refusals:
+            yield AuditEvent(revision, number, *who, outcome, resource, error=error, message=message)
+            number += 1

@@ -1,0 +1,177 @@
+"""Publishes what the audit's records tell: from the store into a topic of its own, each event once, in order.
+
+The store has a record from the transaction on that it tells of, and gives it up once its events are on disk in the
+topic. A publisher that was cut short goes on behind the last event that it finds there.
+"""
+
+import asyncio
+from collections.abc import Iterator
+
+from barnabas.api.context import Node
+from barnabas.api.topics.creation import creation_rules
+from barnabas.metadata.audit import AUDIT, AuditRecord
+from barnabas.metadata.audit_events import AuditEvent, Sequence, events_of
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.image import Image
+from barnabas.metadata.internal_topics import internal_topic
+from barnabas.metadata.store import Change
+from barnabas.metadata.topic_creation import decide_create, open_brokers
+from barnabas.metadata.topics import AUDIT_TOPIC
+from barnabas.replication.partition import Partition
+from barnabas.telemetry.logs import get_logger
+from barnabas.wire.records.pairs import encode_pairs
+from barnabas.wire.records.record import decode_all
+
+#: Events of one batch have so many bytes, or are one.
+BATCH_BYTES_MAX = 256 << 10
+
+#: Records that have been published are removed from the store together: at so many, or when nothing comes for a while.
+REMOVED_COUNT = 500
+REST_MS = 1000
+
+#: Before the first event.
+_NOTHING = Sequence(-1, -1)
+
+_log = get_logger("barnabas.audit")
+
+
+class AuditPublisher:
+    """Follows the image of one node, whose broker leads the topic's only partition."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._waiting: list[tuple[int, str, AuditRecord]] = []  #: (revision, row, record) in order
+        self._published: list[str] = []  #: rows whose events are in the topic and that the store still has
+        self._last: Sequence | None = None  #: None until the topic has been looked at
+        self._woken = asyncio.Event()
+        self._running: asyncio.Task[None] | None = None
+        self._stopping = False
+        self.events_count = 0
+
+    def start(self) -> None:
+        """Publish what the store has, and what comes from now on."""
+        table = self._node.image.audit
+        self._waiting = sorted((table.revision(row), row, record) for row, record in table.items())
+        self._node.metadata.listen(self._follow)
+        self._woken.set()
+        self._running = asyncio.get_running_loop().create_task(self._run(), name="audit")
+
+    async def stop(self) -> None:
+        """Publish what there is, then stop."""
+        self._stopping = True
+        self._woken.set()
+        if self._running is not None:
+            await self._running
+
+    async def _follow(self, before: Image, after: Image, changes: tuple[Change, ...]) -> None:
+        prefix = AUDIT.key("")
+        for change in changes:
+            if change.value is not None and change.key.startswith(prefix):
+                row = change.key.removeprefix(prefix)
+                self._waiting.append((after.revision, row, after.audit[row]))
+                self._woken.set()
+
+    async def _run(self) -> None:
+        while True:
+            await self._wait()
+            try:
+                await self.publish()
+                if len(self._published) >= REMOVED_COUNT or not self._woken.is_set():
+                    await self._remove()
+            except Exception:  # whatever it is: the store keeps what is not published, and it is tried again
+                _log.exception("the audit cannot be published now")
+            if self._stopping:
+                return
+
+    async def _wait(self) -> None:
+        """For a record, or for a while when some are to be removed."""
+        rest_s = REST_MS / 1000 if self._published or self._waiting else None
+        try:
+            await asyncio.wait_for(self._woken.wait(), rest_s)
+        except TimeoutError:
+            return
+        self._woken.clear()
+
+    async def publish(self) -> None:
+        """Append the events of all records that wait.
+
+        :raises KafkaError: Why not; they go on waiting.
+        """
+        if not self._waiting:
+            return
+        partition = await self._partition()
+        last = self._last if self._last is not None else last_sequence(partition)
+        taken, events = list(self._waiting), []
+        for revision, _, record in taken:
+            events += [event for event in events_of(revision, record) if event.sequence > last]
+        for batch in _batches(events):
+            pairs = [(event.resource.encode(), event.to_json()) for event in batch]
+            partition.append_as_coordinator(memoryview(encode_pairs(pairs, batch[-1].time)))
+            self._last = batch[-1].sequence
+            self.events_count += len(batch)
+        del self._waiting[: len(taken)]
+        self._published += [row for _, row, _ in taken]
+
+    async def _remove(self) -> None:
+        """Have the store forget what is on disk in the topic."""
+        if not self._published:
+            return
+        rows = list(self._published)
+        await self._node.flusher.flushed((await self._partition()).log)
+        await self._node.metadata.write(lambda image: decide_forget_published(image, rows))
+        del self._published[: len(rows)]
+
+    async def _partition(self) -> Partition:
+        """The topic's only partition; it is made if need be."""
+        node = self._node
+        if AUDIT_TOPIC not in node.image.topics:
+            new, rules = (
+                internal_topic(AUDIT_TOPIC, node.config, len(open_brokers(node.image))),
+                creation_rules(node),
+            )
+            [created] = await node.metadata.write(
+                lambda image: decide_create(image, [new], rules, node.dice, validate_only=False)
+            )
+            if created.error is not None and AUDIT_TOPIC not in node.image.topics:
+                raise created.error
+        return node.replicas.partition(AUDIT_TOPIC, 0)
+
+    def statistics(self) -> dict[str, int]:
+        """How much has been published, and how much waits."""
+        return {
+            "events_count": self.events_count,
+            "waiting_count": len(self._waiting),
+            "published_count": len(self._published),
+        }
+
+
+def decide_forget_published(image: Image, rows: list[str]) -> Decision[None]:
+    """Remove records."""
+    return Decision(None, tuple(AUDIT.remove(row) for row in rows if row in image.audit))
+
+
+def last_sequence(partition: Partition) -> Sequence:
+    """That of the last event in the topic.
+
+    :raises KafkaError: KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE.
+    """
+    log = partition.log
+    if log.log_end_offset == log.log_start_offset:
+        return _NOTHING
+    data = log.read(log.log_end_offset - 1, BATCH_BYTES_MAX, log.log_end_offset, min_one_batch=True).data
+    value = decode_all(data)[-1].value
+    return _NOTHING if value is None else AuditEvent.from_json(value).sequence
+
+
+def _batches(events: list[AuditEvent]) -> Iterator[list[AuditEvent]]:
+    batch: list[AuditEvent] = []
+    size_bytes = 0
+    for event in events:
+        event_bytes = len(event.to_json())
+        if batch and size_bytes + event_bytes > BATCH_BYTES_MAX:
+            yield batch
+            batch, size_bytes = [], 0
+        batch.append(event)
+        size_bytes += event_bytes
+    if batch:
+        yield batch
