@@ -1,0 +1,80 @@
+"""What is published of the audit, by a broker that serves, is restarted, and is killed."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from barnabas.client.admin import raise_errors
+from barnabas.config.edits import Edit, Operation
+from barnabas.config.resources import Resource, ResourceKind
+from barnabas.metadata.audit_events import AuditEvent, Outcome
+from barnabas.metadata.topics import AUDIT_TOPIC
+from barnabas.testing import EmbeddedBroker
+from support.audit import changes, events, published
+from support.waiting import until
+
+
+def set_retention(kafka: EmbeddedBroker, value: int) -> None:
+    edits = [Edit("retention.ms", Operation.SET, str(value))]
+    raise_errors(kafka.client.admin.alter_configs({Resource(ResourceKind.TOPIC, "orders"): edits}).values())
+
+
+def test_a_change_is_published_with_who_made_it(kafka: EmbeddedBroker) -> None:
+    kafka.create_topic("orders", partitions=2)
+    published(kafka, "topic/orders", "partitions", 2)
+    [event] = [each for each in events(kafka) if each.key == "partitions" and each.resource == "topic/orders"]
+    assert (event.api, event.principal, event.client_host) == ("CreateTopics", "User:ANONYMOUS", "127.0.0.1")
+    assert (event.outcome, event.before, event.after) == (Outcome.CHANGED, None, 2)
+
+
+def test_events_have_the_revisions_of_their_changes_in_order(kafka: EmbeddedBroker) -> None:
+    kafka.create_topic("orders")
+    kafka.delete_topic("orders")
+    published(kafka, "topic/orders", "partitions", None)
+    sequences = [each.sequence for each in events(kafka)]
+    assert sequences == sorted(set(sequences))
+
+
+def stored_records(kafka: EmbeddedBroker) -> int:
+    with sqlite3.connect(kafka.directory / "metadata.sqlite") as database:
+        (count,) = database.execute("SELECT count(*) FROM items WHERE key LIKE 'audit/%'").fetchone()
+    database.close()
+    return int(count)
+
+
+def test_what_is_published_leaves_the_store(kafka: EmbeddedBroker) -> None:
+    kafka.create_topic("orders")
+    published(kafka, "topic/orders", "partitions", 1)
+    until(lambda: stored_records(kafka) == 0)
+
+
+@pytest.mark.parametrize("kill", [False, True])
+def test_each_change_is_published_once_whenever_the_broker_ends(kafka: EmbeddedBroker, kill: bool) -> None:
+    kafka.create_topic("orders")
+    for round_number in range(10):
+        set_retention(kafka, round_number)
+        kafka.restart(kill=kill)
+    published(kafka, "topic/orders", "retention.ms", "9")
+    found = [each[1:] for each in changes(kafka, "topic/orders") if each[0] == "retention.ms"]
+    assert found == [(None, "0"), *((str(number), str(number + 1)) for number in range(9))]
+
+
+def test_nobody_else_writes_to_the_topic_and_it_is_internal(kafka: EmbeddedBroker) -> None:
+    kafka.create_topic("orders")
+    published(kafka, "topic/orders", "partitions", 1)
+    with pytest.raises(Exception, match="INVALID_TOPIC_EXCEPTION"):
+        kafka.produce(AUDIT_TOPIC, "forged")
+    assert AUDIT_TOPIC not in kafka.topics()
+
+
+def test_without_the_audit_there_is_no_topic(tmp_path: Path) -> None:
+    with EmbeddedBroker(settings={"barnabas.audit.enable": "false"}) as kafka:
+        kafka.create_topic("orders")
+        kafka.restart()
+        assert list(kafka.client.admin.describe_topics()) == ["orders"]
+
+
+def test_what_is_no_event_is_told_as_such() -> None:
+    with pytest.raises(ValueError, match="no event of the audit"):
+        AuditEvent.from_json(b"{}")
