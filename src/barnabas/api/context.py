@@ -10,7 +10,7 @@ from barnabas.base.clock import Clock
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.coordinator.coordinator import Coordinator
 from barnabas.groups.shard import GroupShard
-from barnabas.metadata.audit import Actor
+from barnabas.metadata.audit import Actor, Refusal
 from barnabas.metadata.client_metrics import ClientTelemetry
 from barnabas.metadata.decision import Decision, ResponseT
 from barnabas.metadata.dynamic_config import DynamicConfig
@@ -29,6 +29,7 @@ from barnabas.security.authorizer import Authorizer
 from barnabas.security.sasl.authenticator import Authenticator
 from barnabas.telemetry.tracing import Span, Tracer
 from barnabas.transactions.shard import TransactionShard
+from barnabas.wire.errors import ErrorCode
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,8 @@ class RequestContext:
     throttle_ms: int = 0
     #: the span of this request while tracing is on, parent of those of what is done for it
     span: Span | None = None
+    #: what policies in mode `warn` are against in what this request changes
+    warnings: list[Refusal] = field(default_factory=list)
 
     @property
     def actor(self) -> Actor:
@@ -127,3 +130,13 @@ class RequestContext:
     ) -> ResponseT:
         """Change the cluster's state on behalf of who asks: see `MetadataWriter.write`."""
         return await self.node.metadata.write(decide, timeout_ms, self.actor)
+
+    @property
+    def policies(self) -> Policies:
+        """The policies, which tell this request of what they would have refused."""
+        return self.node.policies.telling(self._warned)
+
+    def _warned(self, resource: str, message: str) -> None:
+        warning = Refusal(resource, ErrorCode.POLICY_VIOLATION.name, message)
+        if warning not in self.warnings:  # a decision may be made twice
+            self.warnings.append(warning)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from barnabas.api.context import ConnectionInfo, EncodedResponse, Node, RequestContext
 from barnabas.api.data.produce_at_once import ProduceAtOnce
 from barnabas.api.groups.commits_at_once import CommitsAtOnce
+from barnabas.api.refused_changes import remark
 from barnabas.api.registry import ApiSpec, Handler
 from barnabas.api.short_way import ShortWay
 from barnabas.api.throttling import charge
@@ -184,13 +185,14 @@ class Dispatcher:
                 response: Response = await self._metered(handle, context, request)
             else:
                 response = await handle(context, request)
+            await remark(context, request, response)
             parts = None if response is None else encode_response(context, response)
         except KafkaError as error:
             self.statistics.failed(context.api.api_key)
-            parts = _refuse(context, request, error)
+            parts = await _refuse(context, request, error)
         except Exception:
             self.statistics.crashed(context.api.name, context.api_version)
-            parts = _refuse(context, request, UNEXPECTED)
+            parts = await _refuse(context, request, UNEXPECTED)
         self.statistics.finished(context.api.api_key, started_ns)
         return parts
 
@@ -237,12 +239,14 @@ def read_header(frame: Buffer, apis: Mapping[int, ApiSpec]) -> RequestHeader:
     return RequestHeader(api_key, api_version, correlation_id, client_id, position)
 
 
-def _refuse(context: RequestContext, request: Message, error: KafkaError) -> list[Buffer] | None:
+async def _refuse(context: RequestContext, request: Message, error: KafkaError) -> list[Buffer] | None:
     """A whole request in error. Who wants no answer (acks=0) cannot be told but by closing the connection."""
     if isinstance(request, ProduceRequest) and request.acks == 0:
         context.close_after = True
         return None
-    return encode_response(context, context.api.refuse(request, error))
+    response = context.api.refuse(request, error)
+    await remark(context, request, response)
+    return encode_response(context, response)
 
 
 def encode_response(context: RequestContext, response: Message | EncodedResponse) -> list[Buffer]:

@@ -1,14 +1,21 @@
-"""Writes down who changes what, in the transaction that changes it."""
+"""Writes down who changes what, in the transaction that changes it, and who wanted to and may not."""
 
 import random
+from collections.abc import Iterable
 
 from barnabas.base.clock import Clock
-from barnabas.metadata.audit import AUDIT, Actor, AuditRecord
+from barnabas.metadata.audit import AUDIT, Actor, AuditRecord, Refusal
 from barnabas.metadata.decision import Decision, ResponseT
 from barnabas.metadata.differences import differences
 from barnabas.metadata.image import Image
+from barnabas.metadata.store import Change
 
 _ID_BYTES = 8
+
+#: The same refusal of the same client is written down once in so long: who asks for ever must not fill the audit.
+REPEATED_MS = 60_000
+#: Refusals that are remembered for that; beyond, all are forgotten.
+REMEMBERED_COUNT_MAX = 10_000
 
 
 class Auditor:
@@ -17,6 +24,7 @@ class Auditor:
     def __init__(self, clock: Clock, dice: random.Random) -> None:
         self._clock = clock
         self._dice = dice
+        self._told_ms: dict[tuple[Actor, Refusal], int] = {}
 
     def recorded(self, image: Image, decision: Decision[ResponseT], actor: Actor) -> Decision[ResponseT]:
         """The decision with its record.
@@ -26,9 +34,33 @@ class Auditor:
         found = tuple(differences(image, decision.changes))
         if not found:
             return decision
-        record = AuditRecord(self._clock.wall_ms(), actor, found)
         return Decision(
             decision.response,
-            (*decision.changes, AUDIT.put(self._dice.randbytes(_ID_BYTES).hex(), record)),
+            (*decision.changes, self._put(AuditRecord(self._clock.wall_ms(), actor, found))),
             {change.key: image.revision_of(change.key) for change in decision.changes} | dict(decision.reads),
         )
+
+    def remarked(
+        self, actor: Actor, refusals: Iterable[Refusal], warnings: Iterable[Refusal] = ()
+    ) -> Decision[None]:
+        """What writes down refusals, and what was let through with a warning; nothing of what was told lately."""
+        record = AuditRecord(
+            self._clock.wall_ms(),
+            actor,
+            refusals=[each for each in refusals if self._is_news(actor, each)],
+            warnings=tuple(warnings),
+        )
+        return Decision(None, (self._put(record),) if record.refusals or record.warnings else ())
+
+    def _is_news(self, actor: Actor, refusal: Refusal) -> bool:
+        now_ms, key = self._clock.monotonic_ms(), (actor, refusal)
+        told_ms = self._told_ms.get(key)
+        if told_ms is not None and now_ms - told_ms < REPEATED_MS:
+            return False
+        if len(self._told_ms) >= REMEMBERED_COUNT_MAX:
+            self._told_ms.clear()
+        self._told_ms[key] = now_ms
+        return True
+
+    def _put(self, record: AuditRecord) -> Change:
+        return AUDIT.put(self._dice.randbytes(_ID_BYTES).hex(), record)

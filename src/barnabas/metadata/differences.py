@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from barnabas.config.describe import is_sensitive
+from barnabas.config.resources import ResourceKind
 from barnabas.metadata.acls import ACLS
 from barnabas.metadata.audit import AUDIT, Difference
 from barnabas.metadata.brokers import BROKERS, Broker
@@ -35,7 +36,7 @@ from barnabas.metadata.topics import (
     PartitionState,
     Topic,
 )
-from barnabas.wire.acls import AclBinding, PatternType
+from barnabas.wire.acls import AclBinding, PatternType, ResourceType
 
 #: What stands for a value that must not be told; whether it has changed is told.
 HIDDEN = "(hidden)"
@@ -102,23 +103,34 @@ def _listed(part: Any) -> Any:
     return list(part) if isinstance(part, tuple) else part
 
 
-def _configs(kind: str) -> Callable[[str, Overrides | None, Overrides | None], Iterator[Difference]]:
+def config_resource(kind: ResourceKind, name: str) -> str:
+    """The name of what bears configs."""
+    return f"{kind.name.lower().replace('_', '-')}/{name}"
+
+
+def _configs(kind: ResourceKind) -> Callable[[str, Overrides | None, Overrides | None], Iterator[Difference]]:
     def view(row: str, before: Overrides | None, after: Overrides | None) -> Iterator[Difference]:
         old, new = dict(before or {}), dict(after or {})
-        secrets = filter(is_sensitive, old.keys() | new.keys()) if kind == "broker" else ()
-        return _compared(f"{kind}/{row}", old, new, secrets)
+        has_secrets = kind is ResourceKind.BROKER
+        secrets = filter(is_sensitive, old.keys() | new.keys()) if has_secrets else ()
+        return _compared(config_resource(kind, row), old, new, secrets)
 
     return view
+
+
+def acl_resource(resource_type: ResourceType, name: str, pattern: PatternType) -> str:
+    """The name of what an ACL covers."""
+    kind, star = resource_type.name.lower().replace("_", "-"), "*" if pattern is PatternType.PREFIXED else ""
+    return f"{kind}/{name}{star}"
 
 
 def _acl(_row: str, before: AclBinding | None, after: AclBinding | None) -> Iterator[Difference]:
     binding = after or before
     assert binding is not None
-    star = "*" if binding.pattern_type is PatternType.PREFIXED else ""
     permission, operation = binding.permission.name, binding.operation.name
     key = f"acl {binding.principal} {permission} {operation} from {binding.host}"
     yield Difference(
-        f"{binding.resource_type.name.lower()}/{binding.resource_name}{star}",
+        acl_resource(binding.resource_type, binding.resource_name, binding.pattern_type),
         key,
         None if before is None else list(before),
         None if after is None else list(after),
@@ -168,13 +180,13 @@ _VIEWS: Mapping[str, Callable[[str, Any, Any], Iterator[Difference]]] = MappingP
     {
         ACLS.name: _acl,
         BROKERS.name: _broker,
-        BROKER_CONFIGS.name: _configs("broker"),
-        CLIENT_METRICS_CONFIGS.name: _configs("client-metrics"),
+        BROKER_CONFIGS.name: _configs(ResourceKind.BROKER),
+        CLIENT_METRICS_CONFIGS.name: _configs(ResourceKind.CLIENT_METRICS),
         FINALIZED_FEATURES.name: _feature,
-        GROUP_CONFIGS.name: _configs("group"),
+        GROUP_CONFIGS.name: _configs(ResourceKind.GROUP),
         QUOTAS.name: _quota,
         SCRAM_CREDENTIALS.name: _user,
         TOPICS.name: _topic,
-        TOPIC_CONFIGS.name: _configs("topic"),
+        TOPIC_CONFIGS.name: _configs(ResourceKind.TOPIC),
     }
 )

@@ -1,10 +1,10 @@
 """The one path by which cluster state changes: decide, commit by compare-and-set, await its return."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
-from barnabas.metadata.audit import Actor
+from barnabas.metadata.audit import Actor, Refusal
 from barnabas.metadata.auditor import Auditor
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import Image
@@ -91,6 +91,17 @@ class MetadataWriter:
             message = f"This is not done after {timeout_ms} ms, but may still be: see what becomes of it."
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, message)
         return writing.result()
+
+    async def remark(
+        self, actor: Actor, refusals: Sequence[Refusal], warnings: Sequence[Refusal] = ()
+    ) -> None:
+        """Have the audit tell what was refused, and what was let through with a warning.
+
+        :raises KafkaError: UNKNOWN_SERVER_ERROR when the store cannot be written.
+        """
+        auditor = self._auditor
+        if auditor is not None:
+            await self._write(lambda image: auditor.remarked(actor, refusals, warnings), None)
 
     def _written(self, writing: asyncio.Future[Any]) -> None:
         self._writing.discard(writing)

@@ -1,6 +1,7 @@
 """All policies of one broker: loaded together, asked by the handlers, replaced together."""
 
 import asyncio
+import copy
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -67,6 +68,7 @@ class Policies:
         """`on_warning` is told what rules in mode `warn` would have refused; by default the log is."""
         self._settings = settings or PolicySettings()
         self._on_warning = on_warning or _log_warning
+        self.tell: Callable[[str, str], None] | None = None
         self._loaded = _Loaded()
         self._reloading = asyncio.Lock()
         self._counts = dict.fromkeys(
@@ -130,6 +132,12 @@ class Policies:
         loaded, self._loaded = self._loaded, _Loaded()
         await loaded.close()
 
+    def telling(self, tell: Callable[[str, str], None]) -> "Policies":
+        """The same, for one request: `tell` hears (resource, message) of what rules in mode `warn` let through."""
+        mine = copy.copy(self)
+        mine.tell = tell
+        return mine
+
     @property
     def guards_creation(self) -> bool:
         """Whether anybody wants to be asked by `check_create_topic`."""
@@ -148,7 +156,7 @@ class Policies:
         :raises KafkaError: POLICY_VIOLATION; UNKNOWN_SERVER_ERROR when a policy failed or was too slow.
         """
         if self._loaded.rules is not None:
-            self._act_on(self._loaded.rules.create_topic(new))
+            self._act_on(f"topic/{new.topic}", self._loaded.rules.create_topic(new))
         if new.configs and self._loaded.alter_config is not None:
             resource = ConfigResource(ConfigResourceType.TOPIC, new.topic)
             await self._ask_alter_config(AlterConfigPolicy.RequestMetadata(resource, new.configs))
@@ -164,7 +172,9 @@ class Policies:
         :raises KafkaError: As `check_create_topic`.
         """
         if self._loaded.rules is not None:
-            self._act_on(self._loaded.rules.alter_config(altered, removed))
+            kind, name = altered.resource
+            resource = f"{kind.name.lower().replace('_', '-')}/{name}"
+            self._act_on(resource, self._loaded.rules.alter_config(altered, removed))
         await self._ask_alter_config(altered)
 
     async def _ask_alter_config(self, altered: AlterConfigPolicy.RequestMetadata) -> None:
@@ -178,7 +188,7 @@ class Policies:
         :raises KafkaError: POLICY_VIOLATION.
         """
         if self._loaded.rules is not None:
-            self._act_on(self._loaded.rules.delete_topic(topic))
+            self._act_on(f"topic/{topic}", self._loaded.rules.delete_topic(topic))
 
     def check_create_partitions(self, topic: str, count: int) -> None:
         """Let a topic grow to `count` partitions.
@@ -186,7 +196,7 @@ class Policies:
         :raises KafkaError: POLICY_VIOLATION.
         """
         if self._loaded.rules is not None:
-            self._act_on(self._loaded.rules.create_partitions(topic, count))
+            self._act_on(f"topic/{topic}", self._loaded.rules.create_partitions(topic, count))
 
     def check_acl(self, action: AclAction, acl: AclBinding) -> None:
         """Let an ACL be created or deleted.
@@ -194,15 +204,18 @@ class Policies:
         :raises KafkaError: POLICY_VIOLATION.
         """
         if self._loaded.rules is not None:
-            self._act_on(self._loaded.rules.acl(action, acl))
+            resource = f"{acl.resource_type.name.lower()}/{acl.resource_name}"
+            self._act_on(resource, self._loaded.rules.acl(action, acl))
 
-    def _act_on(self, violations: Sequence[Violation]) -> None:
+    def _act_on(self, resource: str, violations: Sequence[Violation]) -> None:
         self._counts["checks_count"] += 1
         refused = "; ".join(violation.message for violation in violations if violation.enforced)
         for violation in violations:
             if not violation.enforced:
                 self._counts["warnings_count"] += 1
                 self._on_warning(violation.message)
+                if self.tell is not None:
+                    self.tell(resource, violation.message)
         if refused:
             self._counts["refusals_count"] += 1
             raise KafkaError(ErrorCode.POLICY_VIOLATION, f"{refused}.")

@@ -62,7 +62,10 @@ def rich_image() -> Image:
     """A cluster with a row in every table that is told of."""
     image = cluster(1, new_topic("orders", configs={"retention.ms": "1"}))
     image = replayed(image, decide_create_acls(image.acls, [ORDERS]))
-    image = replayed(image, decide_alter(image.quotas, [Alteration(entity_of({"user": None}), [("request_percentage", 5.0)])]))
+    image = replayed(
+        image,
+        decide_alter(image.quotas, [Alteration(entity_of({"user": None}), [("request_percentage", 5.0)])]),
+    )
     image = replayed(image, decide_add_user(image.scram_credentials, "alice", "secret", random.Random(1)))
     changes = [noun.put("x", {"key": "value"}) for noun in CONFIG_NOUNS.values()]
     return replayed(image, Decision(None, (*changes, FINALIZED_FEATURES.put("group.version", 1))))

@@ -8,13 +8,14 @@ from typing import NamedTuple
 from barnabas.api.configs.loggers import alter_levels
 from barnabas.api.configs.resources import kind_of, require_for, resource_of
 from barnabas.api.configs.rules import alteration_rules
-from barnabas.api.context import Node, RequestContext
+from barnabas.api.context import RequestContext
 from barnabas.config.edits import Edit, Operation
 from barnabas.config.resources import Resource, ResourceKind
 from barnabas.metadata.config_alteration import Alteration, Altered, decide_alter
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import Image
 from barnabas.policy import AlterConfigPolicy, ConfigResource, ConfigResourceType
+from barnabas.policy.policies import Policies
 from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -95,14 +96,14 @@ async def _commit(
     context: RequestContext, alterations: Mapping[int, Alteration], validate_only: bool
 ) -> dict[int, Outcome]:
     """Commit what the rules and the policies let pass; the outcomes by the indexes of the requested."""
-    node = context.node
+    policies = context.policies
     while True:
         refused: dict[int, Outcome] = {}
         judged: dict[int, Altered] = {}
-        if node.policies.guards_alteration:
+        if policies.guards_alteration:
             # Policies take their time: they are asked before the commit, for what would pass as things stand.
             trial = await _write(context, alterations, {}, validate_only=True)
-            refused = {index: await _objection(node, each) for index, each in trial.items()}
+            refused = {index: await _objection(policies, each) for index, each in trial.items()}
             refused = {index: error for index, error in refused.items() if error is not None}
             judged = {index: each for index, each in trial.items() if index not in refused}
         passed = {index: each for index, each in alterations.items() if index not in refused}
@@ -115,14 +116,14 @@ class _OtherThanJudged(Exception):
     """Configs have changed meanwhile, so that the same edits come to something else than policies were told."""
 
 
-async def _objection(node: Node, altered: Altered) -> Outcome:
+async def _objection(policies: Policies, altered: Altered) -> Outcome:
     """Why it fails anyway, or why a policy refuses it."""
     if altered.error is not None:
         return altered.error
     resource = ConfigResource(ConfigResourceType(altered.resource.kind), altered.resource.name)
     try:
         metadata = AlterConfigPolicy.RequestMetadata(resource, altered.edited)
-        await node.policies.check_alter_config(metadata, altered.removed)
+        await policies.check_alter_config(metadata, altered.removed)
     except KafkaError as error:
         return error
     return None

@@ -32,8 +32,7 @@ async def handle(context: RequestContext, request: CreateAclsRequest) -> CreateA
     bindings = [binding_of(creation) for creation in request.creations]
     require_cluster(context, AclOperation.ALTER)
     require_authorizer(context)
-    node = context.node
-    check = functools.partial(node.policies.check_acl, AclAction.CREATE)
+    check = functools.partial(context.policies.check_acl, AclAction.CREATE)
     outcomes = await context.write(lambda image: decide_create_acls(image.acls, bindings, check))
     return CreateAclsResponse(results=[_result(outcome) for outcome in outcomes])
 

@@ -39,8 +39,7 @@ async def handle(context: RequestContext, request: DeleteAclsRequest) -> DeleteA
     filters = [filter_of(each) for each in request.filters]
     require_cluster(context, AclOperation.ALTER)
     require_authorizer(context)
-    node = context.node
-    check = functools.partial(node.policies.check_acl, AclAction.DELETE)
+    check = functools.partial(context.policies.check_acl, AclAction.DELETE)
     outcomes = await context.write(lambda image: decide_delete_acls(image.acls, filters, check))
     return DeleteAclsResponse(filter_results=list(map(_result, filters, outcomes)))
 

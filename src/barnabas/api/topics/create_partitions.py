@@ -44,7 +44,7 @@ async def handle(context: RequestContext, request: CreatePartitionsRequest) -> C
                 requested,
                 node.dice,
                 validate_only=request.validate_only,
-                check=node.policies.check_create_partitions,
+                check=context.policies.check_create_partitions,
                 admit=quota.admit(),
             ),
             request.timeout_ms,

@@ -8,6 +8,7 @@ from barnabas.metadata.internal_topics import BROKER_TOPICS, internal_topic
 from barnabas.metadata.topic_creation import Created, CreationRules, NewTopic, decide_create, open_brokers
 from barnabas.metadata.topics import Topic
 from barnabas.policy import CreateTopicPolicy
+from barnabas.policy.policies import Policies
 from barnabas.quotas.mutations import UNLIMITED, MutationQuota
 from barnabas.wire.errors import KafkaError
 
@@ -45,7 +46,7 @@ async def create_topics(
         # Policies take their time, and what they are told depends on the request alone: so they are asked once, for
         # what would pass as things stand, and not again when the commit meets a conflict.
         judged = decide_create(node.image, requested, rules, node.dice, validate_only=True).response
-        refused = await _refused(node, requested, judged)
+        refused = await _refused(context.policies, requested, judged)
         requested = [new for new in requested if new.name not in refused]
     outcomes = await context.write(
         lambda image: decide_create(
@@ -85,7 +86,7 @@ async def create_wanted_topics(
 
 
 async def _refused(
-    node: Node, requested: Sequence[NewTopic], judged: Sequence[Created]
+    policies: Policies, requested: Sequence[NewTopic], judged: Sequence[Created]
 ) -> dict[str, Created]:
     """Those of `judged` that fail anyway, and those that a policy refuses."""
     refused: dict[str, Created] = {}
@@ -95,7 +96,7 @@ async def _refused(
             refused[outcome.name] = outcome
             continue
         try:
-            await node.policies.check_create_topic(_request_metadata(asked[outcome.name], outcome.topic))
+            await policies.check_create_topic(_request_metadata(asked[outcome.name], outcome.topic))
         except KafkaError as error:
             refused[outcome.name] = Created(outcome.name, error=error)
     return refused

@@ -51,7 +51,7 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
         raise KafkaError(code, "Topics cannot be deleted here: delete.topic.enable is false.")
     started_ns = node.tracer.now_ns()
     asked = _asked(request)
-    check = node.policies.check_delete_topic
+    check = context.policies.check_delete_topic
     refused: dict[TopicToDelete, Deleted] = {}
     if not allowed_cluster(context, AclOperation.DELETE):
         occurrences = Counter(asked)
