@@ -4,6 +4,7 @@ import typer
 
 from barnabas.cli import (
     acls,
+    audit,
     configs,
     consume,
     elections,
@@ -52,6 +53,8 @@ app.add_typer(acls.app, name="acls")
 app.add_typer(groups.app, name="groups")
 app.add_typer(transactions.app, name="transactions")
 app.add_typer(verify_eos.app, name="verify-eos")
+app.command("audit")(audit.audit)
+app.command("history")(audit.history)
 app.add_typer(jobs.app, name="jobs")
 app.command("spark-submit", context_settings=spark_submit.CONTEXT)(spark_submit.spark_submit)
 app.add_typer(pipeline.app, name="pipeline")

@@ -1,0 +1,60 @@
+"""`barnabas audit` and `barnabas history`: who has changed what, and what it was like before."""
+
+from typing import Annotated
+
+import typer
+
+from barnabas.cli.failures import guarded
+from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
+
+Resource = Annotated[
+    str | None,
+    typer.Option(
+        "--resource", "-r", metavar="KIND/NAME", help="Only this one, as topic/orders; a name may end in *."
+    ),
+]
+
+
+@guarded
+def audit(
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    resource: Resource = None,
+    principal: Annotated[
+        str | None, typer.Option("--principal", metavar="PRINCIPAL", help="Only of this one, as User:alice.")
+    ] = None,
+    api: Annotated[str | None, typer.Option("--api", help="Only by this request, as CreateTopics.")] = None,
+    outcome: Annotated[
+        str | None, typer.Option("--outcome", help="Only what was changed, refused or warned of.")
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="TIME", help="From 2026-01-31T09:30, 1767225600000 or 10m ago on."),
+    ] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show who has changed what of the cluster, and who wanted to and was refused."""
+    from barnabas.cli.work import audit as work
+
+    wanted = work.Wanted(resource, principal, api, work.outcome_of(outcome), work.time_of(since))
+    work.show(bootstrap, wanted, follow=follow, as_json=as_json)
+
+
+@guarded
+def history(
+    resource: Annotated[
+        str, typer.Argument(metavar="KIND/NAME", help="A resource, as topic/orders.", show_default=False)
+    ],
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    at: Annotated[
+        int | None, typer.Option("--at", metavar="REVISION", min=0, help="What it was like then.")
+    ] = None,
+    since: Annotated[
+        int | None, typer.Option("--since", metavar="REVISION", min=0, help="What is different from then.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show each change of a resource; with --at what it was like, with --since what has become different."""
+    from barnabas.cli.work import audit as work
+
+    work.history(bootstrap, resource, at, since, as_json=as_json)
