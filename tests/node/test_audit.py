@@ -12,8 +12,10 @@ from barnabas.metadata.audit_events import AuditEvent, Outcome
 from barnabas.metadata.topics import AUDIT_TOPIC
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import KafkaError
-from support.audit import changes, events, published
+from support.audit import AUDITED, changes, events, published
 from support.waiting import until
+
+pytestmark = pytest.mark.kafka_settings(AUDITED)
 
 
 def set_retention(kafka: EmbeddedBroker, value: int) -> None:
@@ -84,7 +86,7 @@ def test_what_is_no_event_is_told_as_such() -> None:
 def test_what_is_refused_is_published_once_in_a_minute(tmp_path: Path) -> None:
     rules = tmp_path / "rules.yml"
     rules.write_text("topics:\n  - prefix: orders\n    protected: true\n")
-    with EmbeddedBroker(settings={"barnabas.policy.file": str(rules)}) as kafka:
+    with EmbeddedBroker(settings={**AUDITED, "barnabas.policy.file": str(rules)}) as kafka:
         kafka.create_topic("orders")
         for _ in range(3):
             with pytest.raises(KafkaError, match="POLICY_VIOLATION"):
@@ -98,7 +100,7 @@ def test_what_is_refused_is_published_once_in_a_minute(tmp_path: Path) -> None:
 def test_what_a_policy_only_warns_of_is_published_beside_the_change(tmp_path: Path) -> None:
     rules = tmp_path / "rules.yml"
     rules.write_text("mode: warn\ntopics:\n  - prefix: orders\n    partitions: {max: 1}\n")
-    with EmbeddedBroker(settings={"barnabas.policy.file": str(rules)}) as kafka:
+    with EmbeddedBroker(settings={**AUDITED, "barnabas.policy.file": str(rules)}) as kafka:
         kafka.create_topic("orders", partitions=2)
         until(lambda: any(each.outcome is Outcome.WARNED for each in events(kafka)))
         [event] = [each for each in events(kafka) if each.outcome is Outcome.WARNED]

@@ -8,9 +8,11 @@ from typer.testing import CliRunner, Result
 
 from barnabas.cli.main import app
 from barnabas.testing import EmbeddedBroker
-from support.audit import published
+from support.audit import AUDITED, published
 
 Run = Callable[..., Result]
+
+pytestmark = pytest.mark.kafka_settings(AUDITED)
 
 
 @pytest.fixture

@@ -7,6 +7,9 @@ from barnabas.metadata.topics import AUDIT_TOPIC
 from barnabas.testing import EmbeddedBroker
 from support.waiting import until
 
+#: What makes a broker keep the audit.
+AUDITED = {"barnabas.audit.enable": "true"}
+
 
 def events(broker: EmbeddedBroker) -> list[AuditEvent]:
     """All that have been published, in order."""

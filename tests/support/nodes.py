@@ -9,11 +9,12 @@ from typing import Any, TypeVar
 
 import barnabas.api
 from barnabas.api import registry
-from barnabas.api.context import ConnectionInfo, Node
+from barnabas.api.context import ConnectionInfo, Node, RequestContext
 from barnabas.api.dispatch import Dispatcher, ShortWays
 from barnabas.base.clock import ManualClock
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.log.directories import LogDirectories
+from barnabas.metadata.auditor import Auditor
 from barnabas.metadata.brokers import decide_register
 from barnabas.metadata.client_metrics import ClientTelemetry
 from barnabas.metadata.cluster import decide_form
@@ -36,6 +37,7 @@ from barnabas.telemetry.requests import RequestStatistics
 from barnabas.telemetry.tracing import Tracer
 from barnabas.wire.codec import decode, encode
 from barnabas.wire.framing import FrameReader
+from barnabas.wire.messages.create_topics import CreateTopicsRequest
 from barnabas.wire.schema import Message
 from support.images import LISTENER, RULES, broker
 from support.memory_store import MemoryStore
@@ -92,6 +94,12 @@ class RunningNode:
         context, request = self.dispatcher.parse(memoryview(bytearray(frame)), self.connection)
         parts = await self.dispatcher.answer(context, request)
         return None if parts is None else b"".join(parts)
+
+    def context(self, api_key: int = CreateTopicsRequest.API_KEY) -> RequestContext:
+        """A request of nobody in particular, on its way."""
+        return RequestContext(
+            self.node, self.connection, APIS[api_key], APIS[api_key].versions.last, 7, "test"
+        )
 
     async def ask(self, request: Message, version: int | None = None) -> Any:
         """The response message to a request, at our highest version or at `version`."""
@@ -177,22 +185,35 @@ def _quotas_and_telemetry(
     return quotas, client_telemetry
 
 
-def _follow_config(dynamic: DynamicConfig, replicas: ReplicaManager) -> None:
+def _replicas(
+    dynamic: DynamicConfig, metadata: MetadataWriter, directories: LogDirectories
+) -> ReplicaManager:
+    """The replicas, which follow the image and the configuration."""
+    replicas = ReplicaManager(1, directories, lambda topic, own: log_config(dynamic.current, own))
+    replicas.load(metadata.image)
+    metadata.listen(replicas.apply)
+
     async def reconfigure(before: BrokerConfig, after: BrokerConfig) -> None:
         replicas.reconfigure_all()
 
     dynamic.follow(reconfigure)
+    return replicas
 
 
 @asynccontextmanager
 async def running_node(
-    directory: Path, store: MemoryStore | None = None, *, seed: int = 0, **overrides: str
+    directory: Path,
+    store: MemoryStore | None = None,
+    *,
+    seed: int = 0,
+    audited: bool = False,
+    **overrides: str,
 ) -> AsyncIterator[RunningNode]:
-    """A node on `directory`, registered as broker 1, until the block ends."""
+    """A node on `directory`, registered as broker 1, until the block ends; its store keeps what is audited."""
     config = config_of(directory, **overrides)
     clock, dice = ManualClock(), random.Random(seed)
     store = store or MemoryStore()
-    metadata = MetadataWriter(store)
+    metadata = MetadataWriter(store, Auditor(clock, random.Random(seed)) if audited else None)
     await metadata.start()
     dynamic = DynamicConfig(config)
     dynamic.load(metadata.image)
@@ -201,10 +222,7 @@ async def running_node(
     directories = _open_directories(dynamic, cluster_id, clock, dice)
     overrides_of = metadata.image.topic_configs
     directories.load(lambda topic: log_config(config, overrides_of.get(topic, {})))
-    replicas = ReplicaManager(1, directories, lambda topic, own: log_config(dynamic.current, own))
-    replicas.load(metadata.image)
-    metadata.listen(replicas.apply)
-    _follow_config(dynamic, replicas)
+    replicas = _replicas(dynamic, metadata, directories)
     quotas, client_telemetry = _quotas_and_telemetry(metadata, config, clock)
     flusher = Flusher()
     moves = _moves(replicas, flusher, dynamic, clock)
@@ -234,10 +252,9 @@ async def running_node(
     )
     dispatcher = Dispatcher(node, RequestStatistics())
     connection = ConnectionInfo(LISTENER, "client", 1234)
+    ways = dispatcher.short_ways(connection)
     try:
-        yield RunningNode(
-            node, dispatcher, clock, store, directories, connection, dispatcher.short_ways(connection)
-        )
+        yield RunningNode(node, dispatcher, clock, store, directories, connection, ways)
     finally:
         await coordinators.stop()
         await moves.stop()

@@ -13,7 +13,7 @@ from barnabas.metadata.audit import Refusal
 from barnabas.metadata.differences import acl_resource, config_resource, quota_resource
 from barnabas.metadata.quotas import entity_of
 from barnabas.telemetry.logs import get_logger
-from barnabas.wire.acls import PatternType, ResourceType
+from barnabas.wire.acls import PatternType, ResourceType, from_code
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.alter_client_quotas import AlterClientQuotasRequest
 from barnabas.wire.messages.alter_configs import AlterConfigsRequest
@@ -41,6 +41,8 @@ _REFUSED = frozenset(
     }
 )
 
+_KINDS = frozenset(ResourceKind)
+
 CLUSTER = "cluster/kafka-cluster"
 
 #: (resource, error code, message) of each result of an answer.
@@ -49,7 +51,7 @@ Results: TypeAlias = Iterable[tuple[str, int, str | None]]
 
 async def remark(context: RequestContext, request: Any, response: object) -> None:
     """Have the audit tell of what an answer refuses, and of what policies in mode `warn` were against."""
-    if context.api.api_key not in _READERS:
+    if response is None or context.api.api_key not in READERS:
         return
     refusals = refusals_of(context, request, response)
     if not refusals and not context.warnings:
@@ -64,7 +66,7 @@ def refusals_of(context: RequestContext, request: Any, response: object) -> list
     """What an answer refuses of the changes that `request` asks for; nothing of requests that change nothing."""
     if getattr(request, "validate_only", False):
         return []
-    read = _READERS[context.api.api_key]
+    read = READERS[context.api.api_key]
     return [
         Refusal(resource, ErrorCode(code).name, message or "")
         for resource, code, message in read(request, response)
@@ -85,14 +87,14 @@ def _deleted_topics(_request: Any, response: Any) -> Results:
 
 def _configs(_request: Any, response: Any) -> Results:
     for each in response.responses:
-        resource = config_resource(ResourceKind(each.resource_type), each.resource_name)
-        yield resource, each.error_code, each.error_message
+        if each.resource_type in _KINDS:  # others cannot be meant, which is no refusal
+            resource = config_resource(ResourceKind(each.resource_type), each.resource_name)
+            yield resource, each.error_code, each.error_message
 
 
 def _created_acls(request: Any, response: Any) -> Results:
     for asked, each in zip(request.creations, response.results, strict=True):
-        pattern = PatternType(asked.resource_pattern_type)
-        resource = acl_resource(ResourceType(asked.resource_type), asked.resource_name, pattern)
+        resource = _acl(asked.resource_type, asked.resource_name, asked.resource_pattern_type)
         yield resource, each.error_code, each.error_message
 
 
@@ -100,9 +102,12 @@ def _deleted_acls(_request: Any, response: Any) -> Results:
     for each in response.filter_results:
         yield CLUSTER, each.error_code, each.error_message
         for found in each.matching_acls:
-            pattern = PatternType(found.pattern_type)
-            resource = acl_resource(ResourceType(found.resource_type), found.resource_name, pattern)
+            resource = _acl(found.resource_type, found.resource_name, found.pattern_type)
             yield resource, found.error_code, found.error_message
+
+
+def _acl(resource_type: int, name: str, pattern: int) -> str:
+    return acl_resource(from_code(ResourceType, resource_type), name, from_code(PatternType, pattern))
 
 
 def _quotas(_request: Any, response: Any) -> Results:
@@ -133,7 +138,8 @@ def _of_the_cluster(_request: Any, response: Any) -> Results:
     return [(CLUSTER, response.error_code, response.error_message)]
 
 
-_READERS: Mapping[int, Callable[[Any, Any], Results]] = MappingProxyType(
+#: What reads the results of each API that changes something off its answers.
+READERS: Mapping[int, Callable[[Any, Any], Results]] = MappingProxyType(
     {
         AlterClientQuotasRequest.API_KEY: _quotas,
         AlterConfigsRequest.API_KEY: _configs,

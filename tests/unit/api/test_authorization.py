@@ -3,6 +3,7 @@
 The same is asked of Apache Kafka itself in tests/differential/test_authorization.py.
 """
 
+import copy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from barnabas.api import authorization
+from barnabas.api.refused_changes import READERS
 from barnabas.metadata.acls import decide_create_acls, decide_delete_acls
 from barnabas.security.operations import OPERATIONS
 from barnabas.wire.acls import CLUSTER_NAME, AclBinding, AclFilter, AclPermission, PatternType, ResourceType
@@ -82,7 +84,7 @@ from barnabas.wire.messages.sync_group import SyncGroupRequest
 from barnabas.wire.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.wire.messages.update_features import UpdateFeaturesRequest
 from barnabas.wire.messages.update_raft_voter import UpdateRaftVoterRequest
-from barnabas.wire.schema import Struct
+from barnabas.wire.schema import Message, Struct
 from support.acls import ALICE, AUTHORIZED, ROOT
 from support.authorization_rules import (
     ALTER_CLUSTER,
@@ -417,6 +419,25 @@ async def refused(running: RunningNode, rule: Rule) -> set[ErrorCode]:
     }
 
 
+def in_earnest(request: Message) -> Message:
+    """The request, not only to be validated."""
+    earnest = copy.copy(request)
+    if hasattr(earnest, "validate_only"):
+        earnest.validate_only = False
+    return earnest
+
+
+def audited_refusals(running: RunningNode) -> set[ErrorCode]:
+    """What the audit says that Alice may not."""
+    records = running.node.image.audit.values()
+    return {
+        ErrorCode[each.error]
+        for record in records
+        if record.actor.principal == ALICE
+        for each in record.refusals
+    }
+
+
 def test_every_api_has_a_rule_or_is_open() -> None:
     assert {APIS[rule.request.API_KEY].name for rule in RULES} | OPEN == {spec.name for spec in APIS.values()}
 
@@ -425,12 +446,13 @@ def test_every_api_has_a_rule_or_is_open() -> None:
 def test_each_of_the_permissions_is_enough_and_no_other_one(tmp_path: Path, rule: Rule) -> None:
     @on_loop
     async def scenario() -> None:
-        async with running_node(tmp_path, **AUTHORIZED) as running:
+        async with running_node(tmp_path, audited=True, **AUTHORIZED) as running:
             running.connection.principal = ALICE
             if isinstance(rule.request, OffsetDeleteRequest):  # a group that is not there has no partitions
                 await make_group(running)
             await permit(running, *rule.granted)
-            assert await refused(running, rule) == {rule.code}
+            assert await refused(running, rule._replace(request=in_earnest(rule.request))) == {rule.code}
+            assert audited_refusals(running) == ({rule.code} if rule.request.API_KEY in READERS else set())
             for permission in EVERY_PERMISSION:
                 await permit(running, *(rule.granted | {permission}))
                 expected = set() if permission in rule.permissions else {rule.code}

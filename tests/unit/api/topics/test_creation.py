@@ -31,7 +31,7 @@ async def guarded_node(directory: Path) -> AsyncIterator[tuple[RunningNode, Poli
 
 
 async def create(running: RunningNode, *topics: NewTopic, validate_only: bool = False) -> list[Created]:
-    return await create_topics(running.node, topics, validate_only=validate_only)
+    return await create_topics(running.context(), topics, validate_only=validate_only)
 
 
 def codes(outcomes: list[Created]) -> list[tuple[str, ErrorCode]]:
