@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from barnabas.cli.main import app
 from barnabas.client.offsets import EARLIEST, LATEST, ListedOffset
 from barnabas.testing import EmbeddedBroker
 from pyspark_barnabas.jobs import restore as job
+from pyspark_barnabas.jobs import running
 from pyspark_barnabas.jobs.archive import archive
 from pyspark_barnabas.jobs.restore import restore
 from pyspark_barnabas.jobs.restore_planning import Request, RestoreError
@@ -134,8 +136,22 @@ def test_a_killed_run_is_made_good_and_leaves_each_partition_empty_or_whole(
     ended = command(tmp_path, "-b", broker.bootstrap, "-t", topic, "--as", name, prelude=KILL_BETWEEN)
     assert ended.returncode == -signal.SIGKILL, ended.stderr
     assert sorted(bounds(broker, name, 2)) == [(0, 0), (0, 50)]
-    done = restore(spark, request)
-    assert sorted(part.is_there for part in done.parts) == [False, True]
+    monkeypatch.setattr(running, "job_session", lambda *_: nullcontext(spark))
+    arguments = [
+        "jobs",
+        "restore",
+        str(tmp_path),
+        "-b",
+        broker.bootstrap,
+        "-t",
+        topic,
+        "--as",
+        name,
+        "--json",
+    ]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    assert sorted(part["is_there"] for part in json.loads(result.stdout)["partitions"]) == [False, True]
     assert rows(broker, name, topic) == rows(broker, topic)
     assert list(broker.directory.glob(f"{name}-*/handover*")) == []
 

@@ -272,6 +272,17 @@ def restore(
     compression: Annotated[
         str, typer.Option("--compression", metavar="CODEC", help="Of the restored records.")
     ] = "zstd",
+    map_directory: Annotated[
+        Path | None,
+        typer.Option(
+            "--map",
+            metavar="DIRECTORY",
+            help="Produce the records, on any Kafka, and write here which offset stands for which.",
+        ),
+    ] = None,
+    append: Annotated[
+        bool, typer.Option("--append", help="With --map: topics may have records already.")
+    ] = False,
     option: Annotated[
         list[str] | None,
         typer.Option("--option", "-o", metavar="KEY=VALUE", help="An option of the Spark source."),
@@ -282,9 +293,12 @@ def restore(
 ) -> None:
     """Write topics of an archive back with the offsets, times and headers that they had.
 
-    Needs a Barnabas broker whose log directories can be written to from here, and from Spark's workers.
+    Needs a Barnabas broker whose log directories can be written to from here, and from Spark's workers; or --map.
     """
     from barnabas.cli.work import jobs
+
+    if append and map_directory is None:
+        raise wrong_use("--append needs --map: offsets can be kept only where there are none yet")
 
     jobs.restore_topics(
         {**jobs.source_options(bootstrap, None, ()), **dict(key_value_pairs(option, "--option"))},
@@ -293,7 +307,44 @@ def restore(
         name=name,
         configs=dict(key_value_pairs(config, "--config")),
         compression=compression,
+        map_directory=map_directory,
+        append=append,
         master=master,
+        dry_run=dry_run,
+        as_json=as_json,
+    )
+
+
+@app.command("translate-offsets")
+@guarded
+def translate_offsets(
+    map_directory: Annotated[
+        Path, typer.Argument(metavar="MAP", help="The directory that restore --map has written.")
+    ],
+    groups: Annotated[
+        list[str], typer.Option("--group", "-g", metavar="GROUP", help="A group without members.")
+    ],
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    source: Annotated[
+        str,
+        typer.Option("--from", metavar="HOST:PORT", help="Where the groups have committed, if elsewhere."),
+    ] = "",
+    option: Annotated[
+        list[str] | None,
+        typer.Option("--option", "-o", metavar="KEY=VALUE", help="An option of the Spark source."),
+    ] = None,
+    dry_run: Dry = False,
+    as_json: Json = False,
+) -> None:
+    """Let groups go on in restored topics where they were in the original ones."""
+    from barnabas.cli.work import jobs
+
+    given = dict(key_value_pairs(option, "--option"))
+    jobs.translate_offsets(
+        {**jobs.source_options(source or bootstrap, None, ()), **given},
+        {**jobs.source_options(bootstrap, None, ()), **given},
+        map_directory,
+        groups,
         dry_run=dry_run,
         as_json=as_json,
     )

@@ -153,7 +153,7 @@ def _homes(client: Client, places: Sequence[TopicPartition]) -> dict[TopicPartit
             where = "no log directory" if home is None else str(home.directory)
             message = (
                 f"partition {place} lies in {where} of its broker, which is not seen here: offsets can be kept where "
-                "the log directories of a Barnabas broker can be written to"
+                "the log directories of a Barnabas broker can be written to; --map does without"
             )
             raise RestoreError(message)
     return homes
@@ -266,7 +266,10 @@ def _hand_over(client: Client, place: TopicPartition, home: _Home, written: Path
         )
     if handed.exists():
         shutil.rmtree(handed, ignore_errors=True)
-        message = f"broker {home.node_id} has not looked at what was written for partition {place}: it is no Barnabas"
+        message = (
+            f"broker {home.node_id} has not looked at what was written for partition {place}: it is no Barnabas; "
+            "--map does without"
+        )
         raise RestoreError(message)
 
 

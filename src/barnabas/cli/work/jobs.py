@@ -1,8 +1,10 @@
 """What the commands of `barnabas jobs` do."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -143,6 +145,8 @@ def restore_topics(
     name: str,
     configs: Mapping[str, str],
     compression: str,
+    map_directory: Path | None,
+    append: bool,
     master: str,
     dry_run: bool,
     as_json: bool,
@@ -158,6 +162,12 @@ def restore_topics(
     if compression not in codecs:
         raise wrong_use(f"--compression {compression}: must be one of {', '.join(codecs)}")
     request = Request(options, directory, tuple(topics), name, configs, codecs[compression])
+    if map_directory is not None:
+        from pyspark_barnabas.jobs.restore_mapped import restore_mapped
+
+        run = partial(restore_mapped, request=request, directory=map_directory, append=append)
+        _restore_mapped(run, map_directory, master=master, dry_run=dry_run, as_json=as_json)
+        return
     done = restore(None, request, dry_run=True)
     if not dry_run and done.parts:
         with job_session("restore", master) as spark:
@@ -170,3 +180,49 @@ def restore_topics(
     print_table(columns, done.parts, "Would be restored" if dry_run else "Restored and verified")
     if done.created:
         notice(f"{'would be made' if dry_run else 'made'}: {', '.join(done.created)}")
+
+
+def _restore_mapped(
+    run: Callable[..., Any], map_directory: Path, *, master: str, dry_run: bool, as_json: bool
+) -> None:
+    from pyspark_barnabas.jobs.running import job_session
+
+    done = run(None, dry_run=True)
+    if not dry_run:
+        with job_session("restore", master) as spark:
+            done = run(spark)
+    if as_json:
+        parts = [each._asdict() for each in done.parts]
+        print_json({"dry_run": dry_run, "created": list(done.created), "partitions": parts})
+        return
+    columns = ("TOPIC", "PARTITION", "FROM", "TO", "RECORDS", "RESTORED TOPIC", "BEGINS AT")
+    print_table(columns, done.parts, "Would be produced" if dry_run else "Produced and verified")
+    notice(f"the map of offsets {'would be' if dry_run else 'is'} in {map_directory}")
+
+
+def translate_offsets(
+    source: Mapping[str, str],
+    target: Mapping[str, str],
+    map_directory: Path,
+    groups: Sequence[str],
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Commit translated offsets, and show them."""
+    check_spark_installed()
+    from pyspark_barnabas.jobs.offset_map import translate_groups
+    from pyspark_barnabas.options import batch_options
+
+    found = translate_groups(
+        batch_options(source).connection,
+        batch_options(target).connection,
+        map_directory,
+        groups,
+        dry_run=dry_run,
+    )
+    if as_json:
+        print_json({"dry_run": dry_run, "offsets": [each._asdict() for each in found]})
+        return
+    columns = ("GROUP", "TOPIC", "PARTITION", "OFFSET", "RESTORED TOPIC", "RESTORED OFFSET")
+    print_table(columns, found, "Would be committed" if dry_run else "Committed")
