@@ -1,10 +1,12 @@
-"""Formats of pipelines in real Spark: Avro from topics and to topics, with what does not fit."""
+"""Formats of pipelines in real Spark: Avro and Protobuf from topics and to topics, with what does not fit."""
 
 import json
 from io import BytesIO
 
 import pytest
 from fastavro import schemaless_writer
+from google.protobuf import descriptor_pb2, descriptor_pool, duration_pb2, message_factory, timestamp_pb2
+from google.protobuf.descriptor_pb2 import FieldDescriptorProto as Field
 
 from pyspark_barnabas.pipelines.planning import pipeline_plan
 from pyspark_barnabas.pipelines.state import FlowState
@@ -73,3 +75,67 @@ def test_a_plan_tells_which_columns_are_not_those_of_the_schema(avro_scene: Scen
     assert (plan.error or "").startswith(f"{file}:8: schema: column more is not in the schema, which has id")
     assert "column at is int, the schema wants timestamp; CAST(at AS TIMESTAMP) would be" in plan.error
     assert "column items is missing, which the schema wants as map<string,array<double>>" in plan.error
+
+
+#: Name, type, type's name, label.
+TRIP = (
+    ("id", Field.TYPE_UINT64, "", Field.LABEL_OPTIONAL),
+    ("at", Field.TYPE_MESSAGE, ".google.protobuf.Timestamp", Field.LABEL_OPTIONAL),
+    ("took", Field.TYPE_MESSAGE, ".google.protobuf.Duration", Field.LABEL_OPTIONAL),
+    ("legs", Field.TYPE_MESSAGE, ".shop.Trip.Leg", Field.LABEL_REPEATED),
+    ("named", Field.TYPE_MESSAGE, ".shop.Trip.NamedEntry", Field.LABEL_REPEATED),
+)
+
+
+def trip_file() -> descriptor_pb2.FileDescriptorProto:
+    file = descriptor_pb2.FileDescriptorProto(name="trip.proto", package="shop", syntax="proto3")
+    file.dependency.extend(each.DESCRIPTOR.name for each in (timestamp_pb2, duration_pb2))
+    trip = file.message_type.add(name="Trip")
+    for number, (name, kind, type_name, label) in enumerate(TRIP, 1):
+        trip.field.add(name=name, number=number, type=kind, type_name=type_name or None, label=label)
+    leg = trip.nested_type.add(name="Leg")
+    leg.field.add(name="km", number=1, type=Field.TYPE_FLOAT, label=Field.LABEL_OPTIONAL)
+    entry = trip.nested_type.add(name="NamedEntry")
+    entry.options.map_entry = True
+    entry.field.add(name="key", number=1, type=Field.TYPE_STRING, label=Field.LABEL_OPTIONAL)
+    entry.field.add(
+        name="value",
+        number=2,
+        type=Field.TYPE_MESSAGE,
+        type_name=".shop.Trip.Leg",
+        label=Field.LABEL_OPTIONAL,
+    )
+    return file
+
+
+FROM_PROTOBUF_TO_PROTOBUF = """
+  protobuf:
+    from: {topic: SOURCE, format: protobuf, schema: trip.desc, message: shop.Trip}
+    to: {topic: TARGET, format: protobuf, schema: trip.desc, message: shop.Trip, framing: confluent, schema_id: 7}
+"""
+
+
+def test_protobuf_goes_through_with_what_is_nested_and_what_is_none_fails_a_flow_without_dead_letters(
+    scene: Scene,
+) -> None:
+    file = trip_file()
+    (scene.home / "trip.desc").write_bytes(descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString())
+    pool = descriptor_pool.DescriptorPool()
+    for each in (timestamp_pb2.DESCRIPTOR.serialized_pb, duration_pb2.DESCRIPTOR.serialized_pb):
+        pool.AddSerializedFile(each)
+    pool.AddSerializedFile(file.SerializeToString())
+    trip = message_factory.GetMessageClass(pool.FindMessageTypeByName("shop.Trip"))()
+    trip.id = 2**64 - 1
+    trip.at.seconds, trip.at.nanos, trip.took.seconds = -1, 5_000, -3
+    trip.legs.add().km = 1.5
+    trip.named["a"].km = 0.5
+    scene.send(trip.SerializeToString(), b"")
+    done = scene.run(FROM_PROTOBUF_TO_PROTOBUF)["protobuf"]
+    assert (done.state, done.error, done.rows_out) == (FlowState.DONE, None, 2)
+    written = {value for value, _ in scene.raw_records(scene.target)}
+    assert written == {FRAME + b"\0" + trip.SerializeToString(), FRAME + b"\0"}
+    scene.send(b"\xff")
+    failed = scene.run(FROM_PROTOBUF_TO_PROTOBUF)["protobuf"]
+    assert failed.state is FlowState.FAILED
+    assert (failed.error or "").startswith("the value is not Protobuf of shop.Trip: it cannot be parsed: ")
+    assert "with dead_letters: TOPIC the flow would go on without" in (failed.error or "")
