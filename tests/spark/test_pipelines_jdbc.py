@@ -1,5 +1,6 @@
 """Tables of databases in pipelines: each row once, whatever dies, and nothing secret is shown."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -9,11 +10,13 @@ from pyspark.sql import SparkSession
 
 from pyspark_barnabas.pipelines.failures import FlowError
 from pyspark_barnabas.pipelines.jdbc import Connection
+from pyspark_barnabas.pipelines.planning import pipeline_plan
 from pyspark_barnabas.pipelines.sinks import jdbc
 from pyspark_barnabas.pipelines.sinks.batch import BatchName
-from pyspark_barnabas.pipelines.state import FlowState
+from pyspark_barnabas.pipelines.state import FlowState, pipeline_status
 from support.databases import Derby
-from support.pipelines import Scene
+from support.pipelines import WAIT_S, Driver, Scene
+from support.waiting import until
 
 COUNT = 80
 QUERY = "0b5c7d51-2a44-4d0f-8a57-0d51d7a2d6b1"
@@ -106,3 +109,41 @@ def test_nothing_of_a_batch_that_the_table_refuses_is_there(scene: Scene, derby:
     assert failed.state is FlowState.FAILED
     assert (failed.error or "").startswith(f"jdbc ORDERS at jdbc:derby:{derby.place}: ")
     assert derby.rows("SELECT count(*) FROM orders") == [(0,)]
+
+
+def test_a_password_is_in_no_plan_status_error_or_log(
+    scene: Scene, derby: Derby, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    hidden = "open-sesame"
+    monkeypatch.setenv("ORDERS_PASSWORD", hidden)
+    caplog.set_level(logging.INFO)  # below that py4j logs all that goes to Java
+    scene.send(b'{"id": 20, "kind": "longer than ten"}')
+    flow = FLOW.replace("URL", derby.url).replace(
+        "ORDERS}", "ORDERS, user: me, password: {env: ORDERS_PASSWORD}}"
+    )
+    derby.execute("CREATE SCHEMA me", MADE.replace("orders", "me.orders"))
+    status = scene.run(flow)["to_jdbc"]
+    assert status.state is FlowState.FAILED, "it was reached, and refused the row"
+    plans = pipeline_plan(scene.spark, scene.pipeline)
+    said = capfd.readouterr()
+    state = "".join(
+        place.read_text(errors="replace") for place in (scene.home / "state").rglob("*") if place.is_file()
+    )
+    for text in (said.out, said.err, caplog.text, state, repr(status), repr(plans), repr(scene.pipeline)):
+        assert hidden not in text
+
+
+def test_each_row_is_there_once_when_the_driver_is_killed(scene: Scene, derby: Derby) -> None:
+    scene.send_ids(0, COUNT)
+    scene.send(b"broken")
+    file = scene.declare(FLOW.replace("URL", derby.url))
+    derby.let_go()
+    killed = Driver(file)
+    killed.wait_for(lambda: (pipeline_status(scene.pipeline)[0].batch or 0) >= 1)
+    killed.kill()
+    last = Driver(file)
+    assert last.process.wait(WAIT_S) == 0, last.told[-4000:]
+    until(derby.opens)
+    assert [row[0] for row in derby.rows("SELECT id FROM orders ORDER BY id")] == list(range(COUNT))
+    assert [value for value, _ in scene.records(scene.dead)] == ["broken"]

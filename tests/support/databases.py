@@ -8,6 +8,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 from pyspark_barnabas.pipelines.databases import Database
+from pyspark_barnabas.pipelines.failures import FlowError
 from pyspark_barnabas.pipelines.jdbc import connected
 
 
@@ -33,6 +34,13 @@ class Derby:
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         with connected(self._spark, self.table("none")) as connection:
             return connection.query(query)
+
+    def opens(self) -> bool:
+        """Whether no other JVM has it: a driver's lives a moment longer than its Python."""
+        try:
+            return bool(self.rows("VALUES 1"))
+        except FlowError:
+            return False
 
     def let_go(self) -> None:
         """So that another JVM may open it."""
