@@ -1,4 +1,4 @@
-"""The Spark sink's protocol on brokers as they run for users, Apache Kafka among them: crashes, repetitions, rivals."""
+"""The Spark sink's protocol on Apache Kafka: crashes, repetitions, rivals."""
 
 from collections.abc import Iterator
 
@@ -17,8 +17,8 @@ def calls() -> Iterator[Calls]:
 
 
 @pytest.fixture
-def sink(broker: Broker) -> Sink:
-    return Sink(broker.bootstrap)
+def sink(kafka: Broker) -> Sink:
+    return Sink(kafka.bootstrap)
 
 
 def test_a_batch_is_written_once_however_often_it_comes(sink: Sink) -> None:
@@ -30,10 +30,10 @@ def test_a_batch_is_written_once_however_often_it_comes(sink: Sink) -> None:
 
 @pytest.mark.parametrize("again", [TASKS, MOVED], ids=["same-tasks", "other-tasks"])
 def test_wherever_a_driver_dies_its_batch_is_written_once(
-    broker: Broker, calls: Calls, again: list[list[str]]
+    kafka: Broker, calls: Calls, again: list[list[str]]
 ) -> None:
-    for at in moments(broker.bootstrap, calls):
-        sink = Sink(broker.bootstrap)
+    for at in moments(kafka.bootstrap, calls):
+        sink = Sink(kafka.bootstrap)
         crash(sink, calls, at)
         sink.run(again)
         assert sink.read() == ROWS, f"call {at}"
@@ -41,11 +41,11 @@ def test_wherever_a_driver_dies_its_batch_is_written_once(
 
 @pytest.mark.parametrize("again", [TASKS, MOVED], ids=["same-tasks", "other-tasks"])
 def test_lost_transactions_are_written_anew_or_refused_never_twice(
-    broker: Broker, calls: Calls, again: list[list[str]]
+    kafka: Broker, calls: Calls, again: list[list[str]]
 ) -> None:
     refused = 0
-    for at in moments(broker.bootstrap, calls):
-        sink = Sink(broker.bootstrap)
+    for at in moments(kafka.bootstrap, calls):
+        sink = Sink(kafka.bootstrap)
         crash(sink, calls, at)
         sink.lose(1, 3)
         try:

@@ -5,25 +5,16 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from interop.brokers import Broker
-from interop.targets import RUNNING, START
+from interop.targets import START
 from pyspark.sql import SparkSession
 
+from support.befallen import STEPS, Step, Topic, some
 from support.source_rows import WAIT_S, consumed_rows, fill, frame_rows, read_rows, source_options
+from support.spark_topics import KAFKA_PROPERTIES
 from support.transactions_of_others import transact_at
-
-PROPERTIES = {
-    "offsets.topic.num.partitions": "2",
-    "transaction.state.log.num.partitions": "2",
-    "log.retention.ms": "-1",
-    "log.segment.bytes": str(1 << 20),
-}
-
-
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[Broker]:
-    with RUNNING["kafka"](PROPERTIES) as running:
-        yield running
 
 
 @pytest.fixture(params=["fetch", "files"])
@@ -49,6 +40,17 @@ def test_records_of_every_kind_and_codec(
     assert rows == consumed_rows(kafka.bootstrap, topic)
 
 
+@settings(some, max_examples=3)
+@given(st.sampled_from(["CreateTime", "LogAppendTime"]), STEPS, st.integers(1, 6))
+def test_whatever_befell_a_topic(
+    kafka: Broker, names: Iterator[str], kind: str, steps: list[Step], tasks: int
+) -> None:
+    topic = Topic(kafka.bootstrap, kafka.data_dir, next(names), {"message.timestamp.type": kind})
+    for step in steps:
+        topic.befall(step)
+    topic.check(tasks)
+
+
 @pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
 def test_aborted_and_open_transactions(
     kafka: Broker, names: Iterator[str], transport: dict[str, str], level: str
@@ -67,7 +69,7 @@ def test_aborted_and_open_transactions(
 
 
 def test_an_archive_is_read_up_to_its_checkpoints(tmp_path: Path) -> None:
-    broker = START["kafka"](tmp_path, PROPERTIES)
+    broker = START["kafka"](tmp_path, KAFKA_PROPERTIES)
     try:
         create(broker.bootstrap, "archived")
         fill(broker.bootstrap, "archived", 50)
