@@ -1,5 +1,6 @@
 """Delta tables as streams: the files that commits have added, micro-batch by micro-batch."""
 
+import inspect
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ _NAME = "barnabas-delta-files"
 #: A task costs about 50 ms, so small files share one.
 _TASK_BYTES = 128 * 2**20
 _BATCH_ROWS = 10_000
+#: Timestamps are in UTC, which Spark 4.1 takes for granted.
+_ZONE: Any = {"timezone": "UTC"} if "timezone" in inspect.signature(to_arrow_schema).parameters else {}
 
 
 def delta_stream(spark: SparkSession, source: DeltaInput) -> DataFrame:
@@ -110,7 +113,7 @@ class _DeltaStream(STREAM_READER_BASES):  # type: ignore[misc]
     def read(self, partition: _Files) -> Iterator[pa.RecordBatch]:
         """The rows of a task's files."""
         for file in partition.files:
-            yield from rows_of(self._table, file, to_arrow_schema(self._schema))
+            yield from rows_of(self._table, file, to_arrow_schema(self._schema, **_ZONE))
 
     def commit(self, end: dict[str, int]) -> None:
         """Spark keeps the place."""

@@ -1,6 +1,8 @@
 """A Delta table's stream as Spark asks it, without Spark: batches of files, and the same ones when they come again."""
 
+import datetime
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +44,28 @@ def test_a_stream_begins_with_all_rows_and_goes_on_with_those_that_are_appended(
     assert read(again, end, more) == [(3, "k1")]
     assert again.latestOffset(more, None) == more
     assert again.partitions(more, more) == []
+
+
+def test_columns_of_all_types_come_as_they_are(tmp_path: Path) -> None:
+    at = datetime.datetime(2026, 1, 2, 3, 4, 5, 6, datetime.UTC)
+    row = {
+        "at": at,
+        "day": at.date(),
+        "price": Decimal("1.50"),
+        "flag": True,
+        "bytes": b"x",
+        "many": [1, 2],
+        "inner": {"a": "b"},
+    }
+    write_deltalake(tmp_path, pa.Table.from_pylist([row]))
+    reader = stream(tmp_path)
+    start = reader.initialOffset()
+    [batch] = [
+        batch
+        for task in reader.partitions(start, reader.latestOffset(start, None))
+        for batch in reader.read(task)
+    ]
+    assert batch.to_pylist() == [row]
 
 
 def test_a_stream_may_begin_behind_all_rows(tmp_path: Path) -> None:
