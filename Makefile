@@ -7,7 +7,7 @@ ARGS ?=
 WORKERS ?= 2
 PARALLEL := -n $(WORKERS) --dist worksteal
 
-.PHONY: run check format test test-spark test-spark-versions interop differential soak-eos soak-spark bench bench-spark clean help
+.PHONY: run example-orders check format test test-spark test-spark-versions interop differential soak-eos soak-spark bench bench-spark clean help
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -74,6 +74,9 @@ bench: $(VENV)/.installed-test  ## Apache Kafka and Barnabas in turns; writes do
 
 bench-spark: $(VENV)/.installed-test  ## Spark's own Kafka connector and ours in turns; writes docs/benchmarks-spark.md
 	$(BIN)/python -m bench.spark.run $(ARGS)
+
+example-orders: $(VENV)/.installed-test  ## A million events of a shop through Spark into a report (ARGS='--count 20000')
+	$(BIN)/python -m examples.orders $(ARGS)
 
 clean:  ## Remove what was built and installed
 	rm -rf $(VENV) .venv-spark-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -160,6 +160,7 @@ def test_what_is_installed_for_the_tests_is_all_that_they_and_the_code_import() 
         "pyspark_barnabas_batches",
         "bench",
         "differential",
+        "examples",
         "interop",
         "node",
         "support",

@@ -1,0 +1,92 @@
+"""What came out, read from the table and the topics, and as one HTML file."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from examples.orders.totals import Totals, Window
+from pyspark.sql import DataFrame, SparkSession
+
+from pyspark_barnabas.report import (
+    Series,
+    columns,
+    count_text,
+    heading,
+    lines,
+    page,
+    paragraph,
+    ranking,
+    table,
+)
+
+#: Reasons of dead letters in a word, by how they begin or what they name.
+_REASONS = {
+    "the value is not UTF-8": "not UTF-8",
+    "the value is not JSON": "not JSON",
+    "expectation paid": "paid",
+    "expectation in_time": "in_time",
+}
+
+
+def found(spark: SparkSession, bootstrap: str, home: Path) -> Totals:
+    """The results, as anybody would read them."""
+    events = DeltaTable(home / "tables" / "events").to_pyarrow_table(columns=["kind", "item", "cents"])
+    kinds = {row["values"]: row["counts"] for row in pc.value_counts(events["kind"]).to_pylist()}
+    items = events.group_by("item").aggregate([("cents", "sum")]).to_pylist()
+    letters = _topic(spark, bootstrap, "shop-dead").selectExpr("CAST(headers[0].value AS STRING) AS reason")
+    dead: dict[str, int] = {}
+    for row in letters.groupBy("reason").count().collect():
+        [word] = [word for begins, word in _REASONS.items() if row["reason"].startswith(begins)]
+        dead[word] = dead.get(word, 0) + row["count"]
+    values = _topic(spark, bootstrap, "shop-windows").select("value").collect()
+    windows = [json.loads(row["value"]) for row in values]
+    assert len({each["start"] for each in windows}) == len(windows), "each window is written once"
+    return Totals(
+        kinds,
+        dead,
+        {each["start"]: Window(each["orders"], each["clicks"], each["cents"]) for each in windows},
+        {row["item"]: row["cents_sum"] for row in items if row["cents_sum"]},
+    )
+
+
+def _topic(spark: SparkSession, bootstrap: str, topic: str) -> DataFrame:
+    options = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, "includeHeaders": "true"}
+    reader = spark.read.format("barnabas").options(**options)
+    return reader.option("kafka.isolation.level", "read_committed").load()
+
+
+def html(totals: Totals, count: int) -> str:
+    """The report."""
+    starts = sorted(totals.windows)
+    windows = [totals.windows[start] for start in starts]
+    bought = sorted(totals.items.items(), key=lambda each: -each[1])
+    parts = [
+        heading("Through the day"),
+        columns(
+            "Events in each quarter of an hour",
+            starts,
+            [
+                Series("orders", [each.orders for each in windows]),
+                Series("clicks", [each.clicks for each in windows]),
+            ],
+        ),
+        lines("Takings in each quarter of an hour", starts, [Series("", _euros(windows))], _money),
+        heading("What was bought"),
+        ranking("Takings by item", [(item, cents / 100) for item, cents in bought], _money),
+        heading("What was not fit"),
+        paragraph(f"{sum(totals.dead.values())} of {count} events are dead letters, each with its reason."),
+        ranking("Dead letters by reason", sorted(totals.dead.items())),
+        heading("The cleaned table"),
+        table(["kind", "rows"], sorted(totals.rows.items())),
+    ]
+    return page("A day of the shop", f"{count} events, through a topic and a Delta table", parts)
+
+
+def _euros(windows: Sequence[Window]) -> list[float]:
+    return [each.cents / 100 for each in windows]
+
+
+def _money(value: float) -> str:
+    return f"{count_text(value)} €"

@@ -1,0 +1,53 @@
+"""The example of a shop: killed and begun again, its totals are those of plain Python."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from support.documents import ROOT
+
+COUNT = 20_000
+WAIT_S = 240
+
+
+def started(home: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "examples.orders", "--count", str(COUNT), "--home", str(home)]
+    paths = os.pathsep.join([str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])])
+    return subprocess.Popen(
+        [*command, "--master", "local[2]"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": paths},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def test_it_may_be_killed_and_begun_again_and_comes_out_right(tmp_path: Path) -> None:
+    first = started(tmp_path)
+    end_s = time.monotonic() + WAIT_S
+    while not (tmp_path / "tables" / "events" / "_delta_log").exists():
+        assert first.poll() is None, first.communicate()[0][-4000:]
+        assert time.monotonic() < end_s
+        time.sleep(0.02)
+    os.killpg(first.pid, signal.SIGKILL)
+    first.communicate()
+    second = started(tmp_path)
+    said, _ = second.communicate(timeout=WAIT_S)
+    assert second.returncode == 0, said[-4000:]
+    assert "20,000 events: all totals are those of plain Python" in said
+    report = (tmp_path / "report.html").read_text()
+    assert report.count("<svg") >= 4
+    assert "Dead letters by reason" in report
+
+
+def test_another_size_needs_another_home(tmp_path: Path) -> None:
+    (tmp_path / "example.json").write_text('{"count": 5}')
+    process = started(tmp_path)
+    said, _ = process.communicate(timeout=WAIT_S)
+    assert process.returncode == 1
+    assert "has 5 events: go on with --count 5, or take another --home" in said
