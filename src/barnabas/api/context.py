@@ -118,7 +118,7 @@ class RequestContext:
     #: the span of this request while tracing is on, parent of those of what is done for it
     span: Span | None = None
     #: what policies in mode `warn` are against in what this request changes
-    warnings: list[Refusal] = field(default_factory=list)
+    warnings: tuple[Refusal, ...] = ()
 
     @property
     def actor(self) -> Actor:
@@ -139,4 +139,4 @@ class RequestContext:
     def _warned(self, resource: str, message: str) -> None:
         warning = Refusal(resource, ErrorCode.POLICY_VIOLATION.name, message)
         if warning not in self.warnings:  # a decision may be made twice
-            self.warnings.append(warning)
+            self.warnings = (*self.warnings, warning)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from barnabas.api.context import ConnectionInfo, EncodedResponse, Node, RequestContext
 from barnabas.api.data.produce_at_once import ProduceAtOnce
 from barnabas.api.groups.commits_at_once import CommitsAtOnce
-from barnabas.api.refused_changes import remark
+from barnabas.api.refused_changes import CHANGING_APIS, remark
 from barnabas.api.registry import ApiSpec, Handler
 from barnabas.api.short_way import ShortWay
 from barnabas.api.throttling import charge
@@ -185,7 +185,8 @@ class Dispatcher:
                 response: Response = await self._metered(handle, context, request)
             else:
                 response = await handle(context, request)
-            await remark(context, request, response)
+            if context.api.api_key in CHANGING_APIS:
+                await remark(context, request, response)
             parts = None if response is None else encode_response(context, response)
         except KafkaError as error:
             self.statistics.failed(context.api.api_key)
@@ -245,7 +246,8 @@ async def _refuse(context: RequestContext, request: Message, error: KafkaError) 
         context.close_after = True
         return None
     response = context.api.refuse(request, error)
-    await remark(context, request, response)
+    if context.api.api_key in CHANGING_APIS:
+        await remark(context, request, response)
     return encode_response(context, response)
 
 

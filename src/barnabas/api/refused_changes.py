@@ -50,8 +50,8 @@ Results: TypeAlias = Iterable[tuple[str, int, str | None]]
 
 
 async def remark(context: RequestContext, request: Any, response: object) -> None:
-    """Have the audit tell of what an answer refuses, and of what policies in mode `warn` were against."""
-    if response is None or context.api.api_key not in READERS:
+    """Have the audit tell what an answer of `CHANGING_APIS` refuses, and what policies in mode `warn` are against."""
+    if response is None:
         return
     refusals = refusals_of(context, request, response)
     if not refusals and not context.warnings:
@@ -66,7 +66,7 @@ def refusals_of(context: RequestContext, request: Any, response: object) -> list
     """What an answer refuses of the changes that `request` asks for; nothing of requests that change nothing."""
     if getattr(request, "validate_only", False):
         return []
-    read = READERS[context.api.api_key]
+    read = _READERS[context.api.api_key]
     return [
         Refusal(resource, ErrorCode(code).name, message or "")
         for resource, code, message in read(request, response)
@@ -138,8 +138,7 @@ def _of_the_cluster(_request: Any, response: Any) -> Results:
     return [(CLUSTER, response.error_code, response.error_message)]
 
 
-#: What reads the results of each API that changes something off its answers.
-READERS: Mapping[int, Callable[[Any, Any], Results]] = MappingProxyType(
+_READERS: Mapping[int, Callable[[Any, Any], Results]] = MappingProxyType(
     {
         AlterClientQuotasRequest.API_KEY: _quotas,
         AlterConfigsRequest.API_KEY: _configs,
@@ -156,3 +155,6 @@ READERS: Mapping[int, Callable[[Any, Any], Results]] = MappingProxyType(
         UpdateFeaturesRequest.API_KEY: _of_the_cluster,
     }
 )
+
+#: The keys of the APIs that change what the store has.
+CHANGING_APIS = frozenset(_READERS)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from barnabas.api import authorization
-from barnabas.api.refused_changes import READERS
+from barnabas.api.refused_changes import CHANGING_APIS
 from barnabas.metadata.acls import decide_create_acls, decide_delete_acls
 from barnabas.security.operations import OPERATIONS
 from barnabas.wire.acls import CLUSTER_NAME, AclBinding, AclFilter, AclPermission, PatternType, ResourceType
@@ -452,7 +452,9 @@ def test_each_of_the_permissions_is_enough_and_no_other_one(tmp_path: Path, rule
                 await make_group(running)
             await permit(running, *rule.granted)
             assert await refused(running, rule._replace(request=in_earnest(rule.request))) == {rule.code}
-            assert audited_refusals(running) == ({rule.code} if rule.request.API_KEY in READERS else set())
+            assert audited_refusals(running) == (
+                {rule.code} if rule.request.API_KEY in CHANGING_APIS else set()
+            )
             for permission in EVERY_PERMISSION:
                 await permit(running, *(rule.granted | {permission}))
                 expected = set() if permission in rule.permissions else {rule.code}
