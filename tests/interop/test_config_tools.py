@@ -139,6 +139,7 @@ def test_levels_of_loggers_are_set_and_taken_back(broker: Broker) -> None:
 def test_groups_and_client_metrics_have_configs_of_their_own(broker: Broker) -> None:
     group = Configs(broker, "--entity-type", "groups", "--entity-name", "billing")
     assert "Completed updating config" in group.add("consumer.session.timeout.ms=50000")
+    assert group.described()["consumer.session.timeout.ms"].startswith("50000 ")
     group.delete("consumer.session.timeout.ms")
     assert "consumer.session.timeout.ms" in group.refused("--add-config", "consumer.session.timeout.ms=-1")
     metrics = Configs(broker, "--entity-type", "client-metrics", "--entity-name", "all-clients")

@@ -1,5 +1,6 @@
 """Who may ask what: the form of a rule, and the rules of the APIs on committed offsets."""
 
+import copy
 from typing import NamedTuple
 
 from barnabas.wire.acls import AclOperation as Op
@@ -53,6 +54,14 @@ class Rule(NamedTuple):
     version: int | None = None
     #: what is needed besides
     granted: frozenset[Permission] = frozenset()
+
+    @property
+    def in_earnest(self) -> "Rule":
+        """The same, with a request that is not only to be validated."""
+        earnest = copy.copy(self.request)
+        if hasattr(earnest, "validate_only"):
+            earnest.validate_only = False
+        return self._replace(request=earnest)
 
 
 def one(operation: Op, resource_type: ResourceType) -> frozenset[Permission]:

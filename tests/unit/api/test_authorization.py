@@ -3,7 +3,6 @@
 The same is asked of Apache Kafka itself in tests/differential/test_authorization.py.
 """
 
-import copy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -84,7 +83,7 @@ from barnabas.wire.messages.sync_group import SyncGroupRequest
 from barnabas.wire.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.wire.messages.update_features import UpdateFeaturesRequest
 from barnabas.wire.messages.update_raft_voter import UpdateRaftVoterRequest
-from barnabas.wire.schema import Message, Struct
+from barnabas.wire.schema import Struct
 from support.acls import ALICE, AUTHORIZED, ROOT
 from support.authorization_rules import (
     ALTER_CLUSTER,
@@ -419,14 +418,6 @@ async def refused(running: RunningNode, rule: Rule) -> set[ErrorCode]:
     }
 
 
-def in_earnest(request: Message) -> Message:
-    """The request, not only to be validated."""
-    earnest = copy.copy(request)
-    if hasattr(earnest, "validate_only"):
-        earnest.validate_only = False
-    return earnest
-
-
 def audited_refusals(running: RunningNode) -> set[ErrorCode]:
     """What the audit says that Alice may not."""
     records = running.node.image.audit.values()
@@ -451,7 +442,7 @@ def test_each_of_the_permissions_is_enough_and_no_other_one(tmp_path: Path, rule
             if isinstance(rule.request, OffsetDeleteRequest):  # a group that is not there has no partitions
                 await make_group(running)
             await permit(running, *rule.granted)
-            assert await refused(running, rule._replace(request=in_earnest(rule.request))) == {rule.code}
+            assert await refused(running, rule.in_earnest) == {rule.code}
             assert audited_refusals(running) == (
                 {rule.code} if rule.request.API_KEY in CHANGING_APIS else set()
             )
