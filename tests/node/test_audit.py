@@ -71,7 +71,7 @@ def test_nobody_else_writes_to_the_topic_and_it_is_internal(kafka: EmbeddedBroke
     assert AUDIT_TOPIC not in kafka.topics()
 
 
-def test_without_the_audit_there_is_no_topic(tmp_path: Path) -> None:
+def test_without_the_audit_there_is_no_topic() -> None:
     with EmbeddedBroker(settings={"barnabas.audit.enable": "false"}) as kafka:
         kafka.create_topic("orders")
         kafka.restart()

@@ -2,6 +2,8 @@
 
 import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -30,6 +32,23 @@ class FileLock:
     def release(self) -> None:
         """Let others have it."""
         os.close(self._fd)
+
+
+@contextmanager
+def held(path: Path, busy: Exception) -> Iterator[None]:
+    """Hold the lock on a file, whose directory is made if need be.
+
+    :raises Exception: `busy`, when somebody else holds it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        lock = FileLock(path)
+    except Locked:
+        raise busy from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def is_held(path: Path) -> bool:

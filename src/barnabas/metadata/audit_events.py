@@ -17,7 +17,7 @@ class Outcome(enum.StrEnum):
     WARNED = "warned"  #: changed, though a policy in mode `warn` says no
 
 
-class Sequence(NamedTuple):
+class EventSequence(NamedTuple):
     """Where an event stands among all: events of one transaction have one revision of the store."""
 
     revision: int
@@ -44,9 +44,9 @@ class AuditEvent:
     message: str | None = None
 
     @property
-    def sequence(self) -> Sequence:
+    def sequence(self) -> EventSequence:
         """Where it stands."""
-        return Sequence(self.revision, self.number)
+        return EventSequence(self.revision, self.number)
 
     def to_json(self) -> bytes:
         """The value of its record in the topic."""

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 from urllib.parse import quote
 
+from barnabas.base.resource_names import resource_name
 from barnabas.config.describe import is_sensitive
 from barnabas.config.resources import ResourceKind
 from barnabas.metadata.acls import ACLS
@@ -105,7 +106,7 @@ def _listed(part: Any) -> Any:
 
 def config_resource(kind: ResourceKind, name: str) -> str:
     """The name of what bears configs."""
-    return f"{kind.name.lower().replace('_', '-')}/{name}"
+    return resource_name(kind.name, name)
 
 
 def _configs(kind: ResourceKind) -> Callable[[str, Overrides | None, Overrides | None], Iterator[Difference]]:
@@ -120,8 +121,7 @@ def _configs(kind: ResourceKind) -> Callable[[str, Overrides | None, Overrides |
 
 def acl_resource(resource_type: ResourceType, name: str, pattern: PatternType) -> str:
     """The name of what an ACL covers."""
-    kind, star = resource_type.name.lower().replace("_", "-"), "*" if pattern is PatternType.PREFIXED else ""
-    return f"{kind}/{name}{star}"
+    return resource_name(resource_type.name, name, prefixed=pattern is PatternType.PREFIXED)
 
 
 def _acl(_row: str, before: AclBinding | None, after: AclBinding | None) -> Iterator[Difference]:

@@ -101,7 +101,8 @@ class MetadataWriter:
         """
         auditor = self._auditor
         if auditor is not None:
-            await self._write(lambda image: auditor.remarked(actor, refusals, warnings), None)
+            remarked = auditor.remarked(actor, refusals, warnings)
+            await self._write(lambda image: remarked, None)
 
     def _written(self, writing: asyncio.Future[Any]) -> None:
         self._writing.discard(writing)

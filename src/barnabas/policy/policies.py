@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
+from barnabas.base.resource_names import resource_name
 from barnabas.policy.guarded import GuardedPolicy
 from barnabas.policy.interfaces import (
     AlterConfigPolicy,
@@ -18,7 +19,7 @@ from barnabas.policy.interfaces import (
 )
 from barnabas.policy.loading import PolicyLoadError, fresh_modules
 from barnabas.policy.rules import AclAction, Rules, Violation
-from barnabas.wire.acls import AclBinding
+from barnabas.wire.acls import AclBinding, PatternType
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 CREATE_TOPIC_KEY = "create.topic.policy.class.name"
@@ -173,8 +174,7 @@ class Policies:
         """
         if self._loaded.rules is not None:
             kind, name = altered.resource
-            resource = f"{kind.name.lower().replace('_', '-')}/{name}"
-            self._act_on(resource, self._loaded.rules.alter_config(altered, removed))
+            self._act_on(resource_name(kind.name, name), self._loaded.rules.alter_config(altered, removed))
         await self._ask_alter_config(altered)
 
     async def _ask_alter_config(self, altered: AlterConfigPolicy.RequestMetadata) -> None:
@@ -204,7 +204,8 @@ class Policies:
         :raises KafkaError: POLICY_VIOLATION.
         """
         if self._loaded.rules is not None:
-            resource = f"{acl.resource_type.name.lower()}/{acl.resource_name}"
+            prefixed = acl.pattern_type is PatternType.PREFIXED
+            resource = resource_name(acl.resource_type.name, acl.resource_name, prefixed=prefixed)
             self._act_on(resource, self._loaded.rules.acl(action, acl))
 
     def _act_on(self, resource: str, violations: Sequence[Violation]) -> None:

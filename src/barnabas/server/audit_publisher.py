@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from barnabas.api.context import Node
 from barnabas.api.topics.creation import creation_rules
 from barnabas.metadata.audit import AUDIT, AuditRecord
-from barnabas.metadata.audit_events import AuditEvent, Sequence, events_of
+from barnabas.metadata.audit_events import AuditEvent, EventSequence, events_of
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import Image
 from barnabas.metadata.internal_topics import internal_topic
@@ -30,7 +30,7 @@ REMOVED_COUNT = 500
 REST_MS = 1000
 
 #: Before the first event.
-_NOTHING = Sequence(-1, -1)
+_NOTHING = EventSequence(-1, -1)
 
 _log = get_logger("barnabas.audit")
 
@@ -42,7 +42,7 @@ class AuditPublisher:
         self._node = node
         self._waiting: list[tuple[int, str, AuditRecord]] = []  #: (revision, row, record) in order
         self._published: list[str] = []  #: rows whose events are in the topic and that the store still has
-        self._last: Sequence | None = None  #: None until the topic has been looked at
+        self._last: EventSequence | None = None  #: None until the topic has been looked at
         self._woken = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
         self._stopping = False
@@ -56,12 +56,15 @@ class AuditPublisher:
         self._woken.set()
         self._running = asyncio.get_running_loop().create_task(self._run(), name="audit")
 
-    async def stop(self) -> None:
-        """Publish what there is, then stop."""
+    async def stop(self, *, abruptly: bool = False) -> None:
+        """Publish what there is, then stop; `abruptly` leaves that to the next start."""
+        if self._running is None:
+            return
         self._stopping = True
         self._woken.set()
-        if self._running is not None:
-            await self._running
+        if abruptly:
+            self._running.cancel()
+        await asyncio.gather(self._running, return_exceptions=True)
 
     async def _follow(self, before: Image, after: Image, changes: tuple[Change, ...]) -> None:
         prefix = AUDIT.key("")
@@ -150,7 +153,7 @@ def decide_forget_published(image: Image, rows: list[str]) -> Decision[None]:
     return Decision(None, tuple(AUDIT.remove(row) for row in rows if row in image.audit))
 
 
-def last_sequence(partition: Partition) -> Sequence:
+def last_sequence(partition: Partition) -> EventSequence:
     """That of the last event in the topic.
 
     :raises KafkaError: KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE.

@@ -143,7 +143,7 @@ class BrokerServer:
         self._undo.callback(self._connections.abort_all)
         await self._listen()
         self._housekeeping.start()
-        self._undo.push_async_callback(self.audit.stop)
+        self._undo.push_async_callback(self._stop_audit)
         self.audit.start()
         if self._config.boolean("log.cleaner.enable"):
             self.cleaner.start()
@@ -239,6 +239,9 @@ class BrokerServer:
             threads_count=config.integer_or_none("num.replica.alter.log.dirs.threads")
             or len(config.log_dirs),
         )
+
+    async def _stop_audit(self) -> None:
+        await self.audit.stop(abruptly=self._abruptly)
 
     async def _stop_moves(self) -> None:
         await self._moves.stop(abruptly=self._abruptly)

@@ -18,7 +18,7 @@ from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 
-from barnabas.base.file_lock import FileLock, Locked
+from barnabas.base.file_lock import held
 from barnabas.base.ids import TopicPartition
 from barnabas.log.files import sync_path
 
@@ -130,16 +130,10 @@ class ArchiveTarget:
 
         :raises ArchiveError: When another run is going on.
         """
-        self.lock_path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            lock = FileLock(self.lock_path)
-        except Locked:
-            message = f"another run is writing to {self.directory}; wait for its end"
-            raise ArchiveError(message) from None
-        try:
+        with held(
+            self.lock_path, ArchiveError(f"another run is writing to {self.directory}; wait for its end")
+        ):
             yield
-        finally:
-            lock.release()
 
     def runs(self) -> list[int]:
         """The numbers of all runs.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from barnabas.base.file_lock import FileLock, Locked
+from barnabas.base.file_lock import held
 from barnabas.log.files import sync_path
 from pyspark_barnabas.jobs.rekeying import Homes, RekeyError, Step
 
@@ -101,16 +101,8 @@ class RekeyDirectory:
 
         :raises RekeyError: When another run is going on.
         """
-        self.directory.mkdir(parents=True, exist_ok=True)
-        try:
-            lock = FileLock(self.directory / _LOCK)
-        except Locked:
-            message = f"another run has {self.directory}; wait for its end"
-            raise RekeyError(message) from None
-        try:
+        with held(self.directory / _LOCK, RekeyError(f"another run has {self.directory}; wait for its end")):
             yield
-        finally:
-            lock.release()
 
     def read(self) -> Copying | None:
         """The copy that was begun; None in a new directory.

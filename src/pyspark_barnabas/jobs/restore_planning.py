@@ -12,7 +12,7 @@ from barnabas.client.admin import raise_errors
 from barnabas.client.admin_model import BROKER_DEFAULT, NewTopic
 from barnabas.client.blocking import Client
 from barnabas.client.metadata import Topic
-from barnabas.client.offsets import EARLIEST, LATEST, ListedOffset
+from barnabas.client.offsets import EARLIEST, LATEST, ListedOffset, OffsetSpec
 from barnabas.config.resources import Resource, ResourceKind
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.compression import Compression
@@ -129,13 +129,14 @@ def _is_missing(found: Topic | KafkaError) -> bool:
 
 
 def _bounds(client: Client, places: Sequence[TopicPartition]) -> dict[TopicPartition, tuple[int, int]]:
-    firsts = client.admin.list_offsets(dict.fromkeys(places, EARLIEST))
-    ends = client.admin.list_offsets(dict.fromkeys(places, LATEST))
-    raise_errors(each for each in (*firsts.values(), *ends.values()) if not isinstance(each, ListedOffset))
-    return {
-        place: (firsts[place].offset, ends[place].offset)  # type: ignore[union-attr]
-        for place in places
-    }
+    firsts, ends = (_offsets(client, dict.fromkeys(places, spec)) for spec in (EARLIEST, LATEST))
+    return {place: (firsts[place], ends[place]) for place in places}
+
+
+def _offsets(client: Client, specs: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
+    found = client.admin.list_offsets(specs)
+    raise_errors(found.values())
+    return {place: each.offset for place, each in found.items() if isinstance(each, ListedOffset)}
 
 
 def create_missing(

@@ -9,7 +9,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from barnabas.base.file_lock import FileLock, Locked, is_held
+from barnabas.base.file_lock import held, is_held
 from pyspark_barnabas.pipelines.declaration import Flow, Pipeline
 
 _LOCK = "lock"
@@ -71,16 +71,9 @@ class StateDirectory:
 
         :raises PipelineRuns: Somebody else holds it.
         """
-        self.path.mkdir(parents=True, exist_ok=True)
-        try:
-            lock = FileLock(self.path / _LOCK)
-        except Locked:
-            message = f"the pipeline runs already: its state directory {self.path} is held"
-            raise PipelineRuns(message) from None
-        try:
+        busy = PipelineRuns(f"the pipeline runs already: its state directory {self.path} is held")
+        with held(self.path / _LOCK, busy):
             yield
-        finally:
-            lock.release()
 
     def is_held(self) -> bool:
         """Whether a run is going on."""
