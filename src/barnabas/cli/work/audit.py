@@ -148,9 +148,10 @@ def _read(bootstrap: str, since_ms: int | None = None) -> list[AuditEvent]:
     try:
         return with_cluster(bootstrap, read)
     except KafkaError as error:
-        if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            return []
-        raise
+        if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise
+        notice("there is no audit: it begins with the first change under barnabas.audit.enable=true")
+        return []
 
 
 async def _follow(cluster: Cluster, wanted: Wanted, *, as_json: bool) -> None:
