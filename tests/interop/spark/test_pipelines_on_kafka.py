@@ -1,0 +1,100 @@
+"""Pipelines on Apache Kafka: what is committed there, once, and dead letters with their headers."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from deltalake import DeltaTable
+from interop.brokers import Broker
+from interop.targets import RUNNING
+from pyspark.sql import SparkSession
+
+from barnabas.client.admin import raise_errors
+from barnabas.client.admin_model import NewTopic
+from barnabas.client.blocking import Client
+from pyspark_barnabas.pipelines.state import FlowState
+from support.pipelines import Scene
+from support.transactions_of_others import transact_at
+
+PROPERTIES = {
+    "offsets.topic.num.partitions": "2",
+    "transaction.state.log.num.partitions": "2",
+    "log.retention.ms": "-1",
+}
+COUNT = 60
+FLOWS = """
+  to_topic:
+    from: {topic: SOURCE, format: json, schema: 'id BIGINT, kind STRING', batch_rows_max: 30}
+    to: {topic: TARGET, key: kind}
+    dead_letters: DEAD
+  to_delta:
+    from: {topic: SOURCE, format: json, schema: 'id BIGINT, kind STRING', batch_rows_max: 30}
+    to: {delta: table}
+    dead_letters: DEAD
+"""
+ONWARD = """
+  onward:
+    from: {delta: table}
+    to: {topic: TARGET}
+"""
+
+
+class Cluster(NamedTuple):
+    """What a scene asks of a broker."""
+
+    bootstrap: str
+    client: Client
+
+
+@pytest.fixture(scope="module")
+def kafka() -> Iterator[Broker]:
+    with RUNNING["kafka"](PROPERTIES) as running:
+        yield running
+
+
+@pytest.fixture
+def scene(spark: SparkSession, kafka: Broker, tmp_path: Path) -> Iterator[Scene]:
+    topics = [f"{tmp_path.name}-{name}".replace("_", "-") for name in ("source", "target", "dead")]
+    with Client(kafka.bootstrap) as client:
+        raise_errors(client.admin.create_topics([NewTopic(name, 2) for name in topics]).values())
+        yield Scene(spark, Cluster(kafka.bootstrap, client), tmp_path, *topics)
+
+
+def ids(scene: Scene) -> list[int]:
+    return sorted(json.loads(value)["id"] for value, _ in scene.records(scene.target))
+
+
+def test_each_row_is_written_once_to_a_topic_and_a_table_and_what_was_aborted_is_not_read(
+    scene: Scene,
+) -> None:
+    scene.send_ids(0, COUNT)
+    scene.send(b"broken", None)
+    transact_at(scene.broker.bootstrap, scene.source, f"{scene.source}-t", "aa")
+    first = scene.run(FLOWS)
+    assert [(each.state, each.error, each.dead_letters) for each in first.values()] == 2 * [
+        (FlowState.DONE, None, 2)
+    ]
+    for name in first:
+        scene.forget_last_commit(name)
+    scene.send_ids(COUNT, 2 * COUNT)
+    assert {each.error for each in scene.run(FLOWS).values()} == {None}
+    expected = list(range(2 * COUNT))
+    assert ids(scene) == expected
+    assert sorted(DeltaTable(scene.home / "table").to_pyarrow_table()["id"].to_pylist()) == expected
+    letters = scene.records(scene.dead)
+    assert sorted(value for value, _ in letters) == ["", "", "broken", "broken"]
+    assert {headers["barnabas.flow"] for _, headers in letters} == {"to_topic", "to_delta"}
+    assert {headers["barnabas.topic"] for _, headers in letters} == {scene.source}
+
+
+def test_what_is_appended_to_a_table_comes_into_a_topic_once(scene: Scene) -> None:
+    scene.send_ids(0, COUNT)
+    to_delta = "\n  to_delta:" + FLOWS.split("to_delta:")[1]
+    for end in (COUNT, 2 * COUNT):
+        assert scene.run(to_delta)["to_delta"].error is None
+        assert scene.run(ONWARD)["onward"].error is None
+        assert ids(scene) == list(range(end))
+        scene.forget_last_commit("onward")
+        scene.send_ids(COUNT, 2 * COUNT)
