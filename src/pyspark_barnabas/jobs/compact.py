@@ -44,6 +44,7 @@ from pyspark_barnabas.jobs.compacting import (
     read_keys,
     survey,
 )
+from pyspark_barnabas.jobs.connecting import check_barnabas, connected
 from pyspark_barnabas.jobs.running import dealt, progress
 from pyspark_barnabas.options import TASK_BYTES, SourceOptions, batch_options
 from pyspark_barnabas.planner import open_logs
@@ -118,11 +119,14 @@ def compact(
     :param wait_s: How long to wait for the brokers to take over what was handed to them.
     :raises OptionError: For an option that cannot be, or without brokers.
     :raises KafkaError: When brokers cannot be asked.
+    :raises NotBarnabas: For another broker.
     """
     parsed = batch_options({"kafka.isolation.level": "read_committed", **options, "transport": "files"})
     if not parsed.connection.bootstrap:
         message = "option 'kafka.bootstrap.servers' is missing: brokers tell what is compacted, and how"
         raise OptionError(message)
+    with closing(connected(parsed.connection)) as client:
+        check_barnabas(client, "no other takes over what was compacted beside its log")
     done: list[Compacted] = []
     with ExitStack() as stack:
         works = list(_begin(parsed, stack, done, pause=pause, dry_run=dry_run))

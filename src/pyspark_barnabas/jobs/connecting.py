@@ -2,7 +2,16 @@
 
 from barnabas.client.blocking import Client
 from barnabas.client.retry import Retry
+from barnabas.config.resources import Resource, ResourceKind
+from barnabas.wire.errors import KafkaError
 from pyspark_barnabas.options import ConnectionOptions
+
+#: A config that every Barnabas has, and no other broker.
+_ITS_OWN = "barnabas.log.format"
+
+
+class NotBarnabas(ValueError):
+    """What is to be done needs a Barnabas broker, and there is another."""
 
 
 def connected(options: ConnectionOptions, request_timeout_ms: int | None = None) -> Client:
@@ -17,3 +26,15 @@ def connected(options: ConnectionOptions, request_timeout_ms: int | None = None)
         request_timeout_ms=request_timeout_ms or options.request_timeout_ms,
         retry=Retry(timeout_ms=options.request_timeout_ms),
     )
+
+
+def check_barnabas(client: Client, what: str) -> None:
+    """See that a broker is Barnabas; one that may not be asked is taken for it.
+
+    :param what: What needs it, and what can be done on others.
+    :raises NotBarnabas: It is another.
+    """
+    node = min(client.cluster.metadata.nodes)
+    [found] = client.admin.describe_configs([Resource(ResourceKind.BROKER, str(node))], [_ITS_OWN]).values()
+    if not isinstance(found, KafkaError) and not found:
+        raise NotBarnabas(f"broker {node} is no Barnabas: {what}")

@@ -28,7 +28,7 @@ from barnabas.log.handover import HANDOVER, Handover
 from barnabas.wire.records.compression import Compression
 from pyspark_barnabas.jobs.archive import dated, reading, sums_of
 from pyspark_barnabas.jobs.archive_target import ArchiveTarget, PartSum, open_archive
-from pyspark_barnabas.jobs.connecting import connected
+from pyspark_barnabas.jobs.connecting import check_barnabas, connected
 from pyspark_barnabas.jobs.restore_planning import (
     ArchivedPart,
     Request,
@@ -87,6 +87,7 @@ def restore(spark: SparkSession | None, request: Request, *, dry_run: bool = Fal
     target = open_archive(request.directory)
     wanted = archived_partitions(target, request.topics)
     with closing(connected(request.connection(), _TAKING_TIMEOUT_MS)) as client:
+        check_barnabas(client, "no other takes in records with their offsets; --map does without")
         targets = find_targets(client, request, wanted)
         check_retention(client, request, target, targets, time.time_ns() // 1_000_000)
         parts = tuple(_part(request.target_of(each.topic), each, targets) for each in wanted)

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import pytest
 from deltalake import DeltaTable
 from interop.brokers import Broker
-from interop.targets import RUNNING
 from pyspark.sql import SparkSession
 
 from barnabas.client.admin import raise_errors
@@ -18,11 +17,6 @@ from pyspark_barnabas.pipelines.state import FlowState
 from support.pipelines import Scene
 from support.transactions_of_others import transact_at
 
-PROPERTIES = {
-    "offsets.topic.num.partitions": "2",
-    "transaction.state.log.num.partitions": "2",
-    "log.retention.ms": "-1",
-}
 COUNT = 60
 FLOWS = """
   to_topic:
@@ -46,12 +40,6 @@ class Cluster(NamedTuple):
 
     bootstrap: str
     client: Client
-
-
-@pytest.fixture(scope="module")
-def kafka() -> Iterator[Broker]:
-    with RUNNING["kafka"](PROPERTIES) as running:
-        yield running
 
 
 @pytest.fixture
