@@ -1,5 +1,6 @@
 """Install all that the interop suite needs, from each client's own registry: ``python -m interop.install``."""
 
+import functools
 import os
 import shutil
 import subprocess
@@ -30,18 +31,18 @@ def missing_programs() -> list[str]:
     ]
 
 
-def install_kcat() -> None:
-    """The Debian package of kcat, through apt-get as root or by sudo.
+def install_debian_package(name: str) -> None:
+    """A Debian package with a program of its name, through apt-get as root or by sudo.
 
     Raises:
         subprocess.CalledProcessError: apt-get failed.
         FileNotFoundError: there is no apt-get (or no sudo) here.
     """
-    if shutil.which("kcat"):
+    if shutil.which(name):
         return
     as_root = [] if os.geteuid() == 0 else ["sudo", "-n"]
     _run([*as_root, "apt-get", "update", "-qq"])
-    _run([*as_root, "apt-get", "install", "-y", "-qq", "kcat"])
+    _run([*as_root, "apt-get", "install", "-y", "-qq", name])
 
 
 def install_python_clients() -> None:
@@ -72,8 +73,8 @@ def build_go_clients() -> None:
     _run(["go", "build", "-o", f"{binaries}/", "./..."], HERE / "go")
 
 
-def install_kafkajs() -> None:
-    """KafkaJS and its codecs with npm, unless what is installed is newer than the lock file."""
+def install_node_packages() -> None:
+    """KafkaJS, its codecs and axe-core with npm, unless what is installed is newer than the lock file."""
     installed = HERE / "node" / "node_modules" / ".package-lock.json"
     lock = HERE / "node" / "package-lock.json"
     if not installed.exists() or installed.stat().st_mtime < lock.stat().st_mtime:
@@ -81,13 +82,14 @@ def install_kafkajs() -> None:
 
 
 STEPS: Sequence[tuple[str, Callable[[], None]]] = (
-    ("kcat", install_kcat),
+    ("kcat", functools.partial(install_debian_package, "kcat")),
+    ("Chromium", functools.partial(install_debian_package, "chromium")),
     ("Python clients", install_python_clients),
     ("Apache Kafka", fetch_kafka),
     ("Spark's connector", fetch_spark_connector),
     ("Java clients", build_java_client),
     ("Go clients", build_go_clients),
-    ("KafkaJS", install_kafkajs),
+    ("KafkaJS and axe-core", install_node_packages),
 )
 
 

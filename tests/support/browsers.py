@@ -1,0 +1,112 @@
+"""Real Chromium: pages that tell what went wrong on them, what axe-core says of them, and pictures of them."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal
+
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Page,
+    Request,
+    Response,
+    sync_playwright,
+)
+
+ROOT = Path(__file__).resolve().parents[2]
+CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+AXE = ROOT / "interop" / "node" / "node_modules" / "axe-core" / "axe.min.js"
+SCREENSHOTS = ROOT / "docs" / "screenshots"
+#: Set, pictures are written anew; else a run of the tests leaves the tree as it is.
+KEEP = "KEEP_SCREENSHOTS"
+SIZE = {"width": 1180, "height": 760}
+TIMEOUT_MS = 15_000
+
+Scheme = Literal["light", "dark"]
+SCHEMES: tuple[Scheme, ...] = ("light", "dark")
+_RULES = ("wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice")
+#: What Chromium says of a request that ends because its page is left.
+_LEFT = "net::ERR_ABORTED"
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A browser without a window."""
+    arguments = ["--disable-dev-shm-usage", "--disable-gpu", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class Watched:
+    """A tab. `problems` is what nobody may see: errors of scripts, of the security policy, of requests."""
+
+    def __init__(self, context: BrowserContext, base: str) -> None:
+        self.page: Page = context.new_page()
+        self.page.set_default_timeout(TIMEOUT_MS)
+        self.base = base
+        self.problems: list[str] = []
+        self._refusals: set[int] = set()
+        self.page.on("console", self._console)
+        self.page.on("pageerror", lambda error: self.problems.append(f"script: {error}"))
+        self.page.on("requestfailed", self._failed)
+        self.page.on("response", self._answered)
+
+    def expect(self, *statuses: int) -> None:
+        """From here on, these answers of the server are what the test wants."""
+        self._refusals.update(statuses)
+
+    def open(self, path: str) -> Page:
+        """Go to a page of the server."""
+        self.page.goto(self.base + path)
+        return self.page
+
+    def violations(self) -> list[str]:
+        """What axe-core finds, in light and in dark: rule, how many places, the first of them."""
+        found: list[str] = []
+        source = AXE.read_text(encoding="utf-8")
+        for scheme in SCHEMES:
+            self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+            self.page.evaluate(f"() => {{ {source} }}")
+            result: dict[str, Any] = self.page.evaluate(
+                "rules => axe.run(document, {runOnly: rules})", list(_RULES)
+            )
+            found += [f"{scheme}: {_told(each)}" for each in result["violations"]]
+        self.page.emulate_media(color_scheme="light")
+        return found
+
+    def keep(self, name: str, scheme: Scheme = "light", *, whole: bool = False) -> None:
+        """Keep a picture under docs/screenshots, when pictures are to be kept."""
+        if os.environ.get(KEEP):
+            self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+            SCREENSHOTS.mkdir(exist_ok=True)
+            self.page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=whole, animations="disabled")
+            self.page.emulate_media(color_scheme="light")
+
+    def close(self) -> None:
+        """Close the tab."""
+        self.page.close()
+
+    def _console(self, message: ConsoleMessage) -> None:
+        status = any(f"status of {each} " in message.text for each in self._refusals)
+        if message.type in ("error", "warning") and not status:
+            self.problems.append(f"console: {message.text}")
+
+    def _failed(self, request: Request) -> None:
+        if request.failure != _LEFT:
+            self.problems.append(f"request: {request.method} {request.url}: {request.failure}")
+
+    def _answered(self, response: Response) -> None:
+        if response.status >= 400 and response.status not in self._refusals:
+            self.problems.append(f"answer: {response.request.method} {response.url}: {response.status}")
+
+
+def _told(violation: dict[str, Any]) -> str:
+    nodes = violation["nodes"]
+    return f"{violation['id']} in {len(nodes)} places: {nodes[0]['html'][:200]}: {nodes[0]['failureSummary']}"
