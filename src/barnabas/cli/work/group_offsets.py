@@ -15,7 +15,8 @@ from barnabas.client.cluster import Cluster
 from barnabas.client.consumer import Start
 from barnabas.client.group_messages import CommittedOffset
 from barnabas.client.groups import Groups
-from barnabas.client.offsets import EARLIEST, LATEST, ListedOffset, OffsetSpec, find_offsets, list_offsets
+from barnabas.client.offset_resets import reset_offsets
+from barnabas.client.offsets import EARLIEST, LATEST, ListedOffset, OffsetSpec, list_offsets
 from barnabas.wire.errors import KafkaError
 
 _COLUMNS = ("partition", "committed", "end", "lag", "metadata")
@@ -37,7 +38,7 @@ def show(bootstrap: str, name: str, places: Sequence[Place] | None, *, as_json: 
 
 
 async def _offsets(cluster: Cluster, name: str, places: Sequence[Place] | None) -> list[Shown]:
-    committed = await _committed(cluster, name, places)
+    committed = await _committed(cluster, name, await _resolved(cluster, places))
     ends = await list_offsets(cluster, dict.fromkeys(committed, LATEST)) if committed else {}
     return [(place, committed[place], _end(ends[place])) for place in sorted(committed)]
 
@@ -47,15 +48,16 @@ def _end(outcome: ListedOffset | KafkaError) -> int | None:
 
 
 async def _committed(
-    cluster: Cluster, name: str, places: Sequence[Place] | None
+    cluster: Cluster, name: str, wanted: Sequence[TopicPartition] | None
 ) -> dict[TopicPartition, CommittedOffset]:
-    wanted = None if places is None else await _resolved(cluster, places)
     found = await Groups(cluster).offsets(name, wanted)
     raise_errors(found.values())
     return {place: each for place, each in found.items() if isinstance(each, CommittedOffset)}
 
 
-async def _resolved(cluster: Cluster, places: Iterable[Place]) -> list[TopicPartition]:
+async def _resolved(cluster: Cluster, places: Iterable[Place] | None) -> list[TopicPartition] | None:
+    if places is None:
+        return None
     return list(await resolved(Admin(cluster), [(place, None) for place in places]))
 
 
@@ -89,9 +91,10 @@ def reset(
     """
 
     async def work(cluster: Cluster) -> dict[TopicPartition, int]:
-        given = places and await _resolved(cluster, places)
-        wanted = given or list(await _committed(cluster, name, None))
-        offsets = await _targets(cluster, wanted, target) if wanted else {}
+        given = await _resolved(cluster, places or None)
+        committed = await _committed(cluster, name, given)
+        now = {place: committed[place].offset if place in committed else None for place in given or committed}
+        offsets = await reset_offsets(cluster, now, target) if now else {}
         if offsets and not dry_run:
             raise_errors((await Groups(cluster).commit_offsets(name, offsets)).values())
         return offsets
@@ -106,18 +109,6 @@ def reset(
         print_table(("partition", "offset"), sorted(offsets.items()))
 
 
-async def _targets(
-    cluster: Cluster, places: Sequence[TopicPartition], target: Start
-) -> dict[TopicPartition, int]:
-    """The offset for each partition: within its log, and its end where no record is as late as a time."""
-    first = await find_offsets(cluster, dict.fromkeys(places, EARLIEST))
-    last = await find_offsets(cluster, dict.fromkeys(places, LATEST))
-    if isinstance(target, int):
-        return {place: min(max(target, first[place]), last[place]) for place in places}
-    found = await find_offsets(cluster, dict.fromkeys(places, target))
-    return {place: last[place] if found[place] < 0 else found[place] for place in places}
-
-
 def delete(bootstrap: str, name: str, places: Sequence[Place], *, as_json: bool) -> None:
     """Forget commits, and print what became of each.
 
@@ -125,7 +116,7 @@ def delete(bootstrap: str, name: str, places: Sequence[Place], *, as_json: bool)
     """
 
     async def work(cluster: Cluster) -> Mapping[TopicPartition, KafkaError | None]:
-        return await Groups(cluster).delete_offsets(name, await _resolved(cluster, places))
+        return await Groups(cluster).delete_offsets(name, await _resolved(cluster, places) or ())
 
     print_outcomes(with_cluster(bootstrap, work), "forgotten", {}, as_json=as_json)
 

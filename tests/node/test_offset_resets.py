@@ -1,0 +1,52 @@
+"""Where offsets are reset to, on a broker."""
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.cluster import Cluster
+from barnabas.client.offset_resets import Shift, Target, reset_offsets
+from barnabas.client.offsets import EARLIEST, LATEST, OffsetSpec
+from barnabas.testing import EmbeddedBroker
+
+HERE, THERE = TopicPartition("t", 0), TopicPartition("t", 1)
+Reset = Callable[[Target], dict[TopicPartition, int]]
+
+
+@pytest.fixture
+def reset(kafka: EmbeddedBroker) -> Reset:
+    """Resets of a group that is at 4 of ten records, the first two deleted, and of an empty partition."""
+    kafka.create_topic("t", 2)
+    for number in range(10):
+        kafka.produce("t", b"x", partition=0, timestamp_ms=1_000 + number)
+    kafka.client.admin.delete_records({HERE: 2})
+
+    async def ask(target: Target) -> dict[TopicPartition, int]:
+        async with Cluster(kafka.bootstrap) as cluster:
+            return await reset_offsets(cluster, {HERE: 4, THERE: None}, target)
+
+    return lambda target: asyncio.run(ask(target))
+
+
+def test_the_ends_of_logs_are_where_they_are(reset: Reset) -> None:
+    assert reset(EARLIEST) == {HERE: 2, THERE: 0}
+    assert reset(LATEST) == {HERE: 10, THERE: 0}
+
+
+def test_an_offset_stays_within_each_log(reset: Reset) -> None:
+    assert reset(0) == {HERE: 2, THERE: 0}
+    assert reset(7) == {HERE: 7, THERE: 0}
+    assert reset(99) == {HERE: 10, THERE: 0}
+
+
+def test_a_shift_goes_from_what_is_committed_and_stays_within_each_log(reset: Reset) -> None:
+    assert reset(Shift(3)) == {HERE: 7, THERE: 0}
+    assert reset(Shift(-1)) == {HERE: 3, THERE: 0}
+    assert reset(Shift(-9)) == {HERE: 2, THERE: 0}
+
+
+def test_a_time_after_the_last_record_is_the_end(reset: Reset) -> None:
+    assert reset(OffsetSpec.at(1_006)) == {HERE: 6, THERE: 0}
+    assert reset(OffsetSpec.at(5_000)) == {HERE: 10, THERE: 0}

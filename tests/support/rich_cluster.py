@@ -1,0 +1,172 @@
+"""A broker with some of everything that a cluster has: what operators look at."""
+
+import gzip
+import json
+import random
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from confluent_kafka import Consumer, Producer
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin import raise_errors
+from barnabas.client.quotas import Alteration
+from barnabas.client.scram import Upsertion
+from barnabas.config.edits import Edit, Operation
+from barnabas.config.resources import Resource, ResourceKind
+from barnabas.testing import EmbeddedBroker
+from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
+from barnabas.wire.scram import ScramMechanism
+
+#: Who can log in: one who may do all, one who reads orders, one who may do nothing.
+USERS = {"admin": "admin-secret", "alice": "alice-secret", "nobody": "nobody-secret"}
+GROUP = "billing"
+LIVE_GROUP = "shipping"
+ORDERS, PARTITIONS, ORDERS_COUNT = "shop.orders", 6, 300
+
+_POLICIES = r"""
+topics:
+  - name: '[a-z][a-z0-9-]*(\.[a-z0-9-]+)+'
+    partitions: {min: 1, max: 12}
+    configs:
+      retention.ms: {max: 604800000}
+    because: see the platform handbook
+  - prefix: shop.payments
+    protected: [delete]
+"""
+_TOPICS: Mapping[str, tuple[int, Mapping[str, str]]] = {
+    ORDERS: (PARTITIONS, {"retention.ms": "86400000", "compression.type": "zstd"}),
+    "shop.payments": (3, {"min.insync.replicas": "1"}),
+    "shop.customers": (2, {"cleanup.policy": "compact"}),
+    "web.clicks": (12, {"segment.bytes": "1048576"}),
+    "web.images": (1, {}),
+    "sensors.temperature": (4, {"retention.ms": "3600000"}),
+}
+
+
+def rich_settings(home: Path) -> dict[str, str]:
+    """A broker with logins, ACLs, policies, an audit and two log directories under `home`."""
+    for name in ("disk-1", "disk-2"):
+        (home / name).mkdir(parents=True, exist_ok=True)
+    rules = home / "policies.yaml"
+    rules.write_text(_POLICIES)
+    return {
+        "log.dirs": f"{home / 'disk-1'},{home / 'disk-2'}",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users": "User:admin;User:ANONYMOUS",
+        "barnabas.audit.enable": "true",
+        "barnabas.policy.file": str(rules),
+        "offsets.topic.num.partitions": "2",
+        "transaction.state.log.num.partitions": "2",
+    }
+
+
+@contextmanager
+def rich_cluster(home: Path, settings: Mapping[str, str] | None = None) -> Iterator[EmbeddedBroker]:
+    """The broker, with data, until the block ends; a consumer stays in the group `shipping`."""
+    with EmbeddedBroker({**rich_settings(home), **(settings or {})}, USERS) as broker:
+        _fill(broker)
+        consumer = _member(broker)
+        try:
+            yield broker
+        finally:
+            consumer.close()
+
+
+def _fill(broker: EmbeddedBroker) -> None:
+    for name, (partitions, configs) in _TOPICS.items():
+        broker.create_topic(name, partitions, configs)
+    _produce(broker)
+    _produce_in_transactions(broker)
+    committed = {TopicPartition(ORDERS, index): 5 * index for index in range(PARTITIONS)}
+    raise_errors(broker.client.groups.commit_offsets(GROUP, committed).values())
+    _administer(broker)
+
+
+def _produce(broker: EmbeddedBroker) -> None:
+    dice = random.Random(7)
+    with broker.client.producer() as producer:
+        for number in range(ORDERS_COUNT):
+            order = {"id": number, "item": dice.choice(["coffee", "tea", "cake"]), "price": number % 17}
+            headers = (("trace", dice.randbytes(4).hex().encode()), ("kind", b"order"))
+            producer.send(ORDERS, json.dumps(order).encode(), f"table {number % 9}".encode(), headers=headers)
+        for number in range(40):
+            producer.send("web.clicks", f"GET /page/{number} 200".encode())
+            producer.send("web.images", gzip.compress(dice.randbytes(3_000)), f"image-{number}".encode())
+            producer.send("sensors.temperature", str(20 + number % 5).encode(), b"\x00\x00\x00\x2a")
+        producer.send("shop.customers", None, b"customer-1")
+        producer.flush()
+
+
+def open_address(broker: EmbeddedBroker) -> str:
+    """Where nobody need log in."""
+    [port] = [port for name, _, port in broker.server.addresses if name == "PLAINTEXT"]
+    return f"127.0.0.1:{port}"
+
+
+def _produce_in_transactions(broker: EmbeddedBroker) -> None:
+    settings = {"bootstrap.servers": open_address(broker), "transactional.id": "payments-1"}
+    producer = Producer(settings)
+    producer.init_transactions(10)
+    for commit in (True, False):
+        producer.begin_transaction()
+        for number in range(10):
+            producer.produce("shop.payments", json.dumps({"paid": number}).encode())
+        if commit:
+            producer.commit_transaction(10)
+        else:
+            producer.flush(10)
+            producer.abort_transaction(10)
+
+
+def _administer(broker: EmbeddedBroker) -> None:
+    admin = broker.client.admin
+    bindings = [
+        _allowed("User:alice", ResourceType.TOPIC, "shop.", PatternType.PREFIXED, operation)
+        for operation in (AclOperation.READ, AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
+    ]
+    bindings.append(
+        _allowed("User:alice", ResourceType.GROUP, GROUP, PatternType.LITERAL, AclOperation.DESCRIBE)
+    )
+    raise_errors(admin.create_acls(bindings))
+    upsertions = [
+        Upsertion(name, ScramMechanism.SCRAM_SHA_256, f"{name}-secret") for name in ("carol", "dave")
+    ]
+    raise_errors(admin.alter_user_scram_credentials(upsertions).values())
+    quotas = [
+        Alteration((("user", "carol"),), {"producer_byte_rate": 1_048_576.0, "request_percentage": 50.0}),
+        Alteration((("client-id", None),), {"consumer_byte_rate": 10_485_760.0}),
+    ]
+    raise_errors(admin.alter_client_quotas(quotas).values())
+    for retention in ("43200000", "172800000"):
+        edit = Edit("retention.ms", Operation.SET, retention)
+        raise_errors(admin.alter_configs({Resource(ResourceKind.TOPIC, ORDERS): [edit]}).values())
+    raise_errors(
+        admin.alter_configs(
+            {Resource(ResourceKind.BROKER, ""): [Edit("log.cleaner.threads", Operation.SET, "1")]}
+        ).values()
+    )
+
+
+def _allowed(
+    principal: str, kind: ResourceType, name: str, pattern: PatternType, operation: AclOperation
+) -> AclBinding:
+    return AclBinding(kind, name, pattern, principal, "*", operation, AclPermission.ALLOW)
+
+
+def _member(broker: EmbeddedBroker) -> Consumer:
+    """A consumer that has read a little and stays."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": open_address(broker),
+            "group.id": LIVE_GROUP,
+            "client.id": "packer",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+        }
+    )
+    consumer.subscribe([ORDERS])
+    consumer.consume(100, 10)
+    consumer.commit(asynchronous=False)
+    return consumer
