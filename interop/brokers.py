@@ -136,13 +136,19 @@ def _read(connection: socket.socket, size_bytes: int) -> bytes:
     return received
 
 
+#: Those that were given away, until this process ends.
+_HELD: list[socket.socket] = []
+
+
 def free_ports(count: int) -> list[int]:
-    """Loopback ports that were free a moment ago, all different."""
+    """Loopback ports, all different, that nobody else is given as long as this process lives.
+
+    Each is held by a socket that is bound and does not listen. So the kernel picks it for nobody, be it to listen on or
+    to connect from; while servers, which all set SO_REUSEADDR, listen there when they are told to, again and again.
+    """
     sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
+    _HELD.extend(sockets)
+    for each in sockets:
+        each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        each.bind(("127.0.0.1", 0))
+    return [each.getsockname()[1] for each in sockets]

@@ -10,6 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from interop.brokers import free_ports
+
 START_TIMEOUT_S = 30
 COMMAND = [sys.executable, "-c", "from barnabas.cli.main import main; main()", "serve"]
 
@@ -45,7 +47,8 @@ class BrokerProcess:
         environment: Mapping[str, str] | None = None,
         stdin: int | None = None,
     ) -> None:
-        listen = ["--listen", f"127.0.0.1:{port}"] if port >= 0 else []
+        # a port of its own even while it is down: it may be started again there
+        listen = ["--listen", f"127.0.0.1:{port or free_ports(1)[0]}"] if port >= 0 else []
         where = ["--data", str(data)] if data else []
         self.process = subprocess.Popen(
             [*COMMAND, *where, *listen, *arguments],

@@ -1,0 +1,35 @@
+"""Ports for brokers that are started, killed and started again."""
+
+import socket
+from contextlib import ExitStack
+
+import pytest
+from interop.brokers import free_ports
+
+COUNT = 150
+
+
+def listening(port: int) -> socket.socket:
+    """As servers do."""
+    server = socket.socket()
+    server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    server.bind(("127.0.0.1", port))
+    server.listen(COUNT)
+    return server
+
+
+def test_nobody_is_given_a_port_that_is_held_and_servers_come_and_go_there() -> None:
+    ports = free_ports(COUNT)
+    assert len(set(ports)) == COUNT
+    for _ in range(2):
+        with ExitStack() as stack:
+            server = stack.enter_context(listening(ports[0]))
+            clients = [
+                stack.enter_context(socket.create_connection(server.getsockname())) for _ in range(COUNT)
+            ]
+            strangers = [stack.enter_context(socket.socket()) for _ in range(COUNT)]
+            for each in strangers:
+                each.bind(("127.0.0.1", 0))
+            assert not set(ports) & {each.getsockname()[1] for each in [*clients, *strangers]}
+    with socket.socket() as stranger, pytest.raises(OSError, match="in use"):
+        stranger.bind(("127.0.0.1", ports[1]))
