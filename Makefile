@@ -6,6 +6,8 @@ ARGS ?=
 # How many tests run at a time; with 0 all run in one process, as debuggers want it.
 WORKERS ?= 2
 PARALLEL := -n $(WORKERS) --dist worksteal
+# Spark starts once in each of them, and serves whole files.
+SPARK_PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: run example-orders check format test test-spark test-spark-versions interop differential soak-eos soak-spark bench bench-spark clean help
 
@@ -41,14 +43,15 @@ format: $(VENV)/.installed-check  ## Put every file into the project's form
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-test: $(VENV)/.installed-test  ## All tests that need packages from pip alone
+test: $(VENV)/.installed-test  ## All tests that need packages from pip alone, on Spark in local mode too
 	$(BIN)/pytest $(PARALLEL) tests/unit tests/node $(ARGS)
+	$(BIN)/pytest $(SPARK_PARALLEL) tests/spark $(ARGS)
 
-test-spark: $(VENV)/.installed-test  ## Spark itself: in local mode, as a cluster, against Apache Kafka and its connector
-	$(BIN)/pytest tests/spark $(ARGS)
-	interop/run tests/interop/spark $(ARGS)
+test-spark: $(VENV)/.installed-test  ## Of both, what runs on Spark: in local mode, as a cluster, against Apache Kafka and its connector
+	$(BIN)/pytest $(SPARK_PARALLEL) tests/spark $(ARGS)
+	interop/run $(SPARK_PARALLEL) tests/interop/spark $(ARGS)
 
-interop: $(VENV)/.installed-test  ## Real clients and Apache Kafka itself; installs what they need
+interop: $(VENV)/.installed-test  ## Real clients, Spark as a cluster, Apache Kafka itself; installs what they need
 	interop/run $(ARGS)
 
 differential: $(VENV)/.installed-test  ## Thousands of requests to Apache Kafka and to Barnabas, compared
