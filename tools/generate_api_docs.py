@@ -23,7 +23,9 @@ _INTRODUCTION = """\
 Written by `tools/generate_api_docs.py` from the modules under `src/barnabas/api/`: change those, not this.
 
 These are the APIs of the Kafka protocol that a broker serves, and the versions of each. ApiVersions tells a client
-the same. A request of another API or version is answered with UNSUPPORTED_VERSION, and its connection closes; a
+the same. Those from key 32000 up only Barnabas has: ApiVersions tells of them to clients alone whose
+`ClientSoftwareName` is `barnabas`, and their messages are written by hand, in `src/barnabas/wire/barnabas_messages/`. A
+request of another API or version is answered with UNSUPPORTED_VERSION, and its connection closes; a
 request that cannot be read closes its connection. UNKNOWN_SERVER_ERROR may come from any API: it is a fault of the
 broker, which its log explains.
 

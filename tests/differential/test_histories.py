@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from barnabas import api
 from barnabas.api import registry
+from barnabas.wire.barnabas_messages import is_kafka_api
 from differential.brokers import OF_CONTROLLERS, UNADVERTISED
 from differential.budget import EXAMPLES, IS_FIXED
 from differential.compare import brief
@@ -15,7 +16,11 @@ from differential.sequences import Step, beginning, histories
 from differential.values import messages
 from differential.world import Pair, World
 
-APIS = {key: spec for key, spec in registry.build(api).items() if key not in OF_CONTROLLERS | UNADVERTISED}
+APIS = {
+    key: spec
+    for key, spec in registry.build(api).items()
+    if is_kafka_api(key) and key not in OF_CONTROLLERS | UNADVERTISED
+}
 
 
 def budget(examples: int) -> settings:

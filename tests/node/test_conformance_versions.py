@@ -11,13 +11,13 @@ from barnabas.wire.messages.describe_acls import DescribeAclsRequest
 from barnabas.wire.messages.produce import ProduceRequest
 from barnabas.wire.schema import Message
 from support.acls import EVERY_ACL
-from support.nodes import APIS
+from support.nodes import KAFKA_APIS
 from support.wire import Wire
 
 PRODUCE = 0
 
 #: APIs whose first versions Apache Kafka 4 gave up: key -> the versions that are gone.
-REMOVED = {key: range(spec.versions.first) for key, spec in APIS.items() if spec.versions.first}
+REMOVED = {key: range(spec.versions.first) for key, spec in KAFKA_APIS.items() if spec.versions.first}
 
 #: Requests with nothing in them, where the defaults want no answer or mean nothing.
 BARE = {ProduceRequest: ProduceRequest(acks=1), DescribeAclsRequest: DescribeAclsRequest(**EVERY_ACL)}
@@ -27,9 +27,9 @@ def bare(request: type[Message]) -> Message:
     return BARE.get(request) or request()
 
 
-@pytest.mark.parametrize("key", APIS)
+@pytest.mark.parametrize("key", KAFKA_APIS)
 def test_a_request_of_every_version_has_an_answer_that_decodes(kafka: EmbeddedBroker, key: int) -> None:
-    spec = APIS[key]
+    spec = KAFKA_APIS[key]
     for version in range(spec.versions.first, spec.versions.last + 1):
         with Wire(kafka.port) as fresh:
             assert isinstance(fresh.ask(bare(spec.request), version), spec.response)
@@ -39,7 +39,7 @@ def test_what_is_advertised_is_what_is_served(wire: Wire) -> None:
     """But for Produce, which librdkafka wants to see from version 0 on, as Apache Kafka 4 shows it."""
     request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
     told = {each.api_key: (each.min_version, each.max_version) for each in wire.ask(request).api_keys}
-    served = {key: tuple(spec.versions) for key, spec in APIS.items()}
+    served = {key: tuple(spec.versions) for key, spec in KAFKA_APIS.items()}
     assert told == served | {PRODUCE: (0, served[PRODUCE][1])}
 
 

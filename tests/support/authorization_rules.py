@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from barnabas.wire.acls import AclOperation as Op
 from barnabas.wire.acls import ResourceType
+from barnabas.wire.barnabas_messages.rollback_resource import RollbackResourceRequest
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.offset_commit import OffsetCommitRequest
 from barnabas.wire.messages.offset_delete import (
@@ -89,4 +90,19 @@ OFFSET_RULES = [
     )
 ] + [
     Rule(OffsetFetchRequest(groups=[_FETCHED]), SEE_GROUP, GROUP_REFUSED, 9, one(Op.DESCRIBE, TOPIC)),
+]
+
+
+def rollback(resource: str) -> RollbackResourceRequest:
+    return RollbackResourceRequest(resource=resource, revision=1, validate_only=True)
+
+
+#: Of the APIs that only Barnabas has.
+OWN_RULES = [
+    Rule(rollback("topic/t"), one(Op.ALTER_CONFIGS, TOPIC), TOPIC_REFUSED),
+    Rule(rollback("topic/t*"), ALTER_CLUSTER, CLUSTER_REFUSED),
+    Rule(rollback("group/t"), one(Op.ALTER_CONFIGS, GROUP), GROUP_REFUSED),
+    Rule(rollback("broker/1"), one(Op.ALTER_CONFIGS, CLUSTER), CLUSTER_REFUSED),
+    Rule(rollback("quota/user=t"), one(Op.ALTER_CONFIGS, CLUSTER), CLUSTER_REFUSED),
+    Rule(rollback("user/t"), ALTER_CLUSTER, CLUSTER_REFUSED),
 ]

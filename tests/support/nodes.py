@@ -20,6 +20,7 @@ from barnabas.metadata.client_metrics import ClientTelemetry
 from barnabas.metadata.cluster import decide_form
 from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.metadata.features import decide_finalize, supported_features
+from barnabas.metadata.former_states import decide_keep_history
 from barnabas.metadata.topic_creation import NewTopic, decide_create
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.quotas.manager import QuotaManager
@@ -35,6 +36,7 @@ from barnabas.security.authorizer import configured_authorizer
 from barnabas.server.coordinators import Coordinators
 from barnabas.telemetry.requests import RequestStatistics
 from barnabas.telemetry.tracing import Tracer
+from barnabas.wire.barnabas_messages import is_kafka_api
 from barnabas.wire.codec import decode, encode
 from barnabas.wire.framing import FrameReader
 from barnabas.wire.messages.create_topics import CreateTopicsRequest
@@ -45,6 +47,9 @@ from support.memory_store import MemoryStore
 MessageT = TypeVar("MessageT", bound=Message)
 
 APIS = registry.build(barnabas.api)
+
+#: Those that Apache Kafka has, too.
+KAFKA_APIS = {key: spec for key, spec in APIS.items() if is_kafka_api(key)}
 
 
 @dataclass
@@ -151,8 +156,9 @@ def _open_directories(
     return directories
 
 
-async def _form(metadata: MetadataWriter, dice: random.Random) -> str:
+async def _form(metadata: MetadataWriter, dice: random.Random, *, audited: bool) -> str:
     """Form the cluster with broker 1 in it; gives its id."""
+    await metadata.write(lambda image: decide_keep_history(image, wanted=audited))
     cluster_id = await metadata.write(lambda image: decide_form(image.cluster, dice.randbytes(16), None))
     supported = supported_features(APIS)
     await metadata.write(lambda image: decide_finalize(image.finalized_features, supported))
@@ -218,7 +224,7 @@ async def running_node(
     dynamic = DynamicConfig(config)
     dynamic.load(metadata.image)
     metadata.listen(dynamic.apply)
-    cluster_id = await _form(metadata, dice)
+    cluster_id = await _form(metadata, dice, audited=audited)
     directories = _open_directories(dynamic, cluster_id, clock, dice)
     overrides_of = metadata.image.topic_configs
     directories.load(lambda topic: log_config(config, overrides_of.get(topic, {})))

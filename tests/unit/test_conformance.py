@@ -15,7 +15,7 @@ from barnabas.config.resources import ResourceKind
 from barnabas.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.errors import ErrorCode
 from support.fields import paths_of
-from support.nodes import APIS
+from support.nodes import KAFKA_APIS
 from support.specification import ADMINISTRATIVE, DETAILED, FIELDS, GATEWAY, NUMBERS, sections
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,7 +74,7 @@ def test_every_row_says_something_and_names_tests_that_are_there(title: str) -> 
 
 @pytest.mark.parametrize("key", DETAILED)
 def test_versions_are_called_served_where_they_are(key: int) -> None:
-    spec = APIS[key]
+    spec = KAFKA_APIS[key]
     said = {
         int(row.removeprefix("v")): not text.startswith("not served")
         for row, (text, _) in ROWS[f"{spec.name}: versions"].items()
@@ -85,7 +85,7 @@ def test_versions_are_called_served_where_they_are(key: int) -> None:
 
 @pytest.mark.parametrize("key", DETAILED)
 def test_fields_are_those_of_the_messages(key: int) -> None:
-    spec = APIS[key]
+    spec = KAFKA_APIS[key]
     for listed, message, kind in zip(
         FIELDS[key], (spec.request, spec.response), ("request", "response"), strict=True
     ):
@@ -115,14 +115,14 @@ def test_numbers_are_those_of_the_enumerations(title: str, kind: type[IntEnum]) 
 def test_versions_of_the_apis_are_those_that_are_served() -> None:
     for title in ("Administrative APIs", "Wire: APIs"):
         for row, (text, _) in ROWS[title].items():
-            spec = APIS[int(row.split()[0])]
+            spec = KAFKA_APIS[int(row.split()[0])]
             assert row == f"{spec.api_key} {spec.name}"
             assert text.startswith(f"{spec.versions.first}-{spec.versions.last}; "), row
-    assert set(ADMINISTRATIVE) <= set(APIS)
+    assert set(ADMINISTRATIVE) <= set(KAFKA_APIS)
 
 
 def test_flexible_versions_are_those_of_the_messages() -> None:
-    flexible = {f"{spec.name} {spec.request.FLEXIBLE.first}" for spec in APIS.values()}
+    flexible = {f"{spec.name} {spec.request.FLEXIBLE.first}" for spec in KAFKA_APIS.values()}
     assert set(GATEWAY["Wire: flexible versions"]) <= flexible
 
 
@@ -133,4 +133,4 @@ def test_error_codes_go_by_kafkas_names() -> None:
 
 def test_later_apis_are_called_served_where_they_are() -> None:
     for row, (text, _) in ROWS["Wire: later APIs"].items():
-        assert text.startswith("not served") == (int(row.split()[0]) not in APIS), row
+        assert text.startswith("not served") == (int(row.split()[0]) not in KAFKA_APIS), row

@@ -14,6 +14,7 @@ from barnabas.metadata.differences import acl_resource, config_resource, quota_r
 from barnabas.metadata.quotas import entity_of
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.acls import PatternType, ResourceType, from_code
+from barnabas.wire.barnabas_messages.rollback_resource import RollbackResourceRequest
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.alter_client_quotas import AlterClientQuotasRequest
 from barnabas.wire.messages.alter_configs import AlterConfigsRequest
@@ -134,6 +135,10 @@ def _elected(_request: Any, response: Any) -> Results:
             yield f"topic/{topic.topic}", each.error_code, each.error_message
 
 
+def _rolled_back(request: Any, response: Any) -> Results:
+    return [(request.resource, response.error_code, response.error_message)]
+
+
 def _of_the_cluster(_request: Any, response: Any) -> Results:
     return [(CLUSTER, response.error_code, response.error_message)]
 
@@ -151,6 +156,7 @@ _READERS: Mapping[int, Callable[[Any, Any], Results]] = MappingProxyType(
         DeleteTopicsRequest.API_KEY: _deleted_topics,
         ElectLeadersRequest.API_KEY: _elected,
         IncrementalAlterConfigsRequest.API_KEY: _configs,
+        RollbackResourceRequest.API_KEY: _rolled_back,
         UnregisterBrokerRequest.API_KEY: _of_the_cluster,
         UpdateFeaturesRequest.API_KEY: _of_the_cluster,
     }

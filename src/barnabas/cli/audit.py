@@ -1,4 +1,4 @@
-"""`barnabas audit` and `barnabas history`: who has changed what, and what it was like before."""
+"""`barnabas audit`, `barnabas history`, `barnabas rollback`: who has changed what, what it was, and back to that."""
 
 from typing import Annotated
 
@@ -58,3 +58,24 @@ def history(
     from barnabas.cli.work import audit as work
 
     work.history(bootstrap, resource, at, since, as_json=as_json)
+
+
+@guarded
+def rollback(
+    resource: Annotated[
+        str, typer.Argument(metavar="KIND/NAME", help="A resource, as topic/orders.", show_default=False)
+    ],
+    to: Annotated[
+        int,
+        typer.Option(
+            "--to", metavar="REVISION", min=0, help="As 'barnabas history' has it.", show_default=False
+        ),
+    ],
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Give a resource the configs, ACLs, quotas and credentials that it had at a revision."""
+    from barnabas.cli.work import audit as work
+
+    work.roll_back(bootstrap, resource, to, dry_run=dry_run, as_json=as_json)

@@ -10,7 +10,7 @@ from typing import Any
 
 from barnabas import __version__
 from barnabas.base.ids import TopicPartition
-from barnabas.client import acls, control, log_dirs, quotas, scram
+from barnabas.client import acls, control, log_dirs, quotas, rollback, scram
 from barnabas.client.admin_model import (
     ClusterDescription,
     ConfigEntry,
@@ -359,6 +359,19 @@ class Admin:
     ) -> list[dict[AclBinding, KafkaError | None] | KafkaError]:
         """Remove what each filter means; gives what that was, with why an ACL stays."""
         return acls.deleted(await self._send_to_controller(acls.deleting(filters), "filter_results"))
+
+    async def roll_back(
+        self, resource: str, revision: int, *, validate_only: bool = False
+    ) -> rollback.Rollback:
+        """Let a resource, named as in the audit, be as it was at a revision; only Barnabas can.
+
+        :raises KafkaError: Why not; UNSUPPORTED_VERSION of any other broker.
+        """
+        request = rollback.rolling_back(resource, revision, validate_only=validate_only)
+        kind, _, name = resource.partition("/")
+        node = int(name) if kind == "broker" and name.isdecimal() else None
+        response = await self.cluster.send(request, node, timeout_ms=self._answer_timeout_ms)
+        return rollback.rolled_back(response)
 
     async def _send_to_controller(self, request: Message, results: str) -> Any:
         """To the broker that stands for the controller, again when that is no longer it.

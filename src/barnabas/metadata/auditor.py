@@ -7,6 +7,7 @@ from barnabas.base.clock import Clock
 from barnabas.metadata.audit import AUDIT, Actor, AuditRecord, Refusal
 from barnabas.metadata.decision import Decision, ResponseT
 from barnabas.metadata.differences import differences
+from barnabas.metadata.former_states import kept
 from barnabas.metadata.image import Image
 from barnabas.metadata.store import Change
 
@@ -19,24 +20,29 @@ REMEMBERED_COUNT_MAX = 10_000
 
 
 class Auditor:
-    """Adds the record of a change to it; one that makes no difference to people has none."""
+    """Adds to a change its record and what it replaces; one that makes no difference to people has no record."""
 
     def __init__(self, clock: Clock, dice: random.Random) -> None:
         self._clock = clock
         self._dice = dice
         self._told_ms: dict[tuple[Actor, Refusal], int] = {}
 
-    def recorded(self, image: Image, decision: Decision[ResponseT], actor: Actor) -> Decision[ResponseT]:
-        """The decision with its record.
+    def recorded(
+        self, image: Image, decision: Decision[ResponseT], actor: Actor | None
+    ) -> Decision[ResponseT]:
+        """The decision with what it replaces and, of an actor, its record.
 
         It rests on all that it changes then, so that what stands there as it was before is what was there.
         """
-        found = tuple(differences(image, decision.changes))
-        if not found:
+        now_ms = self._clock.wall_ms()
+        added = list(kept(image, decision.changes, now_ms))
+        if actor is not None and (found := tuple(differences(image, decision.changes))):
+            added.append(self._put(AuditRecord(now_ms, actor, found)))
+        if not added:
             return decision
         return Decision(
             decision.response,
-            (*decision.changes, self._put(AuditRecord(self._clock.wall_ms(), actor, found))),
+            (*decision.changes, *added),
             {change.key: image.revision_of(change.key) for change in decision.changes} | dict(decision.reads),
         )
 

@@ -24,6 +24,7 @@ from barnabas.metadata.configs import (
     Overrides,
 )
 from barnabas.metadata.features import FINALIZED_FEATURES
+from barnabas.metadata.former_values import FORMER_VALUES, HISTORY_START
 from barnabas.metadata.image import NOUNS, Image
 from barnabas.metadata.producer_ids import PRODUCER_IDS
 from barnabas.metadata.quotas import QUOTAS, ClientQuota, Entity
@@ -47,7 +48,17 @@ View: TypeAlias = dict[str, Any]
 
 #: What brokers keep for themselves: nobody changes it as such.
 UNTOLD = frozenset(
-    noun.name for noun in (AUDIT, CLUSTER, DELETED_TOPICS, PARTITION_STATES, PRODUCER_IDS, TAKEN_NAMES)
+    noun.name
+    for noun in (
+        AUDIT,
+        CLUSTER,
+        DELETED_TOPICS,
+        FORMER_VALUES,
+        HISTORY_START,
+        PARTITION_STATES,
+        PRODUCER_IDS,
+        TAKEN_NAMES,
+    )
 )
 
 

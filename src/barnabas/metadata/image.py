@@ -19,6 +19,7 @@ from barnabas.metadata.configs import (
     Overrides,
 )
 from barnabas.metadata.features import FINALIZED_FEATURES
+from barnabas.metadata.former_values import FORMER_VALUES, HISTORY_START, FormerValue
 from barnabas.metadata.noun import Table
 from barnabas.metadata.producer_ids import PRODUCER_IDS
 from barnabas.metadata.quotas import QUOTAS, ClientQuota
@@ -55,6 +56,8 @@ NOUNS = MappingProxyType(
             QUOTAS,
             DELETED_TOPICS,
             FINALIZED_FEATURES,
+            FORMER_VALUES,
+            HISTORY_START,
             PARTITION_STATES,
             TAKEN_NAMES,
             TOPICS,
@@ -84,6 +87,8 @@ class Image:
     quotas: Table[ClientQuota] = field(default_factory=Table)
     finalized_features: Table[int] = field(default_factory=Table)
     audit: Table[AuditRecord] = field(default_factory=Table)  #: what has not been published yet
+    former_values: Table[FormerValue] = field(default_factory=Table)
+    history_start: Table[int] = field(default_factory=Table)
     #: topic id -> name
     topic_names: Mapping[bytes, str] = field(default_factory=dict)
 

@@ -160,6 +160,16 @@ def _altered(credentials: Credentials, alteration: ScramAlteration) -> Credentia
     return {**credentials, mechanism: credential}
 
 
+def decide_restore_credentials(
+    table: Table[Credentials], user: str, credentials: Credentials | None
+) -> Decision[None]:
+    """Give a user the credentials that were kept of it; None stands for none."""
+    if table.get(user) == credentials:
+        return Decision(None)
+    change = SCRAM_CREDENTIALS.put(user, credentials) if credentials else SCRAM_CREDENTIALS.remove(user)
+    return Decision(None, (change,), {SCRAM_CREDENTIALS.key(user): table.revision(user)})
+
+
 def _mechanism(number: int) -> ScramMechanism:
     try:
         return ScramMechanism(number)

@@ -114,7 +114,7 @@ class MetadataWriter:
             decision = decide(self.image)
             if not decision.changes:
                 return decision.response
-            if actor is not None and self._auditor is not None:
+            if self._auditor is not None:
                 decision = self._auditor.recorded(self.image, decision, actor)
             try:
                 revision = await self._store.commit(decision.reads, decision.changes)

@@ -25,6 +25,7 @@ from barnabas.metadata.client_metrics import ClientTelemetry
 from barnabas.metadata.cluster import decide_form
 from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.metadata.features import decide_finalize, supported_features
+from barnabas.metadata.former_states import decide_keep_history
 from barnabas.metadata.internal_topics import TRANSACTION_TOPIC
 from barnabas.metadata.scram import decide_add_user
 from barnabas.metadata.topic_adoption import FoundLog, decide_adopt
@@ -44,6 +45,8 @@ from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.security.authorizer import configured_authorizer
 from barnabas.server.audit_publisher import AuditPublisher
 from barnabas.server.coordinators import Coordinators
+from barnabas.server.forgetting import INTERVAL_MS as FORGETTING_INTERVAL_MS
+from barnabas.server.forgetting import Forgetting
 from barnabas.server.housekeeping import Housekeeping
 from barnabas.server.listeners import Listeners, connection_limits, open_files_max
 from barnabas.server.metrics import metrics_registry
@@ -114,6 +117,7 @@ class BrokerServer:
         self._metadata = MetadataWriter(self._store, Auditor(self._clock, self._dice) if audits else None)
         self._undo.push_async_callback(self._metadata.stop)
         await self._metadata.start()
+        await self._metadata.write(lambda image: decide_keep_history(image, wanted=audits))
         self._dynamic_config.load(self._metadata.image)
         self._metadata.listen(self._dynamic_config.apply)
         cluster_id = await self._form(paths)
@@ -143,6 +147,8 @@ class BrokerServer:
         self._undo.callback(self._connections.abort_all)
         await self._listen()
         self._housekeeping.start()
+        forgetting = Forgetting(self._dynamic_config, self._clock, self._metadata)
+        self._housekeeping.repeat(forgetting.forget, FORGETTING_INTERVAL_MS)
         self._undo.push_async_callback(self._stop_audit)
         self.audit.start()
         if self._config.boolean("log.cleaner.enable"):

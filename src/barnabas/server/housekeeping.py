@@ -65,11 +65,11 @@ class Housekeeping:
             integer("replica.high.watermark.checkpoint.interval.ms"),
         )
         retention_ms = integer("log.retention.check.interval.ms")
-        self._repeat(self.retain, retention_ms, integer("log.initial.task.delay.ms"))
-        self._repeat(self.checkpoint, max(offset_checkpoint_ms, 1))
-        self._repeat(self.tick, TICK_MS)
-        self._repeat(self.forget_clients, FORGET_CLIENTS_MS)
-        self._repeat(self.expire_producers, integer("producer.id.expiration.check.interval.ms"))
+        self.repeat(self.retain, retention_ms, integer("log.initial.task.delay.ms"))
+        self.repeat(self.checkpoint, max(offset_checkpoint_ms, 1))
+        self.repeat(self.tick, TICK_MS)
+        self.repeat(self.forget_clients, FORGET_CLIENTS_MS)
+        self.repeat(self.expire_producers, integer("producer.id.expiration.check.interval.ms"))
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
         """Do something once, soon, that the next start does again if `stop` cuts it short."""
@@ -86,7 +86,8 @@ class Housekeeping:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await asyncio.gather(*self._under_way, return_exceptions=True)
 
-    def _repeat(self, chore: Chore, interval_ms: int, first_ms: int | None = None) -> None:
+    def repeat(self, chore: Chore, interval_ms: int, first_ms: int | None = None) -> None:
+        """Do a chore every `interval_ms` until `stop`, first after `first_ms`."""
         first_ms = interval_ms if first_ms is None else first_ms
         self._keep(self._run(chore, interval_ms / 1000, first_ms / 1000))
 

@@ -92,6 +92,7 @@ from support.authorization_rules import (
     GROUP,
     GROUP_REFUSED,
     OFFSET_RULES,
+    OWN_RULES,
     SEE_CLUSTER,
     SEE_GROUP,
     SEE_TOPIC,
@@ -154,6 +155,7 @@ TOPIC_KIND, BROKER_KIND, METRICS_KIND, GROUP_KIND = 2, 4, 16, 32
 
 
 RULES = [
+    *OWN_RULES,
     Rule(
         ConsumerGroupHeartbeatRequest(group_id="t", member_id="m", member_epoch=1),
         one(Op.READ, GROUP),

@@ -5,15 +5,16 @@ from types import ModuleType
 
 import pytest
 
-import barnabas.api
 from barnabas.api.registry import build, serves
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.index import APIS
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas.wire.messages.produce import ProduceResponse
 from barnabas.wire.schema import Message, Versions
+from support.nodes import APIS as SERVED
+from support.nodes import KAFKA_APIS
 
-TABLE = build(barnabas.api)
+TABLE = KAFKA_APIS
 
 #: What Apache Kafka 4.3.1 serves on a broker's listener: api key -> (first version, last, first flexible one).
 KAFKA_4_3_1 = {
@@ -91,9 +92,9 @@ def test_every_api_goes_by_kafkas_name_and_messages(api_key: int) -> None:
 
 
 def test_the_table_is_in_the_order_of_its_keys_and_cannot_be_changed() -> None:
-    assert list(TABLE) == sorted(TABLE)
+    assert list(SERVED) == sorted(SERVED)
     with pytest.raises(TypeError):
-        TABLE[0] = TABLE[1]  # type: ignore[index]
+        SERVED[0] = SERVED[1]  # type: ignore[index]
 
 
 def refuse(request: Message, error: KafkaError) -> Message:

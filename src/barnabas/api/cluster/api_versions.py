@@ -10,6 +10,7 @@ import re
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.metadata.features import supported_features
+from barnabas.wire.barnabas_messages import is_kafka_api
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.api_versions import (
     ApiVersion,
@@ -26,6 +27,10 @@ _SOFTWARE_WORD = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 #: Versions named though they are not served: librdkafka takes a broker that does not name Produce v0 for one
 #: that cannot read compressed batches. Apache Kafka does the same (KAFKA-18659).
 _FIRST_VERSION_NAMED = {ProduceRequest.API_KEY: 0}
+
+
+#: What our own clients call themselves: they alone are told of the APIs that only Barnabas has.
+_OWN_SOFTWARE = "barnabas"
 
 
 def refuse(request: ApiVersionsRequest, error: KafkaError) -> ApiVersionsResponse:
@@ -45,6 +50,7 @@ async def handle(context: RequestContext, request: ApiVersionsRequest) -> ApiVer
             max_version=api.versions.last,
         )
         for api_key, api in context.node.apis.items()
+        if is_kafka_api(api_key) or context.connection.client_software_name == _OWN_SOFTWARE
     ]
     unsupported = context.version_unsupported
     code = ErrorCode.UNSUPPORTED_VERSION if unsupported else ErrorCode.NONE

@@ -103,7 +103,7 @@ async def _commit(
         if policies.guards_alteration:
             # Policies take their time: they are asked before the commit, for what would pass as things stand.
             trial = await _write(context, alterations, {}, validate_only=True)
-            refused = {index: await _objection(policies, each) for index, each in trial.items()}
+            refused = {index: await objection(policies, each) for index, each in trial.items()}
             refused = {index: error for index, error in refused.items() if error is not None}
             judged = {index: each for index, each in trial.items() if index not in refused}
         passed = {index: each for index, each in alterations.items() if index not in refused}
@@ -116,7 +116,7 @@ class _OtherThanJudged(Exception):
     """Configs have changed meanwhile, so that the same edits come to something else than policies were told."""
 
 
-async def _objection(policies: Policies, altered: Altered) -> Outcome:
+async def objection(policies: Policies, altered: Altered) -> Outcome:
     """Why it fails anyway, or why a policy refuses it."""
     if altered.error is not None:
         return altered.error

@@ -1,4 +1,4 @@
-"""What `barnabas audit` and `barnabas history` do."""
+"""What `barnabas audit`, `barnabas history` and `barnabas rollback` do."""
 
 import json
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -10,7 +10,7 @@ from barnabas.base.clock import SystemClock
 from barnabas.base.ids import TopicPartition
 from barnabas.cli.failures import NOT_FOUND, Failure, wrong_use
 from barnabas.cli.output import Row, notice, print_json, print_table
-from barnabas.cli.work.calls import with_cluster
+from barnabas.cli.work.calls import with_admin, with_cluster
 from barnabas.cli.work.times import parse_time_ms
 from barnabas.client.cluster import Cluster
 from barnabas.client.consumer import Consumer, Start
@@ -102,6 +102,23 @@ def history(bootstrap: str, resource: str, at: int | None, since: int | None, *,
         print_json([asdict(event) for event in found])
     else:
         print_table(COLUMNS, [_row(event) for event in found])
+
+
+def roll_back(bootstrap: str, resource: str, revision: int, *, dry_run: bool, as_json: bool) -> None:
+    """Give a resource what it had at a revision, or with `dry_run` show what that would change."""
+    outcome = with_admin(bootstrap, lambda admin: admin.roll_back(resource, revision, validate_only=dry_run))
+    if as_json:
+        keys = [each._asdict() for each in outcome.keys]
+        state = {"resource": resource, "to": revision, "dry_run": dry_run}
+        print_json({**state, "keys": keys, "notes": outcome.notes})
+        return
+    if outcome.keys:
+        columns = ("key", "now" if dry_run else "before", "then" if dry_run else "after")
+        print_table(columns, [(key, shown(before), shown(after)) for key, before, after in outcome.keys])
+    else:
+        print(f"{resource} is as it was at revision {revision}")
+    for note in outcome.notes:
+        print(f"note: {note}")
 
 
 def _print_state(state: dict[str, Any], *, as_json: bool) -> None:

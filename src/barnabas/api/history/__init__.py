@@ -1,0 +1,1 @@
+"""What cluster state was before, and how it comes back: APIs that only Barnabas has."""

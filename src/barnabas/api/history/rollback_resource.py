@@ -1,0 +1,155 @@
+"""RollbackResource (32000), v0: configs, ACLs, quotas, users of a resource as they were at a revision of the audit.
+
+Only Barnabas has it. Differences come as JSON, without secrets; `notes` say what does not come back.
+
+Errors: INVALID_REQUEST, RESOURCE_NOT_FOUND, UNKNOWN_TOPIC_OR_PARTITION, POLICY_VIOLATION, INVALID_CONFIG,
+SECURITY_DISABLED, TOPIC_, GROUP_, CLUSTER_AUTHORIZATION_FAILED.
+"""
+
+import contextlib
+import functools
+import json
+from collections.abc import Callable
+from typing import Any
+
+from barnabas.api.authorization import require, require_cluster
+from barnabas.api.configs.alteration import objection
+from barnabas.api.configs.resources import resource_of
+from barnabas.api.configs.rules import alteration_rules
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.api.security.acls import require_authorizer
+from barnabas.config.resources import EVERY_BROKER, ResourceKind
+from barnabas.metadata.acls import ACLS
+from barnabas.metadata.config_alteration import Altered
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.image import Image
+from barnabas.metadata.rollback import RollbackRules, RolledBack, decide_rollback
+from barnabas.policy.rules import AclAction
+from barnabas.wire.acls import AclOperation, ResourceType
+from barnabas.wire.barnabas_messages.rollback_resource import (
+    RestoredKey,
+    RollbackResourceRequest,
+    RollbackResourceResponse,
+)
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+
+def refuse(request: RollbackResourceRequest, error: KafkaError) -> RollbackResourceResponse:
+    """The error at the top."""
+    return RollbackResourceResponse(
+        error_code=error.code, error_message=error.message or None, resource=request.resource
+    )
+
+
+@serves(RollbackResourceRequest, RollbackResourceResponse, 0, 0, refuse=refuse)
+async def handle(context: RequestContext, request: RollbackResourceRequest) -> RollbackResourceResponse:
+    """Decide, ask the policies, commit all of it or nothing."""
+    _require_for(context, request.resource)
+    while True:
+        judged = await _write(context, request, validate_only=True)
+        if context.policies.guards_alteration and judged.altered is not None:
+            error = await objection(context.policies, judged.altered)
+            if error is not None:
+                raise error
+        if request.validate_only:
+            return _response(request, judged)
+        with contextlib.suppress(_OtherThanJudged):
+            return _response(
+                request, await _write(context, request, validate_only=False, judged=judged.altered)
+            )
+
+
+class _OtherThanJudged(Exception):
+    """Configs have changed meanwhile, so that the policies were asked about something else."""
+
+
+async def _write(
+    context: RequestContext,
+    request: RollbackResourceRequest,
+    *,
+    validate_only: bool,
+    judged: Altered | None = None,
+) -> RolledBack:
+    policies = context.policies
+
+    def authorize(nouns: frozenset[str]) -> None:
+        if ACLS.name in nouns:
+            require_cluster(context, AclOperation.ALTER)
+            require_authorizer(context)
+
+    def decide(image: Image) -> Decision[RolledBack]:
+        rules = RollbackRules(
+            alteration_rules(context.node, image),
+            functools.partial(policies.check_acl, AclAction.CREATE),
+            functools.partial(policies.check_acl, AclAction.DELETE),
+            authorize,
+        )
+        decision = decide_rollback(
+            image, request.resource, request.revision, rules, validate_only=validate_only
+        )
+        if not validate_only and decision.response.altered != judged:
+            raise _OtherThanJudged
+        return decision
+
+    return await context.write(decide)
+
+
+def _require_for(context: RequestContext, resource: str) -> None:
+    """Let pass who may change what such a resource has, by the APIs of its parts; ACLs are asked for apart.
+
+    :raises KafkaError: INVALID_REQUEST for what is no resource that can be rolled back.
+    """
+    kind, slash, name = resource.partition("/")
+    if not slash or kind not in _REQUIRED:
+        kinds = ", ".join(f"{each}/NAME" for each in sorted(_REQUIRED))
+        message = f"'{resource}' is nothing that can be rolled back: {kinds} are, as topic/orders."
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    _REQUIRED[kind](context, name)
+
+
+def _alter_topic(context: RequestContext, name: str) -> None:
+    if name.endswith("*"):  # names of topics have none: what a prefix covers, or all
+        require_cluster(context, AclOperation.ALTER)
+    else:
+        require(context, AclOperation.ALTER_CONFIGS, ResourceType.TOPIC, name)
+
+
+def _alter_group(context: RequestContext, name: str) -> None:
+    require(context, AclOperation.ALTER_CONFIGS, ResourceType.GROUP, name)
+
+
+def _alter_broker(context: RequestContext, name: str) -> None:
+    require_cluster(context, AclOperation.ALTER_CONFIGS)
+    if name != EVERY_BROKER:
+        resource_of(ResourceKind.BROKER, name, context.node.broker_id)
+
+
+def _alter_cluster_configs(context: RequestContext, _name: str) -> None:
+    require_cluster(context, AclOperation.ALTER_CONFIGS)
+
+
+def _alter_cluster(context: RequestContext, _name: str) -> None:
+    require_cluster(context, AclOperation.ALTER)
+
+
+_REQUIRED: dict[str, Callable[[RequestContext, str], None]] = {
+    "broker": _alter_broker,
+    "client-metrics": _alter_cluster_configs,
+    "cluster": _alter_cluster,
+    "delegation-token": _alter_cluster,
+    "group": _alter_group,
+    "quota": _alter_cluster_configs,
+    "topic": _alter_topic,
+    "transactional-id": _alter_cluster,
+    "user": _alter_cluster,
+}
+
+
+def _response(request: RollbackResourceRequest, outcome: RolledBack) -> RollbackResourceResponse:
+    keys = [RestoredKey(each.key, _text(each.before), _text(each.after)) for each in outcome.differences]
+    return RollbackResourceResponse(resource=request.resource, keys=keys, notes=list(outcome.notes))
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,151 @@
+"""`barnabas rollback`, as somebody uses it who has changed the wrong thing."""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from barnabas.cli.main import app
+from barnabas.testing import EmbeddedBroker
+from barnabas.wire.barnabas_messages import FIRST_API_KEY
+from barnabas.wire.messages.api_versions import ApiVersionsRequest
+from support.audit import AUDITED, published
+from support.waiting import until
+from support.wire import Wire
+
+Run = Callable[..., Result]
+
+pytestmark = pytest.mark.kafka_settings(AUDITED)
+
+
+def runner(kafka: EmbeddedBroker) -> Run:
+    def invoke(*command: str) -> Result:
+        environment = {"BARNABAS_BOOTSTRAP": kafka.bootstrap, "COLUMNS": "200"}
+        return CliRunner().invoke(app, list(command), env=environment)
+
+    return invoke
+
+
+@pytest.fixture
+def run(kafka: EmbeddedBroker) -> Run:
+    return runner(kafka)
+
+
+def revision_of(run: Run, resource: str, key: str, after: str) -> int:
+    """The revision at which a key got a value, as the history tells."""
+    events = json.loads(run("history", resource, "--json").stdout)
+    [revision] = [each["revision"] for each in events if (each["key"], each["after"]) == (key, after)]
+    return int(revision)
+
+
+def settings_of(run: Run, topic: str) -> dict[str, str]:
+    [described] = json.loads(run("topics", "describe", topic, "--json").stdout)
+    return dict(described["configs"])
+
+
+def test_a_wrong_setting_is_found_in_the_history_and_rolled_back(kafka: EmbeddedBroker, run: Run) -> None:
+    run("topics", "create", "orders", "--config", "retention.ms=86400000")
+    run("configs", "set", "topic", "orders", "cleanup.policy=compact")
+    run("configs", "set", "topic", "orders", "retention.ms=1", "cleanup.policy=delete")
+    published(kafka, "topic/orders", "retention.ms", "1")
+    good = revision_of(run, "topic/orders", "cleanup.policy", "compact")
+
+    dry = run("rollback", "topic/orders", "--to", str(good), "--dry-run")
+    assert dry.exit_code == 0, dry.output
+    assert [line.split() for line in dry.output.splitlines()] == [
+        ["key", "now", "then"],
+        ["cleanup.policy", "delete", "compact"],
+        ["retention.ms", "1", "86400000"],
+    ]
+    assert settings_of(run, "orders")["retention.ms"] == "1"
+
+    kafka.restart(kill=True)
+    done = json.loads(run("rollback", "topic/orders", "--to", str(good), "--json").stdout)
+    assert done["keys"][1] == {"key": "retention.ms", "before": "1", "after": "86400000"}
+    assert settings_of(run, "orders") == {"cleanup.policy": "compact", "retention.ms": "86400000"}
+
+    published(kafka, "topic/orders", "retention.ms", "86400000")
+    told = run("audit", "--json", "--api", "RollbackResource").stdout.splitlines()
+    assert {json.loads(line)["key"] for line in told} == {"cleanup.policy", "retention.ms"}
+    assert "is as it was" in run("rollback", "topic/orders", "--to", str(good)).output
+
+
+def test_what_cannot_be_rolled_back_says_why_and_how_it_ends(run: Run) -> None:
+    run("topics", "create", "orders")
+    future = run("rollback", "topic/orders", "--to", "100000")
+    assert (future.exit_code, "yet to come" in future.output) == (1, True)
+    nobody = run("rollback", "user/nobody", "--to", "100000")
+    assert nobody.exit_code == 1
+    nothing = run("rollback", "orders", "--to", "1")
+    assert (nothing.exit_code, "topic/orders" in nothing.output) == (1, True)
+
+
+def test_the_policy_that_refuses_a_rollback_is_named(tmp_path: Path) -> None:
+    rules = tmp_path / "rules.yml"
+    rules.write_text("topics:\n  - prefix: orders\n    partitions: {max: 10}\n")
+    with EmbeddedBroker(settings={**AUDITED, "barnabas.policy.file": str(rules)}) as kafka:
+        run = runner(kafka)
+        run("topics", "create", "orders", "--config", "retention.ms=1")
+        published(kafka, "topic/orders", "retention.ms", "1")
+        first = revision_of(run, "topic/orders", "retention.ms", "1")
+        run("configs", "set", "topic", "orders", "retention.ms=5000")
+        rules.write_text("topics:\n  - prefix: orders\n    configs:\n      retention.ms: {min: 1000}\n")
+        kafka.restart()
+        refused = run("rollback", "topic/orders", "--to", str(first))
+        assert refused.exit_code == 1
+        assert "retention.ms" in refused.output
+        assert "rules.yml" in refused.output or "orders" in refused.output
+        assert settings_of(run, "orders")["retention.ms"] == "5000"
+        until(lambda: "POLICY_VIOLATION" in run("audit", "--api", "RollbackResource").output)
+
+
+def test_where_the_audit_was_off_the_history_has_a_gap_and_says_so() -> None:
+    with EmbeddedBroker(settings=AUDITED) as kafka:
+        run = runner(kafka)
+        run("topics", "create", "orders", "--config", "retention.ms=1")
+        published(kafka, "topic/orders", "retention.ms", "1")
+        first = revision_of(run, "topic/orders", "retention.ms", "1")
+        for enabled in ("false", "true"):
+            kafka._settings["barnabas.audit.enable"] = enabled
+            kafka.restart()
+            run("configs", "set", "topic", "orders", f"retention.ms={1000 if enabled == 'false' else 2000}")
+        told = run("rollback", "topic/orders", "--to", str(first))
+        assert (told.exit_code, "the history begins with revision" in told.output) == (1, True)
+
+
+def test_a_former_password_logs_in_again_and_nothing_tells_it(kafka: EmbeddedBroker, run: Run) -> None:
+    for password in ("first-secret", "second-secret"):
+        told = run("users", "add", "alice", "--password", password)
+        assert told.exit_code == 0, told.output
+    published(kafka, "user/alice", "SCRAM-SHA-256", {"iterations": 4096})
+    stored = credentials(kafka)
+    first = json.loads(run("history", "user/alice", "--json").stdout)[0]["revision"]
+    done = run("rollback", "user/alice", "--to", str(first), "--json")
+    assert done.exit_code == 0, done.output
+    assert credentials(kafka) != stored
+    everything = done.output + run("audit", "--json").output
+    assert "secret" not in everything
+    assert not any(
+        text in everything
+        for text in (*json.loads(stored).values(), *json.loads(credentials(kafka)).values())
+    )
+
+
+def credentials(kafka: EmbeddedBroker) -> str:
+    """The stored keys of alice, by mechanism."""
+    with sqlite3.connect(kafka.directory / "metadata.sqlite") as database:
+        (value,) = database.execute(
+            "SELECT value FROM items WHERE key = 'scram_credentials/alice'"
+        ).fetchone()
+    database.close()
+    return json.dumps({mechanism: keys[1] for mechanism, keys in json.loads(value).items()})
+
+
+@pytest.mark.parametrize(("software", "is_told"), [("barnabas", True), ("apache-kafka-java", False)])
+def test_only_our_own_clients_are_told_of_our_own_apis(wire: Wire, software: str, is_told: bool) -> None:
+    request = ApiVersionsRequest(client_software_name=software, client_software_version="1")
+    answer = wire.ask(request, 3)
+    assert any(each.api_key >= FIRST_API_KEY for each in answer.api_keys) is is_told

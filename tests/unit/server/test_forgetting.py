@@ -1,0 +1,53 @@
+"""What the store lets go of as time passes."""
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.metadata.configs import TOPIC_CONFIGS
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.former_states import history_start
+from barnabas.server.forgetting import Forgetting
+from support.loop import on_loop
+from support.nodes import RunningNode, running_node
+
+RETENTION_MS = 1000
+
+
+def forgetting(running: RunningNode) -> Forgetting:
+    return Forgetting(running.node.dynamic_config, running.clock, running.node.metadata)
+
+
+async def change_twice(running: RunningNode) -> None:
+    for value in ("1", "2"):
+        change = TOPIC_CONFIGS.put("orders", {"retention.ms": value})
+        await running.node.metadata.write(lambda image, change=change: Decision(None, (change,)))
+
+
+@pytest.mark.parametrize(("retention_ms", "kept_count"), [(RETENTION_MS, 0), (-1, 1)])
+def test_former_values_go_with_the_retention_of_the_audit(
+    tmp_path: Path, retention_ms: int, kept_count: int
+) -> None:
+    @on_loop
+    async def scenario() -> None:
+        settings = {"barnabas_audit_retention_ms": str(retention_ms)}
+        async with running_node(tmp_path, audited=True, **settings) as running:
+            await change_twice(running)
+            running.clock.advance(RETENTION_MS)
+            await forgetting(running).forget()
+            assert len(running.node.image.former_values) == 1
+            running.clock.advance(1)
+            await forgetting(running).forget()
+            assert len(running.node.image.former_values) == kept_count
+
+    scenario()
+
+
+@on_loop
+async def test_where_no_history_is_kept_nothing_is_forgotten(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as running:
+        await change_twice(running)
+        before = running.store.revision
+        await forgetting(running).forget()
+        assert running.store.revision == before
+        assert history_start(running.node.image) is None
