@@ -6,6 +6,7 @@ from barnabas.cli import (
     acls,
     audit,
     configs,
+    console,
     consume,
     elections,
     features,
@@ -41,6 +42,7 @@ app.add_typer(configs.app, name="configs")
 app.command("produce")(produce.produce)
 app.command("consume")(consume.consume)
 app.command("metadata")(metadata.metadata)
+app.command("console")(console.console)
 app.command("elections")(elections.elections)
 app.add_typer(reassignments.app, name="reassignments")
 app.add_typer(log_dirs.app, name="log-dirs")

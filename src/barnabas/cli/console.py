@@ -1,0 +1,29 @@
+"""`barnabas console`: pages in a browser, for any Kafka."""
+
+from typing import Annotated
+
+import typer
+
+from barnabas.cli.failures import guarded
+from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap
+
+LISTEN_DEFAULT = "127.0.0.1:9680"
+
+
+@guarded
+def console(
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    listen: Annotated[
+        str,
+        typer.Option("--listen", "-l", metavar="HOST:PORT", help="Where browsers find it; port 0 is any."),
+    ] = LISTEN_DEFAULT,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Let nobody change anything.")] = False,
+    host: Annotated[
+        list[str] | None,
+        typer.Option("--host", metavar="NAME", help="A further name by which browsers may call it."),
+    ] = None,
+) -> None:
+    """Serve the web console. People log in as users of the cluster; with --command-config all act as that user."""
+    from barnabas.cli.work import console as work
+
+    work.serve(bootstrap, listen, read_only=read_only, hosts=host or ())

@@ -1,0 +1,39 @@
+"""The work of `barnabas console`."""
+
+from collections.abc import Sequence
+from ipaddress import ip_address
+
+from barnabas.cli.failures import wrong_use
+from barnabas.cli.login import current_login
+from barnabas.client.address import parse_bootstrap
+from barnabas.console.serving import ConsoleServer
+from barnabas.console.settings import ConsoleSettings
+from barnabas.telemetry.http import parse_listener
+
+
+def serve(bootstrap: str, listen: str, *, read_only: bool, hosts: Sequence[str]) -> None:
+    """Serve until SIGINT or SIGTERM.
+
+    :raises ValueError: For addresses that cannot be.
+    :raises OSError: When it cannot listen.
+    :raises Failure: When a login would be lent to the whole network.
+    """
+    parse_bootstrap(bootstrap)
+    address, port = parse_listener(listen)
+    login = current_login()
+    if login is not None and not read_only and not _is_loopback(address):
+        message = f"everybody who can reach {listen} would act as '{login.user}'"
+        hint = "leave --command-config out, so that people log in; or add --read-only, or listen on 127.0.0.1"
+        raise wrong_use(message, hint)
+    settings = ConsoleSettings(bootstrap, read_only=read_only, login=login, hosts=tuple(hosts))
+    server = ConsoleServer(settings, address, port)
+    server.listen()
+    print(f"The console of {bootstrap}: {server.url}  (Ctrl-C ends it)", flush=True)
+    server.run()
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,124 @@
+"""A cluster as one principal sees it: its connections, and what is kept of what was asked over them."""
+
+import asyncio
+from typing import NamedTuple
+
+from barnabas.base.clock import Clock
+from barnabas.client.address import Address, parse_bootstrap
+from barnabas.client.admin import Admin
+from barnabas.client.cluster import Cluster
+from barnabas.client.connection import Connection
+from barnabas.client.errors import BrokerConnectionError, BrokerUnreachable, check
+from barnabas.client.metadata import Node
+from barnabas.client.retry import Retry
+from barnabas.client.sasl import MECHANISMS, SaslLogin
+from barnabas.console.permissions import EVERYTHING, operations_in
+from barnabas.console.settings import ConsoleSettings
+from barnabas.console.snapshot import Snapshot
+from barnabas.console.topic_list import list_topics
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+
+CLIENT_ID = "barnabas-console"
+ANONYMOUS = "User:ANONYMOUS"
+_FRESH_MS = 5_000
+_STALE_MS = 60_000
+
+
+class ClusterView(NamedTuple):
+    """The cluster, and what the principal may do to it (names of AclOperation)."""
+
+    cluster_id: str
+    controller_id: int
+    nodes: tuple[Node, ...]
+    operations: frozenset[str]
+
+
+class Access:
+    """The connections of one principal. Needs no opening; `close` it."""
+
+    def __init__(self, settings: ConsoleSettings, clock: Clock, login: SaslLogin | None) -> None:
+        self.principal = ANONYMOUS if login is None else f"User:{login.user}"
+        self.clock = clock
+        self.cluster = Cluster(
+            settings.bootstrap,
+            client_id=CLIENT_ID,
+            connect_timeout_ms=settings.connect_timeout_ms,
+            request_timeout_ms=settings.request_timeout_ms,
+            retry=Retry(timeout_ms=settings.retry_timeout_ms, clock=clock),
+            login=login,
+        )
+        self.admin = Admin(self.cluster, timeout_ms=settings.request_timeout_ms)
+        self._view = Snapshot(self._describe, clock, fresh_ms=_FRESH_MS, stale_ms=_STALE_MS)
+        #: every topic that the principal sees; `forget` it after a change
+        self.topics = Snapshot(lambda: list_topics(self.admin), clock, fresh_ms=_FRESH_MS, stale_ms=_STALE_MS)
+
+    async def view(self) -> ClusterView:
+        """The cluster, as it was some seconds ago at most.
+
+        :raises BrokerConnectionError: When no broker answers.
+        :raises KafkaError: When the login is refused.
+        """
+        return await self._view.get()
+
+    async def close(self) -> None:
+        """End the connections."""
+        self._view.forget()
+        self.topics.forget()
+        await self.cluster.close()
+
+    async def _describe(self) -> ClusterView:
+        request = DescribeClusterRequest(include_cluster_authorized_operations=True)
+        try:
+            response: DescribeClusterResponse = await self.admin.send(request)
+        except KafkaError as error:
+            if error.code is not ErrorCode.UNSUPPORTED_VERSION:
+                raise
+            metadata = await self.cluster.refresh([])
+            nodes = tuple(metadata.nodes.values())
+            return ClusterView(metadata.cluster_id or "", metadata.controller_id, nodes, EVERYTHING)
+        check(response.error_code, response.error_message)
+        nodes = tuple(
+            Node(each.broker_id, Address(each.host, each.port), each.rack)
+            for each in sorted(response.brokers, key=lambda each: each.broker_id)
+        )
+        operations = operations_in(response.cluster_authorized_operations)
+        return ClusterView(response.cluster_id, response.controller_id, nodes, operations)
+
+
+async def offered_mechanisms(settings: ConsoleSettings) -> tuple[str, ...]:
+    """By which of the mechanisms that this client knows people log in to the cluster; none: nobody has to.
+
+    :raises BrokerConnectionError: When no broker answers.
+    """
+    failure: BrokerConnectionError | None = None
+    for address in parse_bootstrap(settings.bootstrap):
+        try:
+            return await _offered_at(address, settings)
+        except BrokerConnectionError as error:
+            failure = error
+    assert failure is not None
+    raise BrokerUnreachable(failure.address, str(failure)) from failure
+
+
+async def _offered_at(address: Address, settings: ConsoleSettings) -> tuple[str, ...]:
+    """Ask for a mechanism that does not exist: the refusal names those that do."""
+    connection = await Connection.open(
+        address,
+        client_id=CLIENT_ID,
+        connect_timeout_ms=settings.connect_timeout_ms,
+        request_timeout_ms=settings.request_timeout_ms,
+    )
+    try:
+        response: SaslHandshakeResponse = await connection.send(SaslHandshakeRequest(mechanism="NONE"))
+    finally:
+        await asyncio.shield(connection.close())
+    if response.error_code == ErrorCode.ILLEGAL_SASL_STATE:
+        return ()
+    known = [mechanism for mechanism in reversed(MECHANISMS) if mechanism in response.mechanisms]
+    if not known:
+        offered = ", ".join(response.mechanisms)
+        message = f"{address} offers {offered} to log in with, and this console knows {', '.join(MECHANISMS)}"
+        raise KafkaError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, message)
+    return tuple(known)

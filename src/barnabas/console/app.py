@@ -1,0 +1,288 @@
+"""The console as an ASGI application: routes, sessions, and what becomes of errors."""
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Mount
+from starlette.routing import Route as StarletteRoute
+from starlette.staticfiles import StaticFiles
+
+from barnabas.base.clock import Clock, SystemClock
+from barnabas.client.sasl import SaslLogin
+from barnabas.console.access import Access, offered_mechanisms
+from barnabas.console.attempts import LoginAttempts
+from barnabas.console.cookies import cookie_name, set_session_cookie
+from barnabas.console.gate import Gate
+from barnabas.console.page import Route
+from barnabas.console.problems import Problem, not_found, problem_of
+from barnabas.console.rendering import render
+from barnabas.console.routes import MENU, ROUTES
+from barnabas.console.sessions import Session, Sessions
+from barnabas.console.settings import ConsoleSettings
+from barnabas.console.snapshot import Snapshot
+from barnabas.console.view import THEME_COOKIE, THEMES, View, segment
+from barnabas.telemetry.logs import get_logger
+
+_log = get_logger("barnabas.console")
+
+STATIC = Path(__file__).parent / "static"
+_CSRF_FIELD, _CSRF_HEADER = "csrf", "x-csrf-token"
+_SWEEP_S = 30.0
+_MECHANISMS_FRESH_MS, _MECHANISMS_STALE_MS = 60_000, 600_000
+_SEE_OTHER = 303
+
+
+class Console:
+    """What the pages of one console share: sessions, the way to the cluster, the clock."""
+
+    def __init__(self, settings: ConsoleSettings, clock: Clock, token: Callable[[], str]) -> None:
+        self.settings = settings
+        self.clock = clock
+        self.attempts = LoginAttempts(clock)
+        self.sessions = Sessions(
+            clock,
+            token,
+            idle_ms=settings.idle_ms,
+            lifetime_ms=settings.lifetime_ms,
+            sessions_max=settings.sessions_max,
+        )
+        #: who opens a page that needs no session, and looks at no cluster
+        self._nobody = Session("", "", Access(settings, clock, None), 0, 0, own_access=False)
+        self._guests: Access | None = None
+        self._mechanisms = Snapshot(
+            lambda: offered_mechanisms(settings),
+            clock,
+            fresh_ms=_MECHANISMS_FRESH_MS,
+            stale_ms=_MECHANISMS_STALE_MS,
+        )
+
+    async def mechanisms(self) -> tuple[str, ...]:
+        """By which mechanisms people must log in; none where nobody has to.
+
+        :raises BrokerConnectionError: When no broker answers.
+        """
+        return () if self.settings.login is not None else await self._mechanisms.get()
+
+    async def log_in(self, login: SaslLogin) -> Session:
+        """A session with connections of its own.
+
+        :raises KafkaError: When the cluster refuses the login.
+        :raises BrokerConnectionError: When no broker answers.
+        """
+        access = Access(self.settings, self.clock, login)
+        try:
+            await access.cluster.connect()
+        except BaseException:
+            await access.close()
+            raise
+        return self.sessions.open(access, own_access=True)
+
+    def admit_guest(self) -> Session:
+        """A session for somebody who need not log in; all of those share connections, as they are one principal."""
+        if self._guests is None:
+            self._guests = Access(self.settings, self.clock, self.settings.login)
+        return self.sessions.open(self._guests, own_access=False)
+
+    async def end(self, session: Session) -> None:
+        """Log out."""
+        self.sessions.close(session)
+        if session.own_access:
+            await session.access.close()
+
+    async def sweep(self) -> None:
+        """End what has expired."""
+        for session in self.sessions.take_expired():
+            await self.end(session)
+
+    async def close(self) -> None:
+        """End all sessions and connections."""
+        for session in self.sessions.take_all():
+            await self.end(session)
+        if self._guests is not None:
+            await self._guests.close()
+        self._mechanisms.forget()
+
+    def statistics(self) -> dict[str, int]:
+        """Counts of sessions and of logins that failed."""
+        logins = {f"logins_{name}": value for name, value in self.attempts.statistics().items()}
+        return {**{f"sessions_{name}": value for name, value in self.sessions.statistics().items()}, **logins}
+
+    # Pages
+
+    async def serve(self, route: Route, request: Request) -> Response:
+        """Answer a request, whatever happens on the way."""
+        session: Session | None = None
+        try:
+            async with asyncio.timeout(self.settings.page_timeout_ms / 1000):
+                await self.sweep()
+                session = self.sessions.find(request.cookies.get(cookie_name(request)), use=not route.is_poll)
+                if session is None and not route.is_open:
+                    if await self.mechanisms():
+                        return _to_login(request)
+                    session = self.admit_guest()
+                response = await self._answer(route, request, session)
+        except Exception as error:
+            response = await self.explain(error, request, session)
+        if session is not None:
+            set_session_cookie(request, response, session)
+        return response
+
+    async def _answer(self, route: Route, request: Request, session: Session | None) -> Response:
+        if session is None:
+            session = self._nobody
+        elif request.method == "POST":
+            await _check_token(request, session)
+        if self.settings.read_only and request.method == "POST" and not route.harmless:
+            text = "This console is read-only: nothing can be changed with it."
+            raise Problem(403, "Read-only", text)
+        return await route.handler(View(self, request, session))
+
+    async def explain(self, error: Exception, request: Request, session: Session | None) -> Response:
+        """The page (or for htmx the piece of one) that tells of an error."""
+        problem = problem_of(error)
+        if problem is None:
+            _log.exception("page failed", path=request.url.path)
+            hint = "It is in the log of the console; please report it."
+            problem = Problem(500, "Something is wrong here", "The console made a mistake.", hint)
+        context = {"problem": problem, **bare_shell(self, request)}
+        view = View(self, request, session or self._nobody)
+        if view.is_partial:
+            return HTMLResponse(render("problem_piece.html", context), problem.status)
+        if session is not None:
+            with contextlib.suppress(Exception):
+                return await view.page("problem.html", status=problem.status, problem=problem)
+        return HTMLResponse(render("problem.html", context), problem.status)
+
+    async def shell(self, view: View) -> dict[str, Any]:
+        """What `layout.html` shows around every page."""
+        shell = bare_shell(self, view.request)
+        if not view.session.key:
+            return {**shell, "view": view}
+        cluster: Any = None
+        with contextlib.suppress(Exception):  # a page that tells of a lost cluster has its frame all the same
+            cluster = await view.cluster_view()
+        may = cluster.operations if cluster is not None else frozenset()
+        return {
+            **shell,
+            "view": view,
+            "csrf": view.session.csrf,
+            "session": view.session,
+            "principal": view.session.access.principal,
+            "cluster": cluster,
+            "menu": [entry for entry in MENU if cluster is None or not entry.needs or entry.needs in may],
+            "notices": view.session.take_notices(),
+        }
+
+
+def bare_shell(console: Console, request: Request) -> dict[str, Any]:
+    """What is around a page for nobody in particular."""
+    theme = request.cookies.get(THEME_COOKIE, "auto")
+    return {
+        "theme": theme if theme in THEMES else "auto",
+        "path": request.url.path,
+        "address": request.url.path + (f"?{request.url.query}" if request.url.query else ""),
+        "read_only": console.settings.read_only,
+        "lent_login": console.settings.login is not None,
+        "segment": segment,
+        "csrf": "",
+        "session": None,
+        "principal": "",
+        "cluster": None,
+        "menu": (),
+        "notices": (),
+    }
+
+
+def create_app(
+    settings: ConsoleSettings,
+    clock: Clock | None = None,
+    token: Callable[[], str] = lambda: secrets.token_urlsafe(32),
+) -> Starlette:
+    """The application. `token` gives texts that nobody can guess."""
+    console = Console(settings, clock or SystemClock(), token)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        sweeping = asyncio.create_task(_sweep_always(console))
+        yield
+        sweeping.cancel()
+        await console.close()
+
+    app = Starlette(
+        routes=[
+            *(_starlette_route(console, route) for route in ROUTES),
+            Mount("/static", _Static(directory=STATIC)),
+        ],
+        middleware=[Middleware(Gate, hosts=settings.hosts, body_max_bytes=settings.body_max_bytes)],
+        lifespan=lifespan,
+        exception_handlers={404: _missing(console), 405: _missing(console), Problem: _told(console)},
+    )
+    app.state.console = console
+    return app
+
+
+async def _sweep_always(console: Console) -> None:
+    while True:
+        await asyncio.sleep(_SWEEP_S)
+        await console.sweep()
+
+
+def _starlette_route(console: Console, route: Route) -> StarletteRoute:
+    async def endpoint(request: Request) -> Response:
+        return await console.serve(route, request)
+
+    methods = ["GET", "HEAD"] if route.method == "GET" else [route.method]
+    return StarletteRoute(route.path, endpoint, methods=methods, name=f"{route.method} {route.path}")
+
+
+def _missing(console: Console) -> Any:
+    async def answer(request: Request, error: Exception) -> Response:
+        async def fail(view: View) -> Response:
+            raise not_found()
+
+        return await console.serve(Route(request.url.path, fail, harmless=True), request)
+
+    return answer
+
+
+def _told(console: Console) -> Any:
+    async def answer(request: Request, error: Exception) -> Response:
+        return await console.explain(error, request, None)
+
+    return answer
+
+
+class _Static(StaticFiles):
+    """Files of the console, which change with its version alone."""
+
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        response = super().file_response(*args, **kwargs)
+        response.headers["Cache-Control"] = "public, max-age=3600"
+        return response
+
+
+async def _check_token(request: Request, session: Session) -> None:
+    """Let through what brings the session's token back: in a header, or in the form."""
+    token = request.headers.get(_CSRF_HEADER)
+    if token is None:
+        value = (await request.form()).get(_CSRF_FIELD, "")
+        token = value if isinstance(value, str) else ""
+    if not secrets.compare_digest(token.encode(), session.csrf.encode()):
+        hint = "Go back, load the page again, and send it once more."
+        raise Problem(403, "This form is too old", "It is not of the session that you are in now.", hint)
+
+
+def _to_login(request: Request) -> Response:
+    address = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+    whither = f"/login?next={segment(address)}" if request.method == "GET" and address != "/" else "/login"
+    if "hx-request" in request.headers:
+        return Response(status_code=204, headers={"HX-Redirect": "/login"})
+    return RedirectResponse(whither, _SEE_OTHER)

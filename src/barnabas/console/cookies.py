@@ -1,0 +1,39 @@
+"""The session's cookie."""
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from barnabas.console.sessions import Session
+
+_COOKIE = "barnabas-session"
+
+
+def cookie_name(request: Request) -> str:
+    """The session's cookie: cookies do not tell ports apart, so their names do, for several consoles on one machine."""
+    port = request.url.port
+    return f"{_COOKIE}-{port}" if port else _COOKIE
+
+
+def set_session_cookie(request: Request, response: Response, session: Session) -> None:
+    """Have the browser know the session; it forgets it when it is closed."""
+    if not session.key or request.cookies.get(cookie_name(request)) == session.key:
+        return
+    if any(
+        cookie_name(request).encode() in value
+        for name, value in response.raw_headers
+        if name == b"set-cookie"
+    ):
+        return
+    response.set_cookie(
+        cookie_name(request),
+        session.key,
+        path="/",
+        httponly=True,
+        samesite="strict",
+        secure=request.url.scheme == "https",
+    )
+
+
+def forget_session_cookie(request: Request, response: Response) -> None:
+    """Have the browser forget it."""
+    response.delete_cookie(cookie_name(request), path="/", httponly=True, samesite="strict")

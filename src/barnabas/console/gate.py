@@ -1,0 +1,130 @@
+"""What every request must pass, and every answer carries, whatever page it is for."""
+
+import ipaddress
+import socket
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from barnabas.console.problems import Problem
+
+CONTENT_SECURITY_POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self' data:",
+        "connect-src 'self'",
+        "form-action 'self'",
+        "frame-ancestors 'none'",
+        "base-uri 'none'",
+    )
+)
+_HEADERS = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    # Not no-referrer: with that, browsers send Origin: null with forms.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+_SAFE_METHODS = ("GET", "HEAD")
+
+
+class Gate:
+    """Lets requests to its own hosts through to `app`, posts only from its own pages, bodies up to a size."""
+
+    def __init__(
+        self, app: ASGIApp, hosts: Iterable[str] = (), body_max_bytes: int = 8 * 1024 * 1024
+    ) -> None:
+        """`hosts` are further names by which this machine may be called."""
+        self._app = app
+        self._hosts = {"localhost", *own_names(), *(host.lower() for host in hosts)}
+        self._body_max_bytes = body_max_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request (ASGI)."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers[name] = value
+                headers.setdefault("Cache-Control", "no-store")
+            await send(message)
+
+        refusal = self._refuse(scope["method"], Headers(scope=scope))
+        if refusal is not None:
+            await refusal(scope, receive, send_with_headers)
+            return
+        await self._app(scope, self._bounded(receive), send_with_headers)
+
+    def _refuse(self, method: str, headers: Headers) -> Response | None:
+        host = headers.get("host", "")
+        if not is_own_host(host, self._hosts):
+            text = f"This console does not answer to the name {host!r}. Names that it is to know are given to it."
+            return PlainTextResponse(f"{text}\n", 421)
+        if method not in _SAFE_METHODS and not is_same_origin(headers):
+            return PlainTextResponse("This was not sent by a page of this console.\n", 403)
+        length = headers.get("content-length", "0")
+        if not length.isdigit() or int(length) > self._body_max_bytes:
+            return PlainTextResponse(f"At most {self._body_max_bytes} bytes can be sent.\n", 413)
+        return None
+
+    def _bounded(self, receive: Receive) -> Receive:
+        """The same, for bodies that do not say how long they are."""
+        received_bytes = 0
+
+        async def receive_some() -> Message:
+            nonlocal received_bytes
+            message = await receive()
+            received_bytes += len(message.get("body", b""))
+            if received_bytes > self._body_max_bytes:
+                raise Problem(413, "Too much", f"At most {self._body_max_bytes} bytes can be sent.")
+            return message
+
+        return receive_some
+
+
+def is_own_host(host: str, hosts: Iterable[str]) -> bool:
+    """Whether a Host header calls this machine: by an address, or by a name of its own.
+
+    A page of somebody's could have its name point here, and read what is not for it (DNS rebinding); an
+    address no name can stand for.
+    """
+    name = urlsplit(f"//{host}").hostname if _is_plain(host) else None
+    if not name:
+        return False
+    return _is_address(name) or name in hosts or name.endswith(".localhost")
+
+
+def is_same_origin(headers: Headers) -> bool:
+    """Whether a browser says that a page of this very host sends the request."""
+    origin = headers.get("origin")
+    if origin is None:
+        return headers.get("sec-fetch-site", "same-origin") == "same-origin"
+    return bool(origin) and urlsplit(origin).netloc == headers.get("host")
+
+
+def own_names() -> set[str]:
+    """The names that this machine has for itself."""
+    return {name.lower() for name in (socket.gethostname(), socket.getfqdn())}
+
+
+def _is_plain(host: str) -> bool:
+    return all(character.isalnum() or character in ".-_:[]" for character in host)
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,87 @@
+"""Logging in as a SASL user of the cluster, and out."""
+
+from starlette.responses import RedirectResponse, Response
+
+from barnabas.client.sasl import SaslLogin
+from barnabas.console.cookies import forget_session_cookie, set_session_cookie
+from barnabas.console.page import Route
+from barnabas.console.problems import sentence
+from barnabas.console.view import View
+from barnabas.wire.errors import KafkaError
+
+_SEE_OTHER = 303
+
+
+async def ask(view: View) -> Response:
+    """The form; where nobody has to log in, the way on."""
+    mechanisms = await view.console.mechanisms()
+    if not mechanisms or view.session.key:
+        return view.back_to(local_path(view.query.get("next", "")))
+    return await _form(view, mechanisms, view.query.get("next", ""))
+
+
+async def log_in(view: View) -> Response:
+    """Try name and password at the cluster."""
+    console, form = view.console, await view.form()
+    mechanisms = await console.mechanisms()
+    if not mechanisms:
+        return view.back_to("/")
+    user, password = form.needed("user"), form.raw("password")
+    mechanism = form.one_of("mechanism", mechanisms)
+    client = view.request.client.host if view.request.client else ""
+    if "\0" in user + password:
+        form.refuse("user", "Name and password have no null characters.")
+    wait_s = console.attempts.wait_s(user, client)
+    if wait_s:
+        form.refuse("user", f"Too many tries have failed: the next is possible in {wait_s} s.")
+    if not form.errors:
+        try:
+            session = await console.log_in(SaslLogin(mechanism, user, password))
+        except KafkaError as error:
+            console.attempts.failed(user, client)
+            form.refuse("user", sentence(error))
+        else:
+            response = RedirectResponse(local_path(form.text("next")), _SEE_OTHER)
+            set_session_cookie(view.request, response, session)
+            return response
+    return await _form(view, mechanisms, form.text("next"), user=user, errors=form.errors)
+
+
+async def log_out(view: View) -> Response:
+    """End the session."""
+    if view.session.key:
+        await view.console.end(view.session)
+    response = RedirectResponse("/login", _SEE_OTHER)
+    forget_session_cookie(view.request, response)
+    return response
+
+
+def local_path(path: str) -> str:
+    """A path of this console to go on to; / for anything else."""
+    return path if path.startswith("/") and path[1:2] not in ("/", "\\") and path.isprintable() else "/"
+
+
+async def _form(
+    view: View,
+    mechanisms: tuple[str, ...],
+    whither: str,
+    *,
+    user: str = "",
+    errors: dict[str, str] | None = None,
+) -> Response:
+    status = 401 if errors else 200
+    return await view.page(
+        "login.html",
+        status=status,
+        mechanisms=mechanisms,
+        whither=local_path(whither),
+        user=user,
+        errors=errors or {},
+    )
+
+
+ROUTES = (
+    Route("/login", ask, is_open=True),
+    Route("/login", log_in, "POST", harmless=True, is_open=True),
+    Route("/logout", log_out, "POST", harmless=True, is_open=True),
+)

@@ -1,0 +1,22 @@
+"""Light or dark: kept in a cookie, as it is the browser's matter."""
+
+from starlette.responses import Response
+
+from barnabas.console.page import Route
+from barnabas.console.pages.login import local_path
+from barnabas.console.view import THEME_COOKIE, THEMES, View
+
+_YEAR_S = 365 * 24 * 3600
+
+
+async def choose(view: View) -> Response:
+    """Go back to the page, in other colours."""
+    form = await view.form()
+    response = view.back_to(local_path(form.text("next")))
+    response.set_cookie(
+        THEME_COOKIE, form.one_of("theme", THEMES), max_age=_YEAR_S, httponly=True, samesite="strict"
+    )
+    return response
+
+
+ROUTES = (Route("/theme", choose, "POST", harmless=True, is_open=True),)

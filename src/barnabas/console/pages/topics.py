@@ -1,0 +1,38 @@
+"""All topics: searched, sorted and cut into pages."""
+
+from starlette.responses import Response
+
+from barnabas.console.page import MenuEntry, Route
+from barnabas.console.paging import Wish, paged
+from barnabas.console.topic_list import TopicRow
+from barnabas.console.view import View
+
+_COLUMNS = {
+    "name": lambda row: row.name,
+    "partitions": lambda row: row.partitions_count,
+    "replicas": lambda row: row.replication_factor,
+    "health": lambda row: (row.leaderless_count, row.under_replicated_count),
+}
+
+
+async def show(view: View) -> Response:
+    """The list, or for htmx its table."""
+    wish = Wish.of("/topics", view.query, "name", extra=("internal",))
+    rows = await view.access.topics.get()
+    internal = bool(view.query.get("internal"))
+    shown = [row for row in rows if internal or not row.is_internal]
+    topics = paged(shown, wish, _COLUMNS, _matches)
+    if view.is_partial:
+        return await view.piece("topics_table.html", topics=topics)
+    operations = (await view.cluster_view()).operations
+    return await view.page(
+        "topics.html", topics=topics, internal=internal, may_create=view.offers("CREATE", operations)
+    )
+
+
+def _matches(row: TopicRow, text: str) -> bool:
+    return text in row.name.lower()
+
+
+MENU = MenuEntry("Data", "Topics", "/topics")
+ROUTES = (Route("/topics", show),)

@@ -1,0 +1,121 @@
+"""Long lists in pages: searched, sorted and cut on the server, with all of it in the address."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+from urllib.parse import urlencode
+
+RowT = TypeVar("RowT")
+
+SIZE_DEFAULT = 50
+SIZES = (25, 50, 100, 250)
+
+
+@dataclass(frozen=True)
+class Wish:
+    """Which part of a list an address asks for."""
+
+    path: str
+    search: str = ""
+    sort: str = ""
+    descending: bool = False
+    page: int = 1
+    size: int = SIZE_DEFAULT
+    extra: tuple[tuple[str, str], ...] = ()  #: what else the address says, kept in links
+
+    @classmethod
+    def of(cls, path: str, query: Mapping[str, str], sort: str, extra: Iterable[str] = ()) -> "Wish":
+        """What a query asks for; what cannot be is taken for the default. `extra` names what links keep."""
+        asked = query.get("sort", "")
+        size = _number(query.get("size", ""), SIZE_DEFAULT)
+        return cls(
+            path=path,
+            search=query.get("q", "").strip()[:256],
+            sort=asked.removeprefix("-") or sort,
+            descending=asked.startswith("-"),
+            page=max(1, _number(query.get("page", ""), 1)),
+            size=size if size in SIZES else SIZE_DEFAULT,
+            extra=tuple((name, query[name]) for name in extra if query.get(name)),
+        )
+
+    def link(self, **changes: str | int) -> str:
+        """The address of another part of the same list: `page`, `sort` (with - for descending), `size`."""
+        own: dict[str, str | int] = {
+            "q": self.search,
+            "sort": ("-" if self.descending else "") + self.sort,
+            "page": 1,
+            "size": self.size,
+        }
+        parts = {**own, **dict(self.extra), **changes}
+        said = {name: value for name, value in parts.items() if value not in ("", None)}
+        if said.get("page") == 1:
+            del said["page"]
+        if said.get("size") == SIZE_DEFAULT:
+            del said["size"]
+        return f"{self.path}?{urlencode(said)}" if said else self.path
+
+    def sort_link(self, column: str) -> str:
+        """The address of the list sorted by a column, the other way round if it is sorted by that."""
+        turned = self.sort == column and not self.descending
+        return self.link(sort=f"-{column}" if turned else column)
+
+    def direction(self, column: str) -> str:
+        """How the list is sorted by that column, as `aria-sort` says it."""
+        if self.sort != column:
+            return "none"
+        return "descending" if self.descending else "ascending"
+
+
+@dataclass(frozen=True)
+class Paged(Generic[RowT]):
+    """The rows of one page, and how many there are."""
+
+    rows: Sequence[RowT]
+    wish: Wish
+    found_count: int
+    total_count: int
+
+    @property
+    def pages_count(self) -> int:
+        """How many pages there are, at least one."""
+        return max(1, -(-self.found_count // self.wish.size))
+
+    @property
+    def page(self) -> int:
+        """The page shown: the last one where there is no such page."""
+        return min(self.wish.page, self.pages_count)
+
+    @property
+    def first(self) -> int:
+        """Number of the first row, from 1; 0 where there is none."""
+        return (self.page - 1) * self.wish.size + 1 if self.found_count else 0
+
+    @property
+    def last(self) -> int:
+        """Number of the last row."""
+        return min(self.page * self.wish.size, self.found_count)
+
+
+def paged(
+    rows: Iterable[RowT],
+    wish: Wish,
+    columns: Mapping[str, Callable[[RowT], Any]],
+    matches: Callable[[RowT, str], bool],
+) -> Paged[RowT]:
+    """The part of `rows` that is asked for.
+
+    `columns` gives what rows are sorted by; `matches` is asked about a lower-case text.
+    """
+    everything = list(rows)
+    wanted = wish.search.lower()
+    found = [row for row in everything if matches(row, wanted)] if wanted else everything
+    key = columns.get(wish.sort)
+    if key is not None:
+        found = sorted(found, key=key, reverse=wish.descending)
+    page = min(wish.page, max(1, -(-len(found) // wish.size)))
+    begin = (page - 1) * wish.size
+    return Paged(found[begin : begin + wish.size], wish, len(found), len(everything))
+
+
+def _number(text: str, default: int) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else default

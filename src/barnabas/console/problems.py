@@ -1,0 +1,75 @@
+"""What goes wrong, as a page tells it: what it was, and what to do about it."""
+
+from barnabas.client.errors import NotKafka
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+_NOT_FOUND = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "It may have been deleted, or you may not see it.",
+    ErrorCode.GROUP_ID_NOT_FOUND: "It may have been deleted, or have expired.",
+    ErrorCode.RESOURCE_NOT_FOUND: "It may have been deleted.",
+}
+_HINTS = {
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Ask for an ACL on the cluster, or log in as somebody who may.",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Ask for an ACL on the topic, or log in as somebody who may.",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "Ask for an ACL on the group, or log in as somebody who may.",
+    ErrorCode.SECURITY_DISABLED: "Start the brokers with authorizer.class.name to have ACLs.",
+    ErrorCode.SASL_AUTHENTICATION_FAILED: "Log out, and log in again: the password may have changed.",
+    ErrorCode.UNSUPPORTED_VERSION: "This cluster's version does not have what the page shows.",
+    ErrorCode.UNSUPPORTED_SASL_MECHANISM: "Enable SCRAM-SHA-512 or PLAIN on the listener that the console uses.",
+}
+_FORBIDDEN = {code for code in ErrorCode if code.name.endswith("AUTHORIZATION_FAILED")}
+
+
+class Problem(Exception):
+    """A page that cannot be shown: an HTTP status, a headline, a sentence, and what to do next."""
+
+    def __init__(self, status: int, title: str, text: str, hint: str = "") -> None:
+        super().__init__(text)
+        self.status = status
+        self.title = title
+        self.text = text
+        self.hint = hint
+
+
+def not_found(text: str = "There is no page at this address.") -> Problem:
+    """What was asked for does not exist."""
+    return Problem(404, "Not found", text, "Look for it from the menu.")
+
+
+def wrong_form(text: str) -> Problem:
+    """What was sent makes no sense."""
+    return Problem(400, "This cannot be", text, "Go back, correct it, and send it again.")
+
+
+def problem_of(error: Exception) -> Problem | None:
+    """The error as a page tells it; None for one that nobody has thought of."""
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, KafkaError):
+        return _refusal(error)
+    if isinstance(error, NotKafka):
+        return Problem(
+            502, "This is no Kafka broker", str(error), "Check the address of the console's --bootstrap."
+        )
+    if isinstance(error, TimeoutError):
+        hint = "Try again in a moment; if it stays so, look at the brokers' logs."
+        return Problem(504, "The cluster takes too long", "It did not answer while the page was made.", hint)
+    if isinstance(error, ConnectionError):
+        hint = "Check that the brokers run and can be reached from here, then load this page again."
+        return Problem(502, "The cluster cannot be reached", str(error), hint)
+    if isinstance(error, ExceptionGroup):
+        return problem_of(error.exceptions[0])
+    return None
+
+
+def sentence(error: KafkaError) -> str:
+    """What the broker said, with the name of its code."""
+    return f"{error.message} ({error.code.name})" if error.message else error.code.name
+
+
+def _refusal(error: KafkaError) -> Problem:
+    if error.code in _FORBIDDEN:
+        return Problem(403, "You may not see or do this", sentence(error), _HINTS.get(error.code, ""))
+    if error.code in _NOT_FOUND:
+        return Problem(404, "Not found", sentence(error), _NOT_FOUND[error.code])
+    return Problem(409, "The cluster refused", sentence(error), _HINTS.get(error.code, ""))

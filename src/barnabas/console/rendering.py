@@ -1,0 +1,66 @@
+"""Templates: the one environment, autoescaped, with the ways in which values are shown."""
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from barnabas import __version__
+from barnabas.console import formatting
+
+#: htmx must neither write styles nor evaluate code: the content security policy allows neither.
+HTMX_CONFIG = json.dumps(
+    {
+        "includeIndicatorStyles": False,
+        "allowEval": False,
+        "allowScriptTags": False,
+        "selfRequestsOnly": True,
+        "historyCacheSize": 0,
+        "refreshOnHistoryMiss": True,
+        "responseHandling": [
+            {"code": "204", "swap": False},
+            {"code": "[23]..", "swap": True},
+            {"code": "[45]..", "swap": True, "error": True},
+        ],
+    }
+)
+
+
+@cache
+def environment() -> Environment:
+    """The templates of the console."""
+    made = Environment(
+        loader=PackageLoader("barnabas.console"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters.update(
+        size=formatting.size,
+        count=formatting.count,
+        rate=formatting.rate,
+        moment=formatting.moment,
+        duration=formatting.duration,
+        plural=formatting.plural,
+        json_text=json.dumps,
+    )
+    made.globals.update(version=__version__, htmx_config=HTMX_CONFIG, polyline=polyline)
+    return made
+
+
+def render(template: str, context: Mapping[str, Any]) -> str:
+    """A template's text."""
+    return environment().get_template(template).render(context)
+
+
+def polyline(values: Sequence[float], width: int, height: int) -> str:
+    """The points of a line over values at equal distances, the highest at the top, for SVG."""
+    top = max([*values, 1e-9])
+    step = width / max(1, len(values) - 1)
+    return " ".join(
+        f"{index * step:.1f},{height - 1 - value / top * (height - 2):.1f}"
+        for index, value in enumerate(values)
+    )

@@ -1,0 +1,173 @@
+"""What every page of the console has around it, and what every request must pass."""
+
+import pytest
+
+from barnabas.base.clock import ManualClock
+from barnabas.console.gate import CONTENT_SECURITY_POLICY
+from barnabas.testing import EmbeddedBroker
+from support.consoles import running_console, token_in, visiting, visitor
+
+USERS = {"alice": "secret", "bob": "other"}
+_MINUTE_MS = 60_000
+
+
+def test_the_overview_names_the_brokers(kafka: EmbeddedBroker) -> None:
+    with visiting(kafka.bootstrap) as person:
+        page = person.get("/")
+    assert page.status_code == 200
+    assert kafka.bootstrap in page.text
+
+
+def test_every_answer_forbids_foreign_code(kafka: EmbeddedBroker) -> None:
+    with visiting(kafka.bootstrap) as person:
+        answers = [person.get(path) for path in ("/", "/nothing", "/static/console.css")]
+    assert {answer.headers["Content-Security-Policy"] for answer in answers} == {CONTENT_SECURITY_POLICY}
+    assert {answer.headers["X-Content-Type-Options"] for answer in answers} == {"nosniff"}
+    assert answers[0].headers["Cache-Control"] == "no-store"
+
+
+def test_a_cluster_without_logins_says_whom_it_takes_people_for(kafka: EmbeddedBroker) -> None:
+    with visiting(kafka.bootstrap) as person:
+        page = person.get("/")
+        assert "asks for no login" in page.text
+        assert "User:ANONYMOUS" in page.text
+        assert person.get("/login").url.path == "/"
+
+
+def test_what_is_not_there_is_a_page_of_its_own(kafka: EmbeddedBroker) -> None:
+    with visiting(kafka.bootstrap) as person:
+        page = person.get("/nothing")
+        piece = person.get("/nothing", headers={"HX-Request": "true"})
+    assert page.status_code == 404
+    assert "Not found" in page.text
+    assert 'aria-label="Pages"' in page.text
+    assert piece.status_code == 404
+    assert "<html" not in piece.text
+
+
+def test_a_form_without_the_sessions_token_is_refused(kafka: EmbeddedBroker) -> None:
+    with visiting(kafka.bootstrap) as person, visiting(kafka.bootstrap) as other:
+        person.get("/")
+        assert person.post("/theme", data={"theme": "dark"}).status_code == 403
+        assert person.post("/theme", data={"theme": "dark", "csrf": other.token()}).status_code == 403
+        assert 'data-theme="auto"' in person.get("/").text
+        assert person.submit("/theme", "/", theme="dark").status_code == 200
+        assert 'data-theme="dark"' in person.get("/").text
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "null", "https://127.0.0.1"])
+def test_a_form_of_another_site_is_refused(kafka: EmbeddedBroker, origin: str) -> None:
+    with visiting(kafka.bootstrap) as person:
+        token = person.token()
+        answer = person.post("/theme", data={"theme": "dark", "csrf": token}, headers={"Origin": origin})
+        assert answer.status_code == 403
+        answer = person.post(
+            "/theme", data={"theme": "dark", "csrf": token}, headers={"Sec-Fetch-Site": "cross-site"}
+        )
+        assert answer.status_code == 403
+
+
+def test_foreign_names_are_not_answered_to(kafka: EmbeddedBroker) -> None:
+    with visiting(kafka.bootstrap) as person:
+        assert person.get("/", headers={"Host": "evil.example"}).status_code == 421
+        assert person.get("/", headers={"Host": "localhost:1"}).status_code == 200
+    with visiting(kafka.bootstrap, hosts=("kafka.example",)) as person:
+        assert person.get("/", headers={"Host": "kafka.example"}).status_code == 200
+
+
+def test_too_much_is_refused_with_and_without_a_length(kafka: EmbeddedBroker) -> None:
+    with visiting(kafka.bootstrap, body_max_bytes=1000) as person:
+        token = person.token()
+        form = f"csrf={token}&theme=dark&x={'y' * 2000}".encode()
+        headers = {"Content-Type": "application/x-www-form-urlencoded", "X-CSRF-Token": token}
+        assert person.post("/theme", content=form, headers=headers).status_code == 413
+        assert person.post("/theme", content=iter([form]), headers=headers).status_code == 413
+
+
+@pytest.mark.kafka_users(USERS)
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_people_log_in_as_users_of_the_cluster(kafka: EmbeddedBroker, mechanism: str) -> None:
+    with visiting(kafka.bootstrap) as person:
+        assert person.get("/?x=1").url.path == "/login"
+        page = person.log_in("alice", "secret", mechanism)
+        assert page.url.path == "/"
+        assert "User:alice" in page.text
+        [cookie] = person.cookies.jar
+        assert cookie.has_nonstandard_attr("HttpOnly")
+        assert cookie.get_nonstandard_attr("SameSite") == "strict"
+        person.submit("/logout", "/")
+        assert person.get("/").url.path == "/login"
+
+
+@pytest.mark.kafka_users(USERS)
+def test_a_wrong_password_is_told_and_after_some_one_must_wait(kafka: EmbeddedBroker) -> None:
+    clock = ManualClock()
+    with visiting(kafka.bootstrap, clock) as person:
+        answers = [person.log_in("alice", "wrong") for _ in range(6)]
+        assert [answer.status_code for answer in answers] == [401] * 6
+        assert "SASL_AUTHENTICATION_FAILED" in answers[0].text
+        assert "Too many tries" in answers[5].text
+        assert "Too many tries" in person.log_in("alice", "secret").text
+        clock.advance(_MINUTE_MS)
+        assert person.log_in("alice", "secret").url.path == "/"
+
+
+@pytest.mark.kafka_users(USERS)
+def test_sessions_end_when_nobody_uses_them_and_after_half_a_day(kafka: EmbeddedBroker) -> None:
+    clock = ManualClock()
+    with visiting(kafka.bootstrap, clock) as person:
+        person.log_in("alice", "secret")
+        clock.advance(29 * _MINUTE_MS)
+        assert person.get("/").url.path == "/"
+        clock.advance(30 * _MINUTE_MS)
+        assert person.get("/").url.path == "/login"
+        person.log_in("alice", "secret")
+        for _ in range(25):
+            clock.advance(29 * _MINUTE_MS)
+            person.get("/")
+        assert person.get("/").url.path == "/login"
+
+
+@pytest.mark.kafka_users(USERS)
+def test_two_people_are_two_principals(kafka: EmbeddedBroker) -> None:
+    with running_console(kafka.bootstrap) as server, visitor(server) as alice, visitor(server) as bob:
+        alice.log_in("alice", "secret")
+        bob.log_in("bob", "other")
+        assert "User:alice" in alice.get("/").text
+        assert "User:bob" in bob.get("/").text
+        stolen = bob.post("/theme", data={"theme": "dark", "csrf": token_in(alice.get("/").text)})
+        assert stolen.status_code == 403
+
+
+@pytest.mark.kafka_users(USERS)
+@pytest.mark.parametrize("whither", ["//evil.example", "https://evil.example", "/\\evil.example"])
+def test_a_login_leads_nowhere_else(kafka: EmbeddedBroker, whither: str) -> None:
+    with visiting(kafka.bootstrap) as person:
+        page = person.post("/login", data={"user": "alice", "password": "secret", "next": whither})
+        assert page.url.path == "/"
+        assert page.url.host == "127.0.0.1"
+
+
+@pytest.mark.kafka_users(USERS)
+def test_pieces_of_a_session_that_is_over_lead_to_the_login(kafka: EmbeddedBroker) -> None:
+    with visiting(kafka.bootstrap) as person:
+        answer = person.get("/", headers={"HX-Request": "true"})
+    assert answer.headers["HX-Redirect"] == "/login"
+
+
+def test_a_cluster_that_is_down_is_an_error_page_that_says_what_to_do(kafka: EmbeddedBroker) -> None:
+    with visiting("127.0.0.1:1", connect_timeout_ms=300, retry_timeout_ms=300) as person:
+        page = person.get("/")
+    assert page.status_code == 502
+    assert "Check that the brokers run" in page.text
+    assert "127.0.0.1:1" in page.text
+
+
+def test_a_cluster_that_goes_down_ends_no_session(kafka: EmbeddedBroker) -> None:
+    with visiting(kafka.bootstrap, ManualClock(), connect_timeout_ms=300, retry_timeout_ms=0) as person:
+        key = person.get("/").cookies
+        kafka.restart(kill=True)
+        assert person.get("/nothing").status_code == 404
+        assert person.get("/").status_code == 200
+        assert not person.get("/").cookies
+        assert key
