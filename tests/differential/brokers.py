@@ -39,7 +39,7 @@ SHARED = {
     key: value
     for key, value in reference.SERVER_PROPERTIES.items()
     if key not in ("process.roles", "controller.listener.names", "listener.security.protocol.map")
-}
+} | {"barnabas.audit.enable": "false"}  # whose topic the reference does not have
 
 
 @contextmanager

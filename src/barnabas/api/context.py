@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from barnabas.api.cluster.topic_descriptions import TopicDescriptions
 from barnabas.api.registry import ApiSpec
@@ -10,7 +11,7 @@ from barnabas.base.clock import Clock
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.coordinator.coordinator import Coordinator
 from barnabas.groups.shard import GroupShard
-from barnabas.metadata.audit import Actor, Refusal
+from barnabas.metadata.audit import Actor, Difference, Refusal
 from barnabas.metadata.client_metrics import ClientTelemetry
 from barnabas.metadata.decision import Decision, ResponseT
 from barnabas.metadata.dynamic_config import DynamicConfig
@@ -119,6 +120,8 @@ class RequestContext:
     span: Span | None = None
     #: what policies in mode `warn` are against in what this request changes
     warnings: tuple[Refusal, ...] = ()
+    #: what this request has changed elsewhere than in the store
+    differences: tuple[Difference, ...] = ()
 
     @property
     def actor(self) -> Actor:
@@ -130,6 +133,11 @@ class RequestContext:
     ) -> ResponseT:
         """Change the cluster's state on behalf of who asks: see `MetadataWriter.write`."""
         return await self.node.metadata.write(decide, timeout_ms, self.actor)
+
+    def changed(self, resource: str, key: str, before: Any, after: Any) -> None:
+        """Have the audit tell of a change elsewhere than in the store, before the request is answered."""
+        if before != after:
+            self.differences = (*self.differences, Difference(resource, key, before, after))
 
     @property
     def policies(self) -> Policies:

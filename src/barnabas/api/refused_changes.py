@@ -1,4 +1,6 @@
-"""Changes that somebody wanted and may not have, for the audit: read off the answers, whoever has refused them.
+"""What the audit tells of requests beside what they change in the store.
+
+Changes that somebody wanted and may not have are read off the answers, whoever has refused them.
 
 What cannot be done for other reasons is a mistake, and no refusal.
 """
@@ -16,19 +18,26 @@ from barnabas.telemetry.logs import get_logger
 from barnabas.wire.acls import PatternType, ResourceType, from_code
 from barnabas.wire.barnabas_messages.rollback_resource import RollbackResourceRequest
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.add_raft_voter import AddRaftVoterRequest
 from barnabas.wire.messages.alter_client_quotas import AlterClientQuotasRequest
 from barnabas.wire.messages.alter_configs import AlterConfigsRequest
 from barnabas.wire.messages.alter_partition_reassignments import AlterPartitionReassignmentsRequest
+from barnabas.wire.messages.alter_replica_log_dirs import AlterReplicaLogDirsRequest
 from barnabas.wire.messages.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from barnabas.wire.messages.create_acls import CreateAclsRequest
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest
 from barnabas.wire.messages.create_topics import CreateTopicsRequest
 from barnabas.wire.messages.delete_acls import DeleteAclsRequest
+from barnabas.wire.messages.delete_groups import DeleteGroupsRequest
+from barnabas.wire.messages.delete_records import DeleteRecordsRequest
 from barnabas.wire.messages.delete_topics import DeleteTopicsRequest
 from barnabas.wire.messages.elect_leaders import ElectLeadersRequest
 from barnabas.wire.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
+from barnabas.wire.messages.offset_delete import OffsetDeleteRequest
+from barnabas.wire.messages.remove_raft_voter import RemoveRaftVoterRequest
 from barnabas.wire.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.wire.messages.update_features import UpdateFeaturesRequest
+from barnabas.wire.messages.write_txn_markers import WriteTxnMarkersRequest
 
 _log = get_logger("barnabas.audit")
 
@@ -51,16 +60,23 @@ Results: TypeAlias = Iterable[tuple[str, int, str | None]]
 
 
 async def remark(context: RequestContext, request: Any, response: object) -> None:
-    """Have the audit tell what an answer of `CHANGING_APIS` refuses, and what policies in mode `warn` are against."""
+    """Have the audit tell what an answer of `CHANGING_APIS` refuses, and what the request's context has noted.
+
+    That is what policies in mode `warn` are against, and changes elsewhere than in the store.
+    """
     if response is None:
         return
-    refusals = refusals_of(context, request, response)
-    if not refusals and not context.warnings:
+    refusals, warnings, differences = (
+        refusals_of(context, request, response),
+        context.warnings,
+        context.differences,
+    )
+    if not refusals and not warnings and not differences:
         return
     try:
-        await context.node.metadata.remark(context.actor, refusals, context.warnings)
+        await context.node.metadata.remark(context.actor, refusals, warnings, differences)
     except KafkaError as error:  # the answer is right all the same
-        _log.error("the audit cannot tell of a refusal", why=error.message)
+        _log.error("the audit cannot tell of a request", api=context.api.name, why=error.message)
 
 
 def refusals_of(context: RequestContext, request: Any, response: object) -> list[Refusal]:
@@ -139,28 +155,65 @@ def _rolled_back(request: Any, response: Any) -> Results:
     return [(request.resource, response.error_code, response.error_message)]
 
 
+def _deleted_records(_request: Any, response: Any) -> Results:
+    for topic in response.topics:
+        for each in topic.partitions:
+            yield f"topic/{topic.name}", each.error_code, None
+
+
+def _deleted_groups(_request: Any, response: Any) -> Results:
+    return ((f"group/{each.group_id}", each.error_code, None) for each in response.results)
+
+
+def _deleted_offsets(request: Any, response: Any) -> Results:
+    yield f"group/{request.group_id}", response.error_code, None
+    for topic in response.topics:
+        for each in topic.partitions:
+            yield f"topic/{topic.name}", each.error_code, None
+
+
+def _moved(_request: Any, response: Any) -> Results:
+    for topic in response.results:
+        for each in topic.partitions:
+            yield CLUSTER, each.error_code, None
+
+
+def _ended(_request: Any, response: Any) -> Results:
+    for producer in response.markers:
+        for topic in producer.topics:
+            for each in topic.partitions:
+                yield CLUSTER, each.error_code, None
+
+
 def _of_the_cluster(_request: Any, response: Any) -> Results:
     return [(CLUSTER, response.error_code, response.error_message)]
 
 
 _READERS: Mapping[int, Callable[[Any, Any], Results]] = MappingProxyType(
     {
+        AddRaftVoterRequest.API_KEY: _of_the_cluster,
         AlterClientQuotasRequest.API_KEY: _quotas,
         AlterConfigsRequest.API_KEY: _configs,
         AlterPartitionReassignmentsRequest.API_KEY: _reassigned,
+        AlterReplicaLogDirsRequest.API_KEY: _moved,
         AlterUserScramCredentialsRequest.API_KEY: _users,
         CreateAclsRequest.API_KEY: _created_acls,
         CreatePartitionsRequest.API_KEY: _topics,
         CreateTopicsRequest.API_KEY: _topics,
         DeleteAclsRequest.API_KEY: _deleted_acls,
+        DeleteGroupsRequest.API_KEY: _deleted_groups,
+        DeleteRecordsRequest.API_KEY: _deleted_records,
         DeleteTopicsRequest.API_KEY: _deleted_topics,
         ElectLeadersRequest.API_KEY: _elected,
         IncrementalAlterConfigsRequest.API_KEY: _configs,
         RollbackResourceRequest.API_KEY: _rolled_back,
+        OffsetDeleteRequest.API_KEY: _deleted_offsets,
+        RemoveRaftVoterRequest.API_KEY: _of_the_cluster,
         UnregisterBrokerRequest.API_KEY: _of_the_cluster,
         UpdateFeaturesRequest.API_KEY: _of_the_cluster,
+        WriteTxnMarkersRequest.API_KEY: _ended,
     }
 )
 
-#: The keys of the APIs that change what the store has.
+#: The keys of the APIs whose changes the audit tells of.
 CHANGING_APIS = frozenset(_READERS)

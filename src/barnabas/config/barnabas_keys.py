@@ -20,7 +20,7 @@ BARNABAS_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("barnabas.policy.timeout.ms", INT, 1000, Range(1), READ_ONLY, HONOURED,
               "How long in milliseconds a policy class may think about one topic or resource; what it has not "
               "let pass by then fails.", since="Barnabas"),
-    ConfigKey("barnabas.audit.enable", BOOLEAN, False, None, READ_ONLY, HONOURED,
+    ConfigKey("barnabas.audit.enable", BOOLEAN, True, None, READ_ONLY, HONOURED,
               "Whether the topic __barnabas_audit tells who has changed what of the cluster.", since="Barnabas"),
     ConfigKey("barnabas.audit.retention.ms", LONG, 365 * 24 * 3600 * 1000, Range(-1), READ_ONLY, HONOURED,
               "How long in milliseconds the audit is kept, once its topic has been made with that; -1 for ever.",

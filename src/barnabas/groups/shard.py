@@ -1,7 +1,9 @@
 """One partition of `__consumer_offsets`: its groups and what they have committed."""
 
 from collections.abc import Collection
+from typing import Any
 
+from barnabas.base.ids import TopicPartition
 from barnabas.coordinator.shard import RecordPlace
 from barnabas.coordinator.step import Pending, Step, TimerKey
 from barnabas.groups.classic.join import Join
@@ -23,6 +25,11 @@ from barnabas.wire.messages.list_groups import ListedGroup
 from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from barnabas.wire.records.control import EndMarker
 from barnabas.wire.schema import Message
+
+
+def offset_key(place: TopicPartition) -> str:
+    """The key of a committed offset as the audit has it."""
+    return f"offset {place}"
 
 
 class GroupShard:
@@ -140,6 +147,14 @@ class GroupShard:
         :raises KafkaError: GROUP_ID_NOT_FOUND, also for a group of another protocol.
         """
         return described(self.groups.get(group_id), group_id)
+
+    def view_group(self, group_id: str) -> dict[str, Any]:
+        """What the audit shows of a group: its type and its offsets, by `offset TOPIC-PARTITION`; {} for none."""
+        group = self.groups.get(group_id)
+        if group is None:
+            return {}
+        offsets = self.offsets.committed(group_id)
+        return {"type": group.group_type} | {offset_key(place): offset for place, offset in offsets.items()}
 
     def list_groups(self, states: Collection[str], types: Collection[str]) -> list[ListedGroup]:
         """ListGroups: all groups in one of these states and of one of these types, where any are named."""

@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterable
 
 from barnabas.base.clock import Clock
-from barnabas.metadata.audit import AUDIT, Actor, AuditRecord, Refusal
+from barnabas.metadata.audit import AUDIT, Actor, AuditRecord, Difference, Refusal
 from barnabas.metadata.decision import Decision, ResponseT
 from barnabas.metadata.differences import differences
 from barnabas.metadata.former_states import kept
@@ -47,16 +47,25 @@ class Auditor:
         )
 
     def remarked(
-        self, actor: Actor, refusals: Iterable[Refusal], warnings: Iterable[Refusal] = ()
+        self,
+        actor: Actor,
+        refusals: Iterable[Refusal],
+        warnings: Iterable[Refusal] = (),
+        differences: Iterable[Difference] = (),
     ) -> Decision[None]:
-        """What writes down refusals, and what was let through with a warning; nothing of what was told lately."""
+        """What writes down refusals but those told lately, what was let through with a warning, and differences.
+
+        The differences are those of changes elsewhere than in the store.
+        """
         record = AuditRecord(
             self._clock.wall_ms(),
             actor,
+            differences=tuple(differences),
             refusals=[each for each in refusals if self._is_news(actor, each)],
             warnings=tuple(warnings),
         )
-        return Decision(None, (self._put(record),) if record.refusals or record.warnings else ())
+        is_needed = record.differences or record.refusals or record.warnings
+        return Decision(None, (self._put(record),) if is_needed else ())
 
     def _is_news(self, actor: Actor, refusal: Refusal) -> bool:
         now_ms, key = self._clock.monotonic_ms(), (actor, refusal)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
-from barnabas.metadata.audit import Actor, Refusal
+from barnabas.metadata.audit import Actor, Difference, Refusal
 from barnabas.metadata.auditor import Auditor
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import Image
@@ -93,15 +93,19 @@ class MetadataWriter:
         return writing.result()
 
     async def remark(
-        self, actor: Actor, refusals: Sequence[Refusal], warnings: Sequence[Refusal] = ()
+        self,
+        actor: Actor,
+        refusals: Sequence[Refusal],
+        warnings: Sequence[Refusal] = (),
+        differences: Sequence[Difference] = (),
     ) -> None:
-        """Have the audit tell what was refused, and what was let through with a warning.
+        """Have the audit tell what was refused, what was let through with a warning, and what was changed elsewhere.
 
         :raises KafkaError: UNKNOWN_SERVER_ERROR when the store cannot be written.
         """
         auditor = self._auditor
         if auditor is not None:
-            remarked = auditor.remarked(actor, refusals, warnings)
+            remarked = auditor.remarked(actor, refusals, warnings, differences)
             await self._write(lambda image: remarked, None)
 
     def _written(self, writing: asyncio.Future[Any]) -> None:

@@ -13,6 +13,7 @@ from barnabas.config.edits import Edit, Operation
 from barnabas.config.resources import Resource, ResourceKind
 from barnabas.metadata.config_alteration import Alteration, Altered, decide_alter
 from barnabas.metadata.decision import Decision
+from barnabas.metadata.differences import config_resource
 from barnabas.metadata.image import Image
 from barnabas.policy import AlterConfigPolicy, ConfigResource, ConfigResourceType
 from barnabas.policy.policies import Policies
@@ -58,7 +59,7 @@ async def alter(
                 raise _named_twice(asked)  # a broker, its id written in two ways
             resources.add(alteration.resource)
             if alteration.resource.kind is ResourceKind.BROKER_LOGGER:
-                alter_levels(alteration.edits, validate_only=validate_only)
+                _alter_levels(context, alteration, validate_only=validate_only)
             else:
                 alterations[index] = alteration
         except KafkaError as error:
@@ -66,6 +67,12 @@ async def alter(
     for index, outcome in (await _commit(context, alterations, validate_only)).items():
         outcomes[index] = outcome
     return outcomes
+
+
+def _alter_levels(context: RequestContext, alteration: Alteration, *, validate_only: bool) -> None:
+    levels = alter_levels(alteration.edits, validate_only=validate_only)
+    for logger, (before, after) in levels.items():
+        context.changed(config_resource(*alteration.resource), logger, before, after)
 
 
 def _named_twice(asked: RequestedAlteration) -> KafkaError:

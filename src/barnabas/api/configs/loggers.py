@@ -1,6 +1,6 @@
 """The levels of this node's loggers, as AlterConfigs has them (BROKER_LOGGER, KIP-412). They are not stored."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from barnabas.config.edits import Edit, Operation
 from barnabas.metadata.config_alteration import check_edits
@@ -8,8 +8,8 @@ from barnabas.telemetry.logs import LEVELS, ROOT, clear_level, levels, set_level
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
-def alter_levels(edits: Sequence[Edit], *, validate_only: bool) -> None:
-    """Set and clear levels: all of them, or none when one may not be so.
+def alter_levels(edits: Sequence[Edit], *, validate_only: bool) -> Mapping[str, tuple[str, str]]:
+    """Set and clear levels: all of them, or none when one may not be so; gives each as it was and as it is.
 
     :raises KafkaError: INVALID_REQUEST for a list operation or the removal of root's level, INVALID_CONFIG for
         a logger that there is not or an unknown level.
@@ -19,13 +19,15 @@ def alter_levels(edits: Sequence[Edit], *, validate_only: bool) -> None:
     for edit in edits:
         _check(edit, known)
     if validate_only:
-        return
+        return {}
     for name, operation, level in edits:
         if operation is Operation.DELETE:
             clear_level(name)
         else:
             assert level is not None
             set_level(name, level)
+    after = levels()
+    return {edit.key: (known[edit.key], after[edit.key]) for edit in edits}
 
 
 def _check(edit: Edit, known: dict[str, str]) -> None:

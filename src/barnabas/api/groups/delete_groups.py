@@ -4,9 +4,13 @@ Errors, per group: GROUP_AUTHORIZATION_FAILED, GROUP_ID_NOT_FOUND, NON_EMPTY_GRO
 coordinator is.
 """
 
+from typing import Any
+
 from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
+from barnabas.coordinator.step import Pending, Step
+from barnabas.groups.shard import GroupShard
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.delete_groups import (
@@ -29,13 +33,19 @@ async def handle(context: RequestContext, request: DeleteGroupsRequest) -> Delet
 
 
 async def _delete(context: RequestContext, group_id: str) -> DeletableGroupResult:
+    before: dict[str, Any] = {}
+
+    def delete(shard: GroupShard, step: Step, pending: Pending[None]) -> None:
+        before.update(shard.view_group(group_id))
+        shard.delete_group(step, pending, group_id)
+
     try:
         require(context, AclOperation.DELETE, ResourceType.GROUP, group_id)
-        await context.node.groups.ask(
-            group_id, lambda shard, step, pending: shard.delete_group(step, pending, group_id)
-        )
+        await context.node.groups.ask(group_id, delete)
     except KafkaError as error:
         return _refused(group_id, error)
+    for key, value in before.items():
+        context.changed(f"group/{group_id}", key, value, None)
     return DeletableGroupResult(group_id=group_id)
 
 

@@ -5,10 +5,16 @@ COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE; per partition: TOPIC_AU
 UNKNOWN_TOPIC_OR_PARTITION, GROUP_SUBSCRIBED_TO_TOPIC.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
 from barnabas.api.groups.known_partitions import Refused, merge, sift
 from barnabas.api.registry import serves
+from barnabas.base.ids import TopicPartition
+from barnabas.coordinator.step import Pending, Step
+from barnabas.groups.shard import GroupShard, offset_key
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.offset_delete import (
@@ -33,10 +39,25 @@ async def handle(context: RequestContext, request: OffsetDeleteRequest) -> Offse
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID, "A group id is needed: it is empty.")
     wanted = OffsetDeleteRequest(request.group_id, known)
-    answer: OffsetDeleteResponse = await context.node.groups.ask(
-        request.group_id, lambda shard, step, pending: shard.offsets.delete(step, pending, wanted)
-    )
+    before: dict[str, Any] = {}
+
+    def delete(shard: GroupShard, step: Step, pending: Pending[OffsetDeleteResponse]) -> None:
+        before.update(shard.view_group(request.group_id))
+        shard.offsets.delete(step, pending, wanted)
+
+    answer = await context.node.groups.ask(request.group_id, delete)
+    _note(context, request.group_id, before, answer)
     return OffsetDeleteResponse(topics=merge(errors, answer.topics))
+
+
+def _note(
+    context: RequestContext, group_id: str, before: Mapping[str, Any], answer: OffsetDeleteResponse
+) -> None:
+    for topic in answer.topics:
+        for each in topic.partitions:
+            if each.error_code == ErrorCode.NONE:
+                key = offset_key(TopicPartition(topic.name, each.partition_index))
+                context.changed(f"group/{group_id}", key, before.get(key), None)
 
 
 def _refused(refused: Refused) -> OffsetDeleteResponseTopic:

@@ -35,9 +35,7 @@ def refuse(request: AlterReplicaLogDirsRequest, error: KafkaError) -> AlterRepli
 async def handle(context: RequestContext, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
     """Begin each move, one after the other."""
     require_cluster(context, AclOperation.ALTER)
-    return _response(
-        {name: await _alter(context.node, name, path) for name, path in _wishes(request).items()}
-    )
+    return _response({name: await _alter(context, name, path) for name, path in _wishes(request).items()})
 
 
 def _wishes(request: AlterReplicaLogDirsRequest) -> dict[TopicPartition, str]:
@@ -50,13 +48,18 @@ def _wishes(request: AlterReplicaLogDirsRequest) -> dict[TopicPartition, str]:
     }
 
 
-async def _alter(node: Node, name: TopicPartition, path: str) -> ErrorCode:
+async def _alter(context: RequestContext, name: TopicPartition, path: str) -> ErrorCode:
+    node = context.node
     try:
         destination = _destination(node, name, path)
         if node.replicas.find(*name) is None:
             node.replicas.directories.prefer(name, destination)
         partition = node.replicas.partition(*name)
+        directories = node.replicas.directories
+        before = directories.future_directory_of(name) or directories.directory_of(name)
         node.log_dir_moves.alter(partition, destination)
+        key = f"partition {name.partition} log dir on broker {node.broker_id}"
+        context.changed(f"topic/{name.topic}", key, before and str(before.path), str(destination.path))
         if destination is node.replicas.directories.directory_of(name):
             await node.handovers.take(partition)
     except KafkaError as error:

@@ -60,7 +60,7 @@ async def _write(context: RequestContext, marker: WritableTxnMarker) -> Outcomes
         marker.transaction_result,
         node.clock.wall_ms(),
     )
-    return await write_end_markers(
+    outcomes = await write_end_markers(
         node.replicas,
         node.flusher,
         end,
@@ -68,6 +68,12 @@ async def _write(context: RequestContext, marker: WritableTxnMarker) -> Outcomes
         transaction_version=marker.transaction_version,
         timeout_ms=node.config.integer("request.timeout.ms"),
     )
+    end_state = "committed" if marker.transaction_result else "aborted"
+    for (topic, index), code in outcomes.items():
+        if code is ErrorCode.NONE:
+            key = f"partition {index} transaction of producer {marker.producer_id}"
+            context.changed(f"topic/{topic}", key, "ongoing", end_state)
+    return outcomes
 
 
 def _partitions(marker: WritableTxnMarker) -> list[TopicPartition]:

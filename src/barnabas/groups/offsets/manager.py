@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
+from barnabas.base.ids import TopicPartition
 from barnabas.coordinator.shard import RecordPlace
 from barnabas.coordinator.step import Pending, Step, TimerKey
 from barnabas.groups.group import Group
@@ -13,6 +14,7 @@ from barnabas.groups.offsets.table import OffsetTable
 from barnabas.groups.statistics import OffsetStatistics
 from barnabas.groups.surroundings import Surroundings
 from barnabas.metadata.image import Image
+from barnabas.wire.coordinator_records.committed_offset import decode_partition, decode_value
 from barnabas.wire.coordinator_records.serde import EncodedRecord
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
@@ -94,6 +96,13 @@ class OffsetManager:
         topics = [delete_topic(step, self.table, group, topic) for topic in request.topics]
         self._counts.offset_deletions_count += len(step.records)
         step.answer(pending, OffsetDeleteResponse(topics=topics))
+
+    def committed(self, group_id: str) -> dict[TopicPartition, int]:
+        """The offsets of a group, without what open transactions will commit."""
+        return {
+            TopicPartition(*decode_partition(partition)): decode_value(value).offset
+            for partition, (_, value) in self.table.of_group(group_id).items()
+        }
 
     # What happens to groups and topics
 
