@@ -19,6 +19,7 @@ from barnabas.metadata.topic_creation import decide_create, open_brokers
 from barnabas.metadata.topics import AUDIT_TOPIC
 from barnabas.replication.partition import Partition
 from barnabas.telemetry.logs import get_logger
+from barnabas.wire.errors import KafkaError
 from barnabas.wire.records.pairs import encode_pairs
 from barnabas.wire.records.record import decode_all
 
@@ -46,6 +47,7 @@ class AuditPublisher:
         self._woken = asyncio.Event()
         self._running: asyncio.Task[None] | None = None
         self._stopping = False
+        self._trouble = ""  #: why the last attempt has failed
         self.events_count = 0
 
     def start(self) -> None:
@@ -81,10 +83,19 @@ class AuditPublisher:
                 await self.publish()
                 if len(self._published) >= REMOVED_COUNT or not self._woken.is_set():
                     await self._remove()
-            except Exception:  # whatever it is: the store keeps what is not published, and it is tried again
+                self._trouble = ""
+            except KafkaError as error:  # the store keeps what is not published, and it is tried again
+                self._tell(error.message)
+            except Exception:
                 _log.exception("the audit cannot be published now")
             if self._stopping:
                 return
+
+    def _tell(self, trouble: str) -> None:
+        """Say once why it does not go on."""
+        if trouble != self._trouble:
+            _log.error("the audit cannot be published now", why=trouble)
+        self._trouble = trouble
 
     async def _wait(self) -> None:
         """For a record, or for a while when some are to be removed."""
