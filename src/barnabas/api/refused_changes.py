@@ -10,9 +10,10 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from barnabas.api.context import RequestContext
+from barnabas.base.resource_names import quota_resource
 from barnabas.config.resources import ResourceKind
 from barnabas.metadata.audit import Refusal
-from barnabas.metadata.differences import acl_resource, config_resource, quota_resource
+from barnabas.metadata.differences import acl_resource, config_resource
 from barnabas.metadata.quotas import entity_of
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.acls import PatternType, ResourceType, from_code

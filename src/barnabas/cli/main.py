@@ -8,6 +8,7 @@ from barnabas.cli import (
     configs,
     console,
     consume,
+    declared,
     elections,
     features,
     groups,
@@ -58,6 +59,8 @@ app.add_typer(verify_eos.app, name="verify-eos")
 app.command("audit")(audit.audit)
 app.command("history")(audit.history)
 app.command("rollback")(audit.rollback)
+app.command("export")(declared.export)
+app.command("plan")(declared.plan)
 app.add_typer(jobs.app, name="jobs")
 app.command("spark-submit", context_settings=spark_submit.CONTEXT)(spark_submit.spark_submit)
 app.add_typer(pipeline.app, name="pipeline")

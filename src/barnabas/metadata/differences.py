@@ -7,9 +7,8 @@ A resource is named by its kind and name: `topic/orders`, `topic/ord*` for what 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, TypeAlias
-from urllib.parse import quote
 
-from barnabas.base.resource_names import resource_name
+from barnabas.base.resource_names import quota_resource, resource_name
 from barnabas.config.describe import is_sensitive
 from barnabas.config.resources import ResourceKind
 from barnabas.metadata.acls import ACLS
@@ -27,7 +26,7 @@ from barnabas.metadata.features import FINALIZED_FEATURES
 from barnabas.metadata.former_values import FORMER_VALUES, HISTORY_START
 from barnabas.metadata.image import NOUNS, Image
 from barnabas.metadata.producer_ids import PRODUCER_IDS
-from barnabas.metadata.quotas import QUOTAS, ClientQuota, Entity
+from barnabas.metadata.quotas import QUOTAS, ClientQuota
 from barnabas.metadata.scram import SCRAM_CREDENTIALS, Credentials
 from barnabas.metadata.store import Change
 from barnabas.metadata.topics import (
@@ -145,13 +144,6 @@ def _acl(_row: str, before: AclBinding | None, after: AclBinding | None) -> Iter
         key,
         None if before is None else list(before),
         None if after is None else list(after),
-    )
-
-
-def quota_resource(entity: Entity) -> str:
-    """The name of an entity that has quotas; names are quoted as in URLs."""
-    return "quota/" + ",".join(
-        kind if name is None else f"{kind}={quote(name, safe='')}" for kind, name in entity
     )
 
 

@@ -1,0 +1,108 @@
+"""`barnabas export`, `plan`: the declared state of a cluster, any Kafka's."""
+
+import functools
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, ParamSpec
+
+import typer
+
+from barnabas.cli.failures import FAILED, WRONG_USE_OR_UNREACHABLE, guarded
+from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
+
+#: What is different from what was declared, as `terraform plan -detailed-exitcode` tells it.
+DIFFERENT = 2
+
+Arguments = ParamSpec("Arguments")
+
+
+class Part(StrEnum):
+    """Sections of a file, as people type them."""
+
+    TOPICS = "topics"
+    ACLS = "acls"
+    QUOTAS = "quotas"
+    USERS = "users"
+    GROUPS = "groups"
+    BROKERS = "brokers"
+    CLIENT_METRICS = "client-metrics"
+
+
+class Different(typer.Exit):
+    """The end of a command that has found something to do."""
+
+    def __init__(self) -> None:
+        super().__init__(DIFFERENT)
+
+
+def comparing(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
+    """A guarded command whose exit code 2 says that something is different: what fails ends with 1, or 3."""
+    run = guarded(command)
+
+    @functools.wraps(run)
+    def compare(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
+        try:
+            run(*args, **kwargs)
+        except Different:
+            raise
+        except typer.Exit as ended:
+            raise typer.Exit(
+                FAILED if ended.exit_code == WRONG_USE_OR_UNREACHABLE else ended.exit_code
+            ) from None
+
+    return compare
+
+
+File = Annotated[
+    Path, typer.Argument(metavar="FILE", help="The declared state, in YAML.", show_default=False)
+]
+Include = Annotated[
+    list[str] | None,
+    typer.Option("--include", "-i", metavar="KIND/NAME", help="Only these, as 'topic/orders*'."),
+]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option("--exclude", "-x", metavar="KIND/NAME", help="Not these, as 'topic/test-*'."),
+]
+Parts = Annotated[
+    list[Part] | None, typer.Option("--section", "-s", help="Only this one; may be given often.")
+]
+Renewed = Annotated[
+    list[str] | None,
+    typer.Option("--renew-password", metavar="USER", help="Set it again, though nobody can compare it."),
+]
+
+
+@guarded
+def export(
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    include: Include = None,
+    exclude: Exclude = None,
+    section: Parts = None,
+    as_json: Json = False,
+) -> None:
+    """Write what a cluster has set as a declared state: topics, ACLs, quotas, users, configs; never a secret."""
+    from barnabas.cli.work import export as work
+    from barnabas.cli.work.choices import choice_of
+
+    work.export(bootstrap, choice_of(include, exclude, section), as_json=as_json)
+
+
+@comparing
+def plan(
+    file: File,
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    include: Include = None,
+    exclude: Exclude = None,
+    section: Parts = None,
+    renew_password: Renewed = None,
+    as_json: Json = False,
+) -> None:
+    """Show what would change, key by key, and what stands against it. Ends with 0 nothing, 2 changes, 1 failed."""
+    from barnabas.cli.work import plan as work
+    from barnabas.cli.work.choices import choice_of, wish_of
+
+    wish = wish_of(file, choice_of(include, exclude, section), renew_password)
+    if work.plan(bootstrap, wish, as_json=as_json):
+        raise Different

@@ -1,0 +1,215 @@
+"""The state that a live cluster has, asked for over the Kafka protocol: all of it, or what a file tells about."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeVar
+
+from barnabas.client import metadata
+from barnabas.client.admin import Admin
+from barnabas.client.admin_model import ConfigEntry, ConfigSource
+from barnabas.config.resources import EVERY_BROKER, Resource, ResourceKind
+from barnabas.declared.state import (
+    CONFIG_SECTIONS,
+    CONFIGS,
+    EVERYTHING,
+    KEPT_SECRET,
+    Broker,
+    Choice,
+    Configs,
+    Credential,
+    Credentials,
+    Section,
+    Setting,
+    State,
+    Topic,
+)
+from barnabas.wire.acls import AclBinding
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+#: How many resources one request asks for: answers stay below some MB.
+BATCH = 500
+
+ItemT = TypeVar("ItemT")
+
+CLEANUP_POLICY = "cleanup.policy"
+
+#: Names that Kafka keeps for itself.
+_INTERNAL_PREFIX = "__"
+#: Where a value comes from that was set for the resource itself.
+_OWN_SOURCE = {
+    ResourceKind.TOPIC: ConfigSource.DYNAMIC_TOPIC_CONFIG,
+    ResourceKind.GROUP: ConfigSource.GROUP_CONFIG,
+    ResourceKind.CLIENT_METRICS: ConfigSource.CLIENT_METRICS_CONFIG,
+}
+
+
+def batches(items: Iterable[ItemT], size: int = BATCH) -> Iterator[list[ItemT]]:
+    """The items, so many at a time."""
+    rest = iter(items)
+    while batch := list(islice(rest, size)):
+        yield batch
+
+
+async def whole_state(admin: Admin, choice: Choice = EVERYTHING) -> State:
+    """What a cluster has set: only what differs from its defaults, and no internal topics.
+
+    :raises KafkaError: What the cluster refused to tell.
+    """
+    return choice.of(await _Asking(admin, choice.sections).state())
+
+
+async def state_beside(admin: Admin, declared: State) -> State:
+    """What a cluster has of what a file tells about; all names in sections that are pruned.
+
+    :raises KafkaError: What the cluster refused to tell.
+    """
+    return await _Asking(admin, declared.sections, declared).state()
+
+
+def is_internal(topic: metadata.Topic) -> bool:
+    """Whether a topic is Kafka's own."""
+    return topic.is_internal or topic.name.startswith(_INTERNAL_PREFIX)
+
+
+@dataclass(frozen=True)
+class _Asking:
+    """`declared` says what is to be known; None for everything."""
+
+    admin: Admin
+    sections: frozenset[Section]
+    declared: State | None = None
+
+    async def state(self) -> State:
+        has = self.sections.__contains__
+        return State(
+            topics=await self._topics() if has(Section.TOPICS) else {},
+            acls=await self._acls() if has(Section.ACLS) else frozenset(),
+            quotas=await self.admin.describe_client_quotas() if has(Section.QUOTAS) else {},
+            users=await self._users() if has(Section.USERS) else {},
+            groups=await self._bearers(Section.GROUPS) if has(Section.GROUPS) else {},
+            brokers=await self._brokers() if has(Section.BROKERS) else {},
+            client_metrics=await self._bearers(Section.CLIENT_METRICS) if has(Section.CLIENT_METRICS) else {},
+        )
+
+    def _takes_all(self, section: Section) -> bool:
+        return self.declared is None or section in self.declared.prune
+
+    def _names(self, section: Section) -> Collection[str]:
+        return () if self.declared is None else getattr(self.declared, section)
+
+    async def _topics(self) -> dict[str, Topic]:
+        everything = self._takes_all(Section.TOPICS)
+        declared = self._names(Section.TOPICS)
+        found = await self.admin.describe_topics(None if everything else declared)
+        topics = {name: each for name, each in found.items() if isinstance(each, metadata.Topic)}
+        wanted = [
+            name
+            for name, each in topics.items()
+            if name in declared or (everything and not is_internal(each))
+        ]
+        asked = wanted if self.declared is None else [name for name in wanted if name in declared]
+        configs = await self._topic_configs(asked)
+        return {name: _topic(topics[name], configs.get(name, {})) for name in wanted}
+
+    async def _topic_configs(self, names: Sequence[str]) -> dict[str, Configs]:
+        """What was set for each; nothing of what is gone meanwhile."""
+        kind = ResourceKind.TOPIC
+        found: dict[str, Configs] = {}
+        for batch in batches(names):
+            resources = [Resource(kind, name) for name in batch]
+            described = await self.admin.describe_configs(resources, self._keys(batch), synonyms=False)
+            for resource, entries in described.items():
+                if not isinstance(entries, KafkaError):
+                    found[resource.name] = _own(entries, _OWN_SOURCE[kind])
+                elif entries.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    raise entries
+        return found
+
+    def _keys(self, names: Iterable[str]) -> set[str] | None:
+        """Those that are declared for any of the names, and what changes are judged by; None for all there are."""
+        if self.declared is None or CONFIGS in self.declared.prune:
+            return None
+        return {CLEANUP_POLICY}.union(*(self.declared.topics[name].configs for name in names))
+
+    async def _bearers(self, section: Section) -> dict[str, Configs]:
+        """Groups or client metrics that have configs, and those that are declared."""
+        names = set(self._names(section))
+        if self._takes_all(section):
+            names |= await self._listed(CONFIG_SECTIONS[section])
+        found: dict[str, Configs] = {}
+        for batch in batches(sorted(names)):
+            resources = [Resource(CONFIG_SECTIONS[section], name) for name in batch]
+            described = await self.admin.describe_configs(resources, synonyms=False)
+            for resource, entries in described.items():
+                if isinstance(entries, KafkaError):
+                    raise entries
+                found[resource.name] = _own(entries, _OWN_SOURCE[resource.kind])
+        return {name: each for name, each in found.items() if each}
+
+    async def _listed(self, kind: ResourceKind) -> set[str]:
+        """None where the broker is older than the question (4.1)."""
+        try:
+            return {each.name for each in await self.admin.list_config_resources([kind])}
+        except KafkaError as error:
+            if error.code is not ErrorCode.UNSUPPORTED_VERSION:
+                raise
+            return set()
+
+    async def _acls(self) -> frozenset[AclBinding]:
+        """None where there is no authorizer; to make some there is refused."""
+        try:
+            return frozenset(await self.admin.describe_acls())
+        except KafkaError as error:
+            if error.code is not ErrorCode.SECURITY_DISABLED:
+                raise
+            return frozenset()
+
+    async def _users(self) -> dict[str, Credentials]:
+        described = await self.admin.describe_user_scram_credentials()
+        return {
+            name: {mechanism: Credential(iterations) for mechanism, iterations in each.items()}
+            for name, each in described.items()
+            if not isinstance(each, KafkaError)
+        }
+
+    async def _brokers(self) -> dict[str, Broker]:
+        known = {EVERY_BROKER, *map(str, self.admin.cluster.metadata.nodes)}
+        names = known if self._takes_all(Section.BROKERS) else known & set(self._names(Section.BROKERS))
+        resources = [Resource(ResourceKind.BROKER, name) for name in sorted(names)]
+        found: dict[str, Broker] = {}
+        for resource, entries in (await self.admin.describe_configs(resources)).items():
+            if isinstance(entries, KafkaError):
+                raise entries
+            found[resource.name] = self._broker(resource.name, entries)
+        return found
+
+    def _broker(self, name: str, entries: Sequence[ConfigEntry]) -> Broker:
+        is_own = _is_of_broker if name else _is_of_every_broker
+        configs = {entry.name: _setting(entry) for entry in entries if is_own(entry)}
+        declared = self.declared.brokers.get(name) if self.declared else None
+        wanted = declared.expected if declared else {}
+        expected = {entry.name: entry.value for entry in entries if entry.name in wanted}
+        return Broker(configs, expected)
+
+
+def _topic(topic: metadata.Topic, configs: Configs) -> Topic:
+    factor = max((len(partition.replicas) for partition in topic.partitions), default=0)
+    return Topic(len(topic.partitions), factor, configs)
+
+
+def _own(entries: Iterable[ConfigEntry], source: ConfigSource) -> Configs:
+    return {entry.name: _setting(entry) for entry in entries if entry.source is source}
+
+
+def _setting(entry: ConfigEntry) -> Setting:
+    return KEPT_SECRET if entry.sensitive else entry.value
+
+
+def _is_set(source: ConfigSource) -> Callable[[ConfigEntry], bool]:
+    """Whether the key itself is set there: its synonyms may be as well."""
+    return lambda entry: any(each.name == entry.name and each.source is source for each in entry.synonyms)
+
+
+_is_of_broker = _is_set(ConfigSource.DYNAMIC_BROKER_CONFIG)
+_is_of_every_broker = _is_set(ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)

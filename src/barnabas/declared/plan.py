@@ -1,0 +1,93 @@
+"""A plan: what must be done to a cluster so that it has the declared state, and what is to be known before."""
+
+import fnmatch
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from barnabas.base.clock import Clock
+from barnabas.client.admin import Admin
+from barnabas.declared.differences import Action, Change, Level, as_json, differences
+from barnabas.declared.judging import judged, with_lockout
+from barnabas.declared.live import state_beside
+from barnabas.declared.secrets import Secrets
+from barnabas.declared.state import EVERYTHING, Choice, Section, State
+from barnabas.declared.verdicts import applicant, with_losses, with_missing_secrets, with_refusals
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Changes, in the order of the file."""
+
+    changes: Sequence[Change]
+
+    @cached_property
+    def counts(self) -> Counter[str]:
+        """How many changes create, alter, delete; and how many are destructive or impossible."""
+        counts = Counter[str](each.action.value for each in self.changes)
+        counts["destructive"] = sum(each.is_destructive for each in self.changes)
+        counts["impossible"] = sum(each.level is Level.IMPOSSIBLE for each in self.changes)
+        return counts
+
+    def at(self, level: Level) -> list[Change]:
+        """The changes of that weight."""
+        return [each for each in self.changes if each.level is level]
+
+    def as_json(self) -> dict[str, Any]:
+        """The plan as programs read it."""
+        words = (*Action, "destructive", "impossible")
+        summary = {str(word): self.counts[word] for word in words}
+        return {"changes": [as_json(each) for each in self.changes], "summary": summary}
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What somebody wants: a declared state, or a chosen part of it, as whom, and whose passwords anew.
+
+    `renewed` are patterns of users' names: passwords cannot be compared, so that one has changed must be said.
+    """
+
+    declared: State
+    secrets: Secrets
+    principal: str = "User:ANONYMOUS"
+    choice: Choice = EVERYTHING
+    renewed: tuple[str, ...] = field(default=())
+
+
+async def make_plan(admin: Admin, wish: Wish, clock: Clock) -> Plan:
+    """What must be done now.
+
+    :raises KafkaError: What the cluster refused to tell.
+    """
+    declared = wish.choice.of(wish.declared)
+    live = wish.choice.of(await state_beside(admin, declared))
+    changes = [*differences(declared, live), *_renewals(declared, live, wish.renewed)]
+    if not changes:
+        return Plan([])
+    changes = judged(sorted(changes, key=_in_order), live)
+    if any(each.section is Section.ACLS for each in changes):
+        changes = with_lockout(changes, live, await applicant(admin, wish.principal))
+    changes = with_missing_secrets(changes, wish.secrets)
+    changes = await with_refusals(admin, changes, wish.secrets)
+    return Plan(await with_losses(admin, changes, clock.wall_ms()))
+
+
+_PLACES = {section: place for place, section in enumerate(Section)}
+
+
+def _in_order(change: Change) -> int:
+    return _PLACES[change.section]
+
+
+def _renewals(declared: State, live: State, patterns: Sequence[str]) -> list[Change]:
+    """Passwords of users that there are, set anew; iterations stay if nothing else is said."""
+    return [
+        Change(Section.USERS, user, mechanism.title, Action.ALTER, there, credential)
+        for user, credentials in sorted(declared.users.items())
+        if any(fnmatch.fnmatchcase(user, pattern) for pattern in patterns)
+        for mechanism, credential in sorted(credentials.items())
+        if (there := live.users.get(user, {}).get(mechanism))
+        and credential.iterations in (None, there.iterations)
+    ]

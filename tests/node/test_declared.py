@@ -1,0 +1,203 @@
+"""`barnabas export` and `plan` against a broker, as a person types them."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from barnabas.cli.main import app
+from barnabas.testing import EmbeddedBroker
+from support.declared import SECURED, enriched
+
+Run = Callable[..., Result]
+
+pytestmark = pytest.mark.kafka_settings(SECURED)
+
+
+@pytest.fixture
+def run(kafka: EmbeddedBroker) -> Run:
+    def invoke(*command: str | Path) -> Result:
+        environment = {"BARNABAS_BOOTSTRAP": kafka.bootstrap, "COLUMNS": "200"}
+        return CliRunner().invoke(app, [str(each) for each in command], env=environment)
+
+    return invoke
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "cluster.yaml"
+
+
+def changes(result: Result) -> dict[tuple[str, str], tuple[Any, Any]]:
+    assert result.exit_code in (0, 2), result.output
+    found = json.loads(result.stdout)["changes"]
+    return {(each["resource"], each["key"]): (each["before"], each["after"]) for each in found}
+
+
+def test_the_plan_after_an_export_is_empty(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
+    enriched(kafka.bootstrap)
+    exported = run("export")
+    assert exported.exit_code == 0, exported.output
+    file.write_text(exported.stdout)
+    planned = run("plan", file)
+    assert (planned.exit_code, planned.stdout) == (0, "Nothing to do: the cluster has the declared state.\n")
+    file.write_text(
+        "prune: [topics, acls, quotas, users, groups, brokers, client_metrics, configs]\n" + exported.stdout
+    )
+    assert changes(run("plan", file, "--json")) == {}
+    assert run("export").stdout == exported.stdout
+    assert json.loads(run("export", "--json").stdout)["topics"]["orders"]["partitions"] == 3
+
+
+def test_the_plan_tells_each_key_before_and_after(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
+    enriched(kafka.bootstrap)
+    own = kafka.server.node.broker_id
+    file.write_text(f"""
+topics:
+  orders:
+    partitions: 6
+    configs: {{retention.ms: 90000000, segment.ms: 3600000}}
+  fresh: {{partitions: 2, configs: {{cleanup.policy: [compact, delete]}}}}
+acls:
+  - {{principal: User:carol, resource_type: topic, resource_name: orders, operations: [read]}}
+quotas:
+  - {{entity: {{user: alice}}, values: {{producer_byte_rate: 5, consumer_byte_rate: 7}}}}
+users:
+  alice: {{SCRAM-SHA-256: {{iterations: 4096, password: {{env: HOME}}}}}}
+groups: {{billing: {{configs: {{consumer.session.timeout.ms: null}}}}}}
+brokers:
+  default: {{configs: {{log.retention.ms: 172800000}}}}
+  {own}: {{configs: {{log.cleaner.threads: 3}}, expect: {{num.io.threads: 99}}}}
+""")
+    planned = run("plan", file, "--json")
+    assert planned.exit_code == 2
+    assert changes(planned) == {
+        ("topic/orders", "partitions"): (3, 6),
+        ("topic/orders", "retention.ms"): ("86400000", "90000000"),
+        ("topic/orders", "segment.ms"): (None, "3600000"),
+        ("topic/fresh", "partitions"): (None, 2),
+        ("topic/fresh", "replication_factor"): (None, "broker's default"),
+        ("topic/fresh", "cleanup.policy"): (None, "compact,delete"),
+        ("topic/orders", "acl User:carol ALLOW READ from *"): (None, True),
+        ("quota/user=alice", "consumer_byte_rate"): (None, 7.0),
+        ("quota/user=alice", "producer_byte_rate"): (1048576.0, 5.0),
+        ("user/alice", "SCRAM-SHA-256"): ({"iterations": 8192}, {"iterations": 4096}),
+        ("group/billing", "consumer.session.timeout.ms"): ("50000", None),
+        (f"broker/{own}", "log.cleaner.threads"): ("2", "3"),
+        (f"broker/{own}", "num.io.threads"): ("8", "99"),
+    }
+    table = run("plan", file).stdout
+    assert "~  topic/orders" in table
+    assert "warning: topic/orders partitions: 50% of keys go to another partition" in table
+    assert "barnabas jobs rekey" in table
+    assert "6 to create, 5 to alter, 1 to delete, 1 to expect" in table
+
+
+def test_what_is_destroyed_is_marked(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
+    enriched(kafka.bootstrap)
+    for _ in range(3):
+        kafka.produce("orders", b"x" * 100, b"key", timestamp_ms=1)
+    file.write_text("""
+prune: [topics, acls, users]
+topics:
+  orders: {configs: {retention.ms: 1000, retention.bytes: 10, cleanup.policy: delete}}
+  clicks: {configs: {retention.ms: 1000}}
+acls: []
+users: {}
+""")
+    found = json.loads(run("plan", file, "--json").stdout)["changes"]
+    destructive = {(each["resource"], each["key"].split()[0]) for each in found if each["destructive"]}
+    assert destructive == {
+        ("topic/orders", "retention.ms"),
+        ("topic/orders", "retention.bytes"),
+        ("topic/orders", "cleanup.policy"),
+        ("topic/plain", "partitions"),
+        ("topic/orders", "acl"),
+        ("group/team-*", "acl"),
+        ("cluster/kafka-cluster", "acl"),
+        ("user/alice", "SCRAM-SHA-256"),
+        ("user/bob", "SCRAM-SHA-512"),
+    }
+    printed = run("plan", file).stdout
+    assert "destructive: topic/orders retention.ms: deletes about 3 records" in printed
+    assert "note: topic/clicks retention.ms: deletes nothing of what is kept now" in printed
+
+
+def test_what_would_be_refused_is_told_with_the_brokers_words(
+    kafka: EmbeddedBroker, run: Run, file: Path
+) -> None:
+    enriched(kafka.bootstrap)
+    file.write_text("""
+topics:
+  "no good": {partitions: 1}
+  orders: {partitions: 2, replication_factor: 2, configs: {retention.ms: soon}}
+  clicks: {configs: {no.such.key: 1}}
+users: {carol: {SCRAM-SHA-256: {password: {env: NOT_SET_ANYWHERE}}}}
+quotas: [{entity: {user: alice}, values: {no_such_quota: 1}}]
+brokers: {77: {configs: {log.cleaner.threads: 3}}}
+""")
+    found = json.loads(run("plan", file, "--json").stdout)["changes"]
+    told = {(each["resource"], each["key"]): each["remarks"][-1] for each in found}
+    assert {each["level"] for each in told.values()} == {"impossible"}
+    assert "INVALID_TOPIC_EXCEPTION" in told["topic/no good", "partitions"]["text"]
+    assert "a topic cannot lose partitions" in told["topic/orders", "partitions"]["text"]
+    assert "barnabas reassignments" in told["topic/orders", "replication_factor"]["text"]
+    assert "INVALID_CONFIG" in told["topic/orders", "retention.ms"]["text"]
+    assert "no.such.key" in told["topic/clicks", "no.such.key"]["text"]
+    assert "NOT_SET_ANYWHERE" in told["user/carol", "SCRAM-SHA-256"]["text"]
+    assert "no_such_quota" in told["quota/user=alice", "no_such_quota"]["text"]
+    assert "77" in told["broker/77", "log.cleaner.threads"]["text"]
+
+
+@pytest.mark.kafka_settings({"super.users": "", "allow.everyone.if.no.acl.found": "true"})
+def test_who_locks_himself_out_is_warned(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
+    file.write_text("""
+acls: [{principal: User:alice, resource_type: cluster, operations: [describe]}]
+""")
+    [found] = json.loads(run("plan", file, "--json").stdout)["changes"]
+    assert found["remarks"] == [
+        {
+            "level": "lockout",
+            "text": "User:ANONYMOUS, who applies this, could ALTER the cluster no longer, but as a super user",
+        }
+    ]
+    assert found["destructive"]
+
+
+def test_a_part_can_be_chosen(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
+    enriched(kafka.bootstrap)
+    tree = json.loads(
+        run("export", "--include", "topic/o*", "-i", "user/*", "-x", "user/bob", "--json").stdout
+    )
+    assert list(tree) == ["topics", "acls", "users"]
+    assert list(tree["topics"]) == ["orders"]
+    assert list(tree["users"]) == ["alice"]
+    assert list(json.loads(run("export", "-s", "client-metrics", "--json").stdout)) == ["client_metrics"]
+    file.write_text("prune: [topics]\ntopics: {orders: {partitions: 4}}\n")
+    assert set(changes(run("plan", file, "--json", "-x", "topic/p*"))) == {
+        ("topic/orders", "partitions"),
+        ("topic/clicks", "partitions"),
+    }
+
+
+def test_passwords_are_set_anew_when_somebody_says_so(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
+    enriched(kafka.bootstrap)
+    (file.parent / "secret").write_text("new-secret\n")
+    file.write_text("users: {alice: {SCRAM-SHA-256: {password: {file: secret}}}}\n")
+    assert run("plan", file).exit_code == 0
+    planned = run("plan", file, "--renew-password", "al*")
+    assert planned.exit_code == 2
+    assert "new-secret" not in planned.output
+
+
+def test_failures_are_told_from_differences(run: Run, file: Path) -> None:
+    assert run("plan", file).exit_code == 3
+    file.write_text("topics: {orders: {partitions: none}}\n")
+    failed = run("plan", file)
+    assert failed.exit_code == 1
+    assert f"{file}: line 1: topics.orders.partitions is 'none': must be a whole number" in failed.output
+    file.write_text("topics: {orders: {partitions: 1}}\n")
+    assert run("plan", file, "--bootstrap", "127.0.0.1:1").exit_code == 1

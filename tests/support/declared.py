@@ -1,0 +1,91 @@
+"""A cluster with something of everything that can be declared, made over the protocol: of any Kafka."""
+
+import asyncio
+
+from barnabas.client.admin import Admin, raise_errors
+from barnabas.client.admin_model import NewTopic
+from barnabas.client.cluster import Cluster
+from barnabas.client.quotas import Alteration
+from barnabas.client.scram import Upsertion
+from barnabas.config.edits import Edit, Operation
+from barnabas.config.resources import Resource, ResourceKind
+from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
+from barnabas.wire.scram import ScramMechanism
+
+#: A broker on which there can be ACLs; everybody may do everything.
+SECURED = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+
+TOPICS = [
+    NewTopic("orders", 3, 1, {"retention.ms": "86400000", "cleanup.policy": "compact,delete"}),
+    NewTopic("clicks", 1, 1, {"min.cleanable.dirty.ratio": "0.25"}),
+    NewTopic("plain", 2, 1),
+]
+ACLS = [
+    AclBinding(
+        ResourceType.TOPIC, "orders", PatternType.LITERAL, "User:alice", "*", operation, AclPermission.ALLOW
+    )
+    for operation in (AclOperation.READ, AclOperation.WRITE)
+] + [
+    AclBinding(
+        ResourceType.GROUP,
+        "team-",
+        PatternType.PREFIXED,
+        "User:bob",
+        "10.0.0.1",
+        AclOperation.READ,
+        AclPermission.DENY,
+    ),
+    AclBinding(
+        ResourceType.CLUSTER,
+        "kafka-cluster",
+        PatternType.LITERAL,
+        "User:alice",
+        "*",
+        AclOperation.ALTER,
+        AclPermission.ALLOW,
+    ),
+]
+QUOTAS = [
+    Alteration((("user", "alice"),), {"producer_byte_rate": 1048576.0}),
+    Alteration((("client-id", None), ("user", "bob, the second")), {"request_percentage": 12.5}),
+    Alteration((("ip", "127.0.0.9"),), {"connection_creation_rate": 100.0}),
+]
+USERS = [
+    Upsertion("alice", ScramMechanism.SCRAM_SHA_256, "alice-secret", 8192),
+    Upsertion("bob", ScramMechanism.SCRAM_SHA_512, "bob-secret"),
+]
+
+
+def enriched(bootstrap: str) -> None:
+    """Give the cluster all of it."""
+
+    async def work() -> None:
+        async with Cluster(bootstrap) as cluster:
+            await _enrich(Admin(cluster))
+
+    asyncio.run(work())
+
+
+async def _enrich(admin: Admin) -> None:
+    own = str(min(admin.cluster.metadata.nodes))
+    configs = {
+        Resource(ResourceKind.BROKER, ""): [("log.retention.ms", "172800000")],
+        Resource(ResourceKind.BROKER, own): [("log.cleaner.threads", "2")],
+        Resource(ResourceKind.GROUP, "billing"): [("consumer.session.timeout.ms", "50000")],
+        Resource(ResourceKind.CLIENT_METRICS, "lag"): [
+            ("interval.ms", "10000"),
+            ("metrics", "org.apache.kafka.a,b"),
+        ],
+    }
+    edits = {
+        resource: [Edit(key, Operation.SET, value) for key, value in pairs]
+        for resource, pairs in configs.items()
+    }
+    raise_errors((await admin.create_topics(TOPICS)).values())
+    raise_errors((await admin.alter_configs(edits)).values())
+    raise_errors(await admin.create_acls(ACLS))
+    raise_errors((await admin.alter_client_quotas(QUOTAS)).values())
+    raise_errors((await admin.alter_user_scram_credentials(USERS)).values())

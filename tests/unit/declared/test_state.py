@@ -1,0 +1,47 @@
+"""Names of things, and how some of them are chosen."""
+
+from barnabas.declared.state import Broker, Choice, Section, State, Topic, name_of
+from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
+
+ACL = AclBinding(
+    ResourceType.TRANSACTIONAL_ID,
+    "pay",
+    PatternType.PREFIXED,
+    "User:a",
+    "*",
+    AclOperation.WRITE,
+    AclPermission.ALLOW,
+)
+STATE = State(
+    topics={"orders": Topic(), "clicks": Topic()},
+    acls=frozenset({ACL}),
+    brokers={"1": Broker(), "": Broker()},
+    prune=frozenset({"topics", "configs"}),
+)
+
+
+def test_things_are_named_as_the_audit_names_them() -> None:
+    assert name_of(Section.TOPICS, "orders") == "topic/orders"
+    assert name_of(Section.ACLS, ACL) == "transactional-id/pay*"
+    assert name_of(Section.QUOTAS, (("client-id", None), ("user", "a b"))) == "quota/client-id,user=a%20b"
+    assert name_of(Section.USERS, "alice") == "user/alice"
+    assert name_of(Section.GROUPS, "g") == "group/g"
+    assert name_of(Section.BROKERS, "") == "broker/"
+    assert name_of(Section.CLIENT_METRICS, "lag") == "client-metrics/lag"
+
+
+def test_a_choice_takes_what_is_included_and_not_excluded() -> None:
+    chosen = Choice(("topic/*", "broker/*"), ("topic/c*", "broker/1")).of(STATE)
+    assert (list(chosen.topics), chosen.acls, list(chosen.brokers)) == (["orders"], frozenset(), [""])
+    assert chosen.prune == STATE.prune
+
+
+def test_what_is_not_chosen_is_not_pruned() -> None:
+    assert Choice(sections=frozenset({Section.ACLS})).of(STATE) == State(
+        acls=STATE.acls, prune=frozenset({"configs"})
+    )
+
+
+def test_a_state_is_about_what_it_mentions_or_prunes() -> None:
+    assert STATE.sections == {Section.TOPICS, Section.ACLS, Section.BROKERS}
+    assert State(prune=frozenset({"users", "configs"})).sections == {Section.USERS}
