@@ -4,10 +4,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
+from barnabas.base.resource_names import quota_resource
 from barnabas.metadata.acls import ACLS
 from barnabas.metadata.configs import CONFIG_NOUNS
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.differences import acl_resource, config_resource, quota_resource
+from barnabas.metadata.differences import acl_resource, config_resource
 from barnabas.metadata.former_values import FORMER_VALUES, HISTORY_START, KEY, FormerValue
 from barnabas.metadata.image import NOUNS, Image
 from barnabas.metadata.noun import Noun
