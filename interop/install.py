@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from interop import connector, reference
+from interop import connector, postgresql, reference
 
 HERE = Path(__file__).resolve().parent
 
@@ -43,6 +43,13 @@ def install_debian_package(name: str) -> None:
     as_root = [] if os.geteuid() == 0 else ["sudo", "-n"]
     _run([*as_root, "apt-get", "update", "-qq"])
     _run([*as_root, "apt-get", "install", "-y", "-qq", name])
+
+
+def install_postgresql() -> None:
+    """PostgreSQL's server, and its JDBC driver with Maven."""
+    if postgresql.program("initdb") is None:
+        install_debian_package("postgresql")
+    postgresql.fetch()
 
 
 def install_python_clients() -> None:
@@ -87,6 +94,7 @@ STEPS: Sequence[tuple[str, Callable[[], None]]] = (
     ("Python clients", install_python_clients),
     ("Apache Kafka", fetch_kafka),
     ("Spark's connector", fetch_spark_connector),
+    ("PostgreSQL", install_postgresql),
     ("Java clients", build_java_client),
     ("Go clients", build_go_clients),
     ("KafkaJS and axe-core", install_node_packages),

@@ -29,6 +29,7 @@ from support.transactions_of_others import transact
 KILL = """
 import os, signal
 from pyspark_barnabas.jobs import restore_mapped
+restore_mapped._BATCH_RECORDS = 60
 restore_mapped._write_map = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 from barnabas.cli.main import main; main()
 """

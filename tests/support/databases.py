@@ -1,5 +1,6 @@
-"""Databases under test: Derby, which comes with Spark, in a directory and in one JVM at a time."""
+"""Databases under test: Derby, which comes with Spark, in one JVM at a time; and servers."""
 
+from abc import abstractmethod
 from pathlib import Path
 from typing import Any
 
@@ -7,24 +8,19 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from pyspark_barnabas.pipelines.databases import Database
+from pyspark_barnabas.pipelines.databases import Database, Secret
 from pyspark_barnabas.pipelines.failures import FlowError
 from pyspark_barnabas.pipelines.jdbc import connected
 
 
-class Derby:
-    """A database in a directory."""
+class Opened:
+    """A database by the connections of a session."""
 
-    def __init__(self, spark: SparkSession, place: Path) -> None:
+    def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
-        self.place = place
 
-    @property
-    def url(self) -> str:
-        return f"jdbc:derby:{self.place};create=true"
-
-    def table(self, name: str) -> Database:
-        return Database(self.url, name, None, None, None, {})
+    @abstractmethod
+    def table(self, name: str) -> Database: ...
 
     def execute(self, *statements: str) -> None:
         with connected(self._spark, self.table("none")) as connection:
@@ -34,6 +30,33 @@ class Derby:
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         with connected(self._spark, self.table("none")) as connection:
             return connection.query(query)
+
+
+class Served(Opened):
+    """A database of a server; the password is in an environment variable."""
+
+    def __init__(self, spark: SparkSession, url: str, user: str, variable: str) -> None:
+        super().__init__(spark)
+        self.url = url
+        self._login = user, Secret("env", variable)
+
+    def table(self, name: str) -> Database:
+        return Database(self.url, name, *self._login, None, {})
+
+
+class Derby(Opened):
+    """A database in a directory."""
+
+    def __init__(self, spark: SparkSession, place: Path) -> None:
+        super().__init__(spark)
+        self.place = place
+
+    @property
+    def url(self) -> str:
+        return f"jdbc:derby:{self.place};create=true"
+
+    def table(self, name: str) -> Database:
+        return Database(self.url, name, None, None, None, {})
 
     def opens(self) -> bool:
         """Whether no other JVM has it: a driver's lives a moment longer than its Python."""

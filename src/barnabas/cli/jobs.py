@@ -157,6 +157,38 @@ def usage(
     )
 
 
+@app.command("audit")
+@guarded
+def audit(
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="TIME", help="From 2026-01-31T09:30, 1767225600000 or 30d ago on."),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report", metavar="DIRECTORY", help="Write tables as Parquet, and report.html with plots."
+        ),
+    ] = None,
+    option: SourceOption = None,
+    master: Master = "local[*]",
+    dry_run: Dry = False,
+    as_json: Json = False,
+) -> None:
+    """Sum up the audit: who changes what, refusals, ACLs that nobody uses, what is not as it was."""
+    from barnabas.cli.work import job_audit
+
+    job_audit.analyse(
+        {"kafka.bootstrap.servers": bootstrap, **dict(key_value_pairs(option, "--option"))},
+        since=since,
+        report=report,
+        master=master,
+        dry_run=dry_run,
+        as_json=as_json,
+    )
+
+
 @app.command("rekey")
 @guarded
 def rekey(

@@ -11,7 +11,7 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
@@ -80,6 +80,7 @@ class _State:
     sink_name: str
     batches_count: int
     parts: tuple[MappedPart, ...]
+    done_count: int = 0  #: so many batches are written, and perhaps one more
 
     def to_json(self) -> str:
         parts = [each._asdict() for each in self.parts]
@@ -88,6 +89,7 @@ class _State:
             "archive": self.archive,
             "sinkName": self.sink_name,
             "batches": self.batches_count,
+            "done": self.done_count,
             "parts": parts,
         }
         return json.dumps(fields, indent=1)
@@ -101,7 +103,7 @@ class _State:
             if fields["version"] != _VERSION:
                 raise ValueError(f"version {fields['version']}, where {_VERSION} is known")
             parts = tuple(MappedPart(**each) for each in fields["parts"])
-            return cls(fields["archive"], fields["sinkName"], fields["batches"], parts)
+            return cls(fields["archive"], fields["sinkName"], fields["batches"], parts, fields["done"])
         except (KeyError, TypeError, ValueError) as error:
             raise RestoreError(f"{path} cannot be used: {error}") from error
 
@@ -132,10 +134,10 @@ def restore_mapped(
         create_missing(client, request, targets)
         if before is None:
             directory.mkdir(parents=True, exist_ok=True)
-            write_atomically(directory / STATE, state.to_json().encode())
+            _note(directory, state)
         if not (directory / RUNS).exists():
             with progress(spark, "restoring"):
-                _produce(spark, target, request, state)
+                _produce(spark, target, request, state, directory)
             with progress(spark, "verifying"):
                 _write_map(spark, client, target, request, state, directory)
         return Mapped(directory, state.parts, targets.missing)
@@ -170,11 +172,18 @@ def _check(state: _State, request: Request, wanted: Sequence[ArchivedPart], targ
             raise RestoreError(f"topic '{each.restored_topic}' was made anew since its restoring began")
 
 
-def _produce(spark: SparkSession, target: ArchiveTarget, request: Request, state: _State) -> None:
+def _note(directory: Path, state: _State) -> None:
+    write_atomically(directory / STATE, state.to_json().encode())
+
+
+def _produce(
+    spark: SparkSession, target: ArchiveTarget, request: Request, state: _State, directory: Path
+) -> None:
+    """Write the batches that are not done; the sink knows the one that may be, and no older ones."""
     rows = _archived(spark, target, state)
     number = f.expr(f"cast(floor((offset - start) * {state.batches_count}D / (end - start)) as int)")
     options = {name: value for name, value in request.options.items() if name.lower().startswith("kafka.")}
-    for batch in range(state.batches_count):
+    for batch in range(state.done_count, state.batches_count):
         (
             rows.where(number == batch)
             .repartition(max(1, len(state.parts)), "restored_topic", "partition")
@@ -188,6 +197,7 @@ def _produce(spark: SparkSession, target: ArchiveTarget, request: Request, state
             .mode("append")
             .save()
         )
+        _note(directory, replace(state, done_count=batch + 1))
 
 
 def _archived(spark: SparkSession, target: ArchiveTarget, state: _State) -> DataFrame:

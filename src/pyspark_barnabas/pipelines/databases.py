@@ -18,6 +18,16 @@ _USER_INFO = re.compile(r"//[^/@]*:[^/@]*@|:[^/@:]+/[^/@]+@")
 _OURS = frozenset(
     {"url", "dbtable", "query", "user", "driver", "partitioncolumn", "lowerbound", "upperbound"}
 )
+#: Drivers by the URL's second word. Java finds by itself only those on its own class path, not those of `spark.jars`.
+_DRIVERS = {
+    "h2": "org.h2.Driver",
+    "mariadb": "org.mariadb.jdbc.Driver",
+    "mysql": "com.mysql.cj.jdbc.Driver",
+    "oracle": "oracle.jdbc.OracleDriver",
+    "postgresql": "org.postgresql.Driver",
+    "sqlite": "org.sqlite.JDBC",
+    "sqlserver": "com.microsoft.sqlserver.jdbc.SQLServerDriver",
+}
 #: Keys of a mapping that names a database.
 DATABASE_KEYS = ("url", "table", "user", "password", "driver", "options")
 
@@ -75,8 +85,9 @@ class Database(NamedTuple):
             given["user"] = self.user
         if self.password is not None:
             given["password"] = self.password.text()
-        if self.driver is not None:
-            given["driver"] = self.driver
+        driver = self.driver or _DRIVERS.get(self.url.split(":")[1])
+        if driver is not None:
+            given["driver"] = driver
         return given
 
     def without_secrets(self, text: str) -> str:

@@ -8,7 +8,7 @@ from interop.brokers import Broker, free_ports
 from interop.targets import RUNNING
 from pyspark.sql import SparkSession
 
-from interop import connector
+from interop import connector, postgresql
 from support.spark import running_session
 from support.spark_cluster import Cluster, running_cluster
 from support.spark_topics import KAFKA_PROPERTIES
@@ -16,8 +16,9 @@ from support.spark_topics import KAFKA_PROPERTIES
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """Spark in local mode, which has the format "kafka"."""
-    with running_session(connector.settings()) as session:
+    """Spark in local mode, which has the format "kafka" and PostgreSQL's driver."""
+    jars = f"{connector.settings()['spark.jars']},{postgresql.driver()}"
+    with running_session({"spark.jars": jars}) as session:
         yield session
 
 

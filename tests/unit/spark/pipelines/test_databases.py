@@ -101,3 +101,14 @@ def test_an_error_tells_what_would_be_right_and_no_secret(tmp_path: Path, databa
     assert says in str(caught.value)
     assert f"{tmp_path}/pipelines.yml:6: " in str(caught.value)
     assert HIDDEN not in str(caught.value)
+
+
+def test_a_driver_that_spark_brings_is_named_to_java() -> None:
+    for url, driver in (
+        ("jdbc:postgresql://db/shop", "org.postgresql.Driver"),
+        ("jdbc:sqlite:/data/shop", "org.sqlite.JDBC"),
+        ("jdbc:derby:/data/shop", None),
+    ):
+        assert Database(url, "orders", None, None, None, {}).spark_options().get("driver") == driver
+    own = Database("jdbc:postgresql://db/shop", "orders", None, None, "org.own.Driver", {})
+    assert own.spark_options()["driver"] == "org.own.Driver"

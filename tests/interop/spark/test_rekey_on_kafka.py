@@ -1,0 +1,103 @@
+"""The jobs `usage` and `rekey` on Apache Kafka."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from interop.brokers import Broker
+from pyspark.sql import SparkSession
+
+from barnabas.client.admin import raise_errors
+from barnabas.client.admin_model import NewTopic
+from barnabas.client.blocking import Client
+from pyspark_barnabas.jobs.rekey import Wanted, rekey
+from pyspark_barnabas.jobs.rekey_state import Copying, RekeyDirectory
+from pyspark_barnabas.jobs.usage import usage
+from support.rekeyed import check_copy, commit, consume, contents, grow, unread, write
+from support.source_rows import consumed_rows
+
+SOURCE, TARGET = "grown", "grown-again"
+GROUPS = ("ahead", "behind")
+
+
+class Running(NamedTuple):
+    """Apache Kafka, and a client of it."""
+
+    bootstrap: str
+    client: Client
+
+
+class Dead(BaseException):
+    """Nobody catches it: like a kill, it leaves everything as it is."""
+
+
+@pytest.fixture(scope="module")
+def running(kafka: Broker) -> Iterator[Running]:
+    """With a topic that grew from 2 to 3 partitions, which moves keys between old partitions, too."""
+    with Client(kafka.bootstrap) as client:
+        found = Running(kafka.bootstrap, client)
+        configs = {"retention.bytes": "100000000", "max.message.bytes": "2000000"}
+        raise_errors(client.admin.create_topics([NewTopic(SOURCE, 2, 1, configs)]).values())
+        write(found, SOURCE, 2, range(60))
+        grow(found, SOURCE, 3)
+        write(found, SOURCE, 3, range(60, 120))
+        yield found
+
+
+def test_usage_is_counted_as_a_consumer_and_the_broker_count(spark: SparkSession, running: Running) -> None:
+    found = usage(spark, {"kafka.bootstrap.servers": running.bootstrap, "subscribe": SOURCE}, keys_count=2)
+    rows = consumed_rows(running.bootstrap, SOURCE)
+    [topic] = found.topics
+    assert (topic.partitions_count, topic.records_count) == (3, len(rows))
+    assert topic.size_bytes == sum(
+        replica.size_bytes
+        for node in running.client.cluster.metadata.nodes
+        for each in running.client.admin.describe_log_dirs(node)
+        for place, replica in each.replicas.items()
+        if place.topic == SOURCE
+    )
+    keys = Counter((row.partition, row.key) for row in rows)
+    assert len(found.keys) == 6
+    for each in found.keys:
+        assert each.records_count == keys[each.partition, each.key.encode()]
+    assert {each.date for each in found.days if each.records_count} == {"2020-09-13"}, "markers are of today"
+
+
+def test_a_topic_is_rekeyed_by_runs_that_die_and_its_groups_go_on_without_gap_or_repetition(
+    spark: SparkSession, running: Running, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"kafka.bootstrap.servers": running.bootstrap}
+    wanted = Wanted(SOURCE, TARGET, was=(2,), partitions=4, groups=GROUPS, step_records=400)
+    written = RekeyDirectory.write
+    calls = 0
+
+    def write_and_die(store: RekeyDirectory, state: Copying) -> None:
+        """The second step is copied, and not written down."""
+        nonlocal calls
+        calls += 1
+        if calls == 4:
+            raise Dead
+        written(store, state)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RekeyDirectory, "write", write_and_die)
+        with pytest.raises(Dead):
+            rekey(spark, options, wanted, tmp_path)
+    rekey(spark, options, wanted, tmp_path)
+    before = {row.partition: row.offset + 1 for row in consumed_rows(running.bootstrap, SOURCE)}
+    write(running, SOURCE, 3, range(120, 150))
+    ends = {row.partition: row.offset + 1 for row in consumed_rows(running.bootstrap, SOURCE)}
+    ahead = {partition: (before[partition] + 3 * end) // 4 for partition, end in ends.items()}
+    positions = {"ahead": ahead, "behind": before}
+    for group, offsets in positions.items():
+        commit(running, group, SOURCE, offsets)
+    done = rekey(spark, options, wanted, tmp_path, cut_over=True)
+    assert done.is_cut_over
+    check_copy(running, SOURCE, TARGET, 4)
+    for each in done.groups:
+        expected = contents(unread(running, SOURCE, positions[each.group]))
+        assert expected
+        assert contents(consume(running, each.group, TARGET)) == expected
+        assert each.again_count == 0

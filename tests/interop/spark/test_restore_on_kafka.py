@@ -1,0 +1,106 @@
+"""The job `restore` on Apache Kafka: by producing, with a map of offsets; what only Barnabas can is refused at once."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from interop.brokers import Broker
+from pyspark.sql import SparkSession
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin import raise_errors
+from barnabas.client.admin_model import NewTopic
+from barnabas.client.blocking import Client
+from barnabas.wire.errors import KafkaError
+from pyspark_barnabas.jobs import restore_mapped as job
+from pyspark_barnabas.jobs.archive import archive
+from pyspark_barnabas.jobs.compact import compact
+from pyspark_barnabas.jobs.connecting import NotBarnabas
+from pyspark_barnabas.jobs.offset_map import read_map, translate_groups
+from pyspark_barnabas.jobs.restore import restore
+from pyspark_barnabas.jobs.restore_mapped import restore_mapped
+from pyspark_barnabas.jobs.restore_planning import Request
+from pyspark_barnabas.options import batch_options
+from support.source_rows import SourceRow, consumed_rows, fill
+from support.transactions_of_others import transact_at
+
+TOPIC, AGAIN, GROUP = "archived", "archived-again", "of-archived"
+
+
+class Dead(BaseException):
+    """Nobody catches it: like a kill, it leaves everything as it is."""
+
+
+@pytest.fixture
+def client(kafka: Broker) -> Iterator[Client]:
+    with Client(kafka.bootstrap) as connected:
+        yield connected
+
+
+def contents(rows: list[SourceRow]) -> list[tuple[object, ...]]:
+    """Everything but the topic and the offset, in the order of each partition."""
+    return [(row.partition, *row[3:]) for row in rows]
+
+
+def test_what_was_archived_is_produced_once_and_groups_go_on_and_offsets_are_kept_by_barnabas_alone(
+    spark: SparkSession, kafka: Broker, client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = {"kafka.bootstrap.servers": kafka.bootstrap}
+    raise_errors(client.admin.create_topics([NewTopic(TOPIC, 3)]).values())
+    fill(kafka.bootstrap, TOPIC, 100, 2)
+    client.admin.delete_records({TopicPartition(TOPIC, 0): 10})
+    transact_at(kafka.bootstrap, TOPIC, "of archived", "cac")
+    archive(spark, {**options, "subscribe": TOPIC}, tmp_path / "archive")
+    expected = consumed_rows(kafka.bootstrap, TOPIC, committed=True)
+    request = Request(options, tmp_path / "archive", [TOPIC], AGAIN)
+    with pytest.raises(NotBarnabas, match="--map does without"):
+        restore(None, request)
+    assert isinstance(client.admin.describe_topics([AGAIN])[AGAIN], KafkaError), "nothing was made"
+
+    noted = job._note
+
+    def dying(directory: Path, state: Any) -> None:
+        """The second batch is written, and not noted."""
+        if state.done_count == 2:
+            raise Dead
+        noted(directory, state)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(job, "_BATCH_RECORDS", 30)
+        patch.setattr(job, "_note", dying)
+        with pytest.raises(Dead):
+            restore_mapped(spark, request, tmp_path / "map")
+    restore_mapped(spark, request, tmp_path / "map")
+    rows = consumed_rows(kafka.bootstrap, AGAIN, committed=True)
+    assert contents(rows) == contents(expected)
+    maps = read_map(tmp_path / "map")
+    for before, after in zip(expected, rows, strict=True):
+        assert maps[TopicPartition(TOPIC, before.partition)].translated(before.offset) == after.offset
+    check_translated(kafka, client, tmp_path / "map", expected, rows)
+
+
+def check_translated(
+    kafka: Broker, client: Client, directory: Path, expected: list[SourceRow], rows: list[SourceRow]
+) -> None:
+    stopped = {TopicPartition(TOPIC, 0): 33, TopicPartition(TOPIC, 1): 49}
+    client.groups.commit_offsets(GROUP, stopped)
+    connection = batch_options({"kafka.bootstrap.servers": kafka.bootstrap, "subscribe": TOPIC}).connection
+    translate_groups(connection, connection, directory, [GROUP])
+    committed = client.groups.offsets(GROUP)
+    for place, stop in stopped.items():
+        restored = committed[TopicPartition(AGAIN, place.partition)].offset  # type: ignore[union-attr]
+        left = [each for each in expected if each.partition == place.partition and each.offset >= stop]
+        found = [each for each in rows if each.partition == place.partition and each.offset >= restored]
+        assert contents(found) == contents(left)
+
+
+def test_compaction_is_refused_before_anything_is_read(
+    spark: SparkSession, kafka: Broker, client: Client
+) -> None:
+    topic = NewTopic("left-alone", 1, 1, {"cleanup.policy": "compact"})
+    raise_errors(client.admin.create_topics([topic]).values())
+    options = {"kafka.bootstrap.servers": kafka.bootstrap, "subscribe": "left-alone"}
+    with pytest.raises(NotBarnabas, match="no other takes over what was compacted"):
+        compact(spark, {**options, "logDirs": str(kafka.data_dir)})
+    assert not (kafka.data_dir / "left-alone-0" / "replacement").exists()

@@ -1,0 +1,211 @@
+"""The job `audit`: what it counts is what the events say, on made ones and on those of a broker."""
+
+import json
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from typer.testing import CliRunner
+
+from barnabas.cli.main import app
+from barnabas.config.edits import Edit, Operation
+from barnabas.config.resources import Resource, ResourceKind
+from barnabas.metadata.audit_events import AuditEvent, Outcome
+from barnabas.testing import EmbeddedBroker
+from barnabas.wire.acls import AclBinding, AclOperation, PatternType
+from barnabas.wire.errors import KafkaError
+from pyspark_barnabas.jobs import running
+from pyspark_barnabas.jobs.audit import Audited, AuditError, Refused, Setting, analysed, audit
+from pyspark_barnabas.jobs.audit_report import audit_html
+from pyspark_barnabas.jobs.auditing import UNTOLD, UNUSED, USED, Drift
+from support.acls import allow, allow_cluster, deny
+from support.audit import AUDITED, events
+from support.waiting import until
+
+DAY_MS = 86_400_000
+BEGIN_MS = 1_767_225_600_000  # 2026-01-01
+SETS, CREATES, MAKES_ACLS = "IncrementalAlterConfigs", "CreateTopics", "CreateAcls"
+
+
+class Story:
+    """Events one after the other, each of a request of its own."""
+
+    def __init__(self) -> None:
+        self.events: list[AuditEvent] = []
+
+    def tell(self, day: int, principal: str, api: str, resource: str, **fields: Any) -> None:
+        revision = len(self.events) + 1
+        who = (BEGIN_MS + day * DAY_MS + revision, f"User:{principal}", "client", "10.0.0.1", api)
+        self.events.append(
+            AuditEvent(revision, 0, *who, **{"outcome": Outcome.CHANGED, **fields}, resource=resource)
+        )
+
+    def set(self, day: int, principal: str, topic: str, before: str | None, after: str | None) -> None:
+        self.tell(day, principal, SETS, f"topic/{topic}", key="retention.ms", before=before, after=after)
+
+    def grant(self, day: int, binding: AclBinding, *, gone: bool = False) -> None:
+        values = {"before": list(binding)} if gone else {"after": list(binding)}
+        key = (
+            f"acl {binding.principal} {binding.permission.name} {binding.operation.name} from {binding.host}"
+        )
+        api = "DeleteAcls" if gone else MAKES_ACLS
+        self.tell(day, "root", api, f"topic/{binding.resource_name}", key=key, **values)
+
+    def refuse(self, day: int, principal: str, api: str, resource: str, error: str) -> None:
+        self.tell(day, principal, api, resource, outcome=Outcome.REFUSED, error=error, message="because")
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        return spark.createDataFrame([(each.to_json(),) for each in reversed(self.events)], "value BINARY")
+
+
+def uses(found: Audited, bindings: Sequence[AclBinding]) -> list[tuple[int, str]]:
+    by_binding = {each.grant.binding: each for each in found.grants}
+    return [(by_binding[each].uses_count, by_binding[each].verdict) for each in bindings]
+
+
+def test_settings_drift_from_what_they_were_and_who_changed_them_is_told(spark: SparkSession) -> None:
+    story = Story()
+    story.set(0, "alice", "orders", None, "1")
+    story.set(0, "bob", "orders", "1", "2")
+    story.set(1, "alice", "orders", "2", None)
+    story.set(2, "bob", "clicks", "7", "9")
+    story.tell(2, "bob", CREATES, "topic/new", key="partitions", after=3)
+    story.tell(2, "bob", CREATES, "topic/new", key="partition 0 leader", after=1)
+    found = analysed(story.frame(spark), None)
+    assert found.events_count == 6
+    by_place = {(each.resource, each.principal): each for each in found.configs}
+    assert {place: each.changes_count for place, each in by_place.items()} == {
+        ("topic/orders", "User:alice"): 2,
+        ("topic/orders", "User:bob"): 1,
+        ("topic/clicks", "User:bob"): 1,
+    }
+    last = by_place["topic/orders", "User:alice"]
+    assert (last.last_before, last.last_after) == ("2", None)
+    assert found.settings == (
+        Setting("topic/orders", "retention.ms", None, None, 3, "User:alice, User:bob", last.last_time, True),
+        Setting("topic/clicks", "retention.ms", "7", "9", 1, "User:bob", BEGIN_MS + 2 * DAY_MS + 4, False),
+        Setting("topic/new", "partitions", None, "3", 1, "User:bob", BEGIN_MS + 2 * DAY_MS + 5, False),
+    )
+    assert found.drift == (Drift("2026-01-01", 1, 1), Drift("2026-01-02", 0, 1), Drift("2026-01-03", 2, 2))
+    assert [each[:3] + each[5:] for each in found.activity if each.date == "2026-01-03"] == [
+        ("2026-01-03", "User:bob", CREATES, 2, 2),
+        ("2026-01-03", "User:bob", SETS, 1, 1),
+    ]
+    late = analysed(story.frame(spark), None, since_ms=BEGIN_MS + DAY_MS)
+    assert [each.at_first for each in late.settings if each.resource == "topic/orders"] == ["2"]
+
+
+def test_acls_are_used_by_what_they_let_while_they_stand(spark: SparkSession) -> None:
+    own = allow(AclOperation.ALTER_CONFIGS, name="orders")
+    prefixed = allow(AclOperation.ALL, name="ord", pattern_type=PatternType.PREFIXED)
+    elsewhere = allow(AclOperation.ALTER_CONFIGS, name="orders", host="10.0.0.2")
+    others = allow(AclOperation.ALTER_CONFIGS, name="orders", principal="User:bob")
+    everybody = allow(AclOperation.ALTER_CONFIGS, name="*", principal="User:*")
+    reading = allow(AclOperation.READ, name="orders")
+    early = allow(AclOperation.CREATE, name="orders")
+    forbidding = deny(AclOperation.DELETE, name="orders")
+    on_cluster = allow_cluster(AclOperation.ALTER_CONFIGS)
+    story = Story()
+    for each in (own, prefixed, elsewhere, others, everybody, reading, early, forbidding):
+        story.grant(0, each)
+    story.grant(1, early, gone=True)
+    story.set(2, "alice", "orders", None, "1")
+    story.set(3, "alice", "clicks", None, "1")
+    story.tell(3, "alice", CREATES, "topic/orders", key="partitions", after=3)
+    story.refuse(4, "alice", "DeleteTopics", "topic/orders", "TOPIC_AUTHORIZATION_FAILED")
+    story.refuse(4, "carol", CREATES, "topic/orders", "POLICY_VIOLATION")
+    story.tell(5, "alice", SETS, "broker/1", key="log.cleaner.threads", after="2")
+    standing = [own, prefixed, elsewhere, others, everybody, reading, forbidding, on_cluster]
+    found = analysed(story.frame(spark), standing)
+    assert uses(found, [*standing, early]) == [
+        (1, USED),
+        (2, USED),
+        (0, UNUSED),
+        (0, UNUSED),
+        (2, USED),
+        (0, UNTOLD),
+        (1, USED),
+        (1, USED),
+        (0, UNUSED),
+    ]
+    rows = {(row.principal, row.acl): row for row in found.grant_rows()}
+    gone = rows["User:alice", "ALLOW CREATE on topic/orders from *"]
+    assert (gone.is_standing, gone.made_by, gone.removed_by) == (False, "User:root", "User:root")
+    assert rows["User:alice", "ALLOW ALTER_CONFIGS on cluster/kafka-cluster from *"].made is None
+    assert rows["User:bob", "ALLOW ALTER_CONFIGS on topic/orders from *"].principal_seen is None
+    times = BEGIN_MS + 4 * DAY_MS
+    assert [each[:-2] for each in found.refusals] == [
+        ("User:alice", "DeleteTopics", "topic/orders", "refused", "TOPIC_AUTHORIZATION_FAILED", "because", 1),
+        ("User:carol", CREATES, "topic/orders", "refused", "POLICY_VIOLATION", "because", 1),
+    ]
+    assert isinstance(found.refusals[0], Refused)
+    assert found.refusals[0].last_time > times
+    assert found.advice[-1].startswith("User:alice was refused 1 times")
+
+
+def test_the_command_tells_what_a_broker_has_written_and_writes_a_report(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "job_session", lambda *_: nullcontext(spark))
+    rules = tmp_path / "rules.yml"
+    rules.write_text("topics:\n  - prefix: locked\n    protected: true\n")
+    settings = {
+        **AUDITED,
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+        "barnabas.policy.file": str(rules),
+    }
+    with EmbeddedBroker(settings) as kafka:
+        admin = kafka.client.admin
+        kafka.create_topic("orders")
+        kafka.create_topic("locked")
+        mine = allow(AclOperation.ALTER_CONFIGS, name="orders", principal="User:ANONYMOUS")
+        never = allow(AclOperation.CREATE, name="ord", pattern_type=PatternType.PREFIXED)
+        assert admin.create_acls([mine, never]) == [None, None]
+        edits = [Edit("retention.ms", Operation.SET, "1000")]
+        assert set(admin.alter_configs({Resource(ResourceKind.TOPIC, "orders"): edits}).values()) == {None}
+        with pytest.raises(KafkaError, match="POLICY_VIOLATION"):
+            kafka.delete_topic("locked")
+        until(lambda: any(each.outcome is Outcome.REFUSED for each in events(kafka)))
+        count = len(events(kafka))
+        arguments = ["jobs", "audit", "-b", kafka.bootstrap, "--json"]
+        dry = CliRunner().invoke(app, [*arguments, "--dry-run"])
+        assert dry.exit_code == 0, dry.output
+        assert json.loads(dry.stdout)["ranges"] == [{"partition": 0, "low": 0, "high": count}]
+        done = CliRunner().invoke(app, [*arguments, "--report", str(tmp_path / "report")])
+        assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert (found["events_count"], found["knows_acls"]) == (count, True)
+    assert [(row["resource"], row["key"], row["last_after"]) for row in found["configs"]] == [
+        ("topic/orders", "retention.ms", "1000")
+    ]
+    [refused] = found["refusals"]
+    assert (refused["api"], refused["resource"], refused["error"]) == (
+        "DeleteTopics",
+        "topic/locked",
+        "POLICY_VIOLATION",
+    )
+    assert {row["principal"]: row["verdict"] for row in found["grants"]} == {
+        "User:ANONYMOUS": USED,
+        "User:alice": UNUSED,
+    }
+    for name in ("activity", "configs", "refusals", "settings", "drift", "grants"):
+        assert pq.read_table(tmp_path / "report" / f"{name}.parquet").to_pylist() == found[name]
+    document = (tmp_path / "report" / "report.html").read_text()
+    assert document.count("<svg") == 6
+    assert "ALLOW CREATE on topic/ord* from *" in document
+
+
+def test_without_an_audit_it_says_so(broker: EmbeddedBroker) -> None:
+    with pytest.raises(
+        AuditError, match="there is no topic __barnabas_audit: it begins with the first change"
+    ):
+        audit(None, {"kafka.bootstrap.servers": broker.bootstrap}, dry_run=True)
+
+
+def test_a_report_of_nothing_is_a_page() -> None:
+    assert "0 events" in audit_html(Audited(()), "here")

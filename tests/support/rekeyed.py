@@ -1,0 +1,86 @@
+"""Topics that are rekeyed, on any broker: what is written to them, and what must have become of it."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Protocol
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.blocking import Client
+from barnabas.client.partitioner import murmur2
+from support.source_rows import SourceRow, consumed_rows, producer
+
+BEGIN_MS = 1_600_000_000_000  # longer ago than retention allows
+KEYS_COUNT = 13
+
+
+class Reached(Protocol):
+    """A broker, by its address and by a client of it."""
+
+    @property
+    def bootstrap(self) -> str: ...
+
+    @property
+    def client(self) -> Client: ...
+
+
+def write(broker: Reached, topic: str, partitions: int, numbers: range) -> None:
+    """Records as Java's clients would place them; some without a key, some of a transaction that is aborted."""
+    writer = producer(broker.bootstrap, transactional_id=f"writer-{topic}")
+    writer.init_transactions(20)
+    for outcome in ("abort", "commit"):
+        writer.begin_transaction()
+        for number in numbers:
+            key = None if number % 10 == 9 else b"key %d" % (number % KEYS_COUNT)
+            place = number % partitions if key is None else (murmur2(key) & 0x7FFFFFFF) % partitions
+            writer.produce(
+                topic,
+                None if number % 17 == 16 else b"%s %d" % (outcome.encode(), number),
+                key,
+                place,
+                timestamp=BEGIN_MS + number * 1_000,
+                headers=[("number", b"%d" % number), ("none", None)] if number % 3 else None,
+            )
+        writer.flush(20)
+        getattr(writer, f"{outcome}_transaction")(20)
+
+
+def grow(broker: Reached, topic: str, count: int) -> None:
+    assert broker.client.admin.create_partitions({topic: count}) == {topic: None}
+
+
+def contents(rows: list[SourceRow]) -> list[tuple[object, ...]]:
+    return sorted((repr(row.key), repr(row.value), row.timestamp, repr(row.headers)) for row in rows)
+
+
+def check_copy(broker: Reached, source: str, target: str, count: int) -> None:
+    """The target has the source's records, each key in its partition, and in the order of its times."""
+    rows = consumed_rows(broker.bootstrap, target, committed=True)
+    assert contents(rows) == contents(consumed_rows(broker.bootstrap, source, committed=True))
+    times: defaultdict[bytes, list[int]] = defaultdict(list)
+    for row in rows:
+        if row.key is not None:
+            assert row.partition == (murmur2(row.key) & 0x7FFFFFFF) % count
+            times[row.key].append(row.timestamp)
+    for each in times.values():
+        assert each == sorted(each)
+
+
+def consume(broker: Reached, group: str, topic: str) -> list[SourceRow]:
+    """What a consumer of the group reads to the end, from where the group's offsets are."""
+    offsets = broker.client.groups.offsets(group)
+    starts = {place.partition: each.offset for place, each in offsets.items() if place.topic == topic}  # type: ignore[union-attr]
+    return [
+        row
+        for row in consumed_rows(broker.bootstrap, topic, committed=True)
+        if row.offset >= starts[row.partition]
+    ]
+
+
+def commit(broker: Reached, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+    places = {TopicPartition(topic, partition): offset for partition, offset in offsets.items()}
+    assert set(broker.client.groups.commit_offsets(group, places).values()) == {None}
+
+
+def unread(broker: Reached, topic: str, offsets: Mapping[int, int]) -> list[SourceRow]:
+    rows = consumed_rows(broker.bootstrap, topic, committed=True)
+    return [row for row in rows if row.offset >= offsets.get(row.partition, 0)]
