@@ -65,7 +65,7 @@ class Measure:
     fresh_broker_each_round: bool = False
     #: settings by contestant, for what only one of them is to do
     settings: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    #: Barnabas without the settings takes Kafka's place: what they cost is measured
+    #: Barnabas without the settings, or with those of `plain`, takes Kafka's place: what they cost is measured
     against_itself: bool = False
 
 
@@ -135,6 +135,11 @@ def create_rate(broker: Broker, size: Size) -> Measured:
     done = load.raw("create", broker.bootstrap, topic="create", count=size.topics_created)
     load.raw("delete", broker.bootstrap, topic="create", count=size.topics_created)
     return {"rate": done["creates_per_s"]}
+
+
+def create_time(broker: Broker, size: Size) -> Measured:
+    """Time of a CreateTopics request for one topic, milliseconds."""
+    return {"time": 1e3 / create_rate(broker, size)["rate"]}
 
 
 def prepare_metadata(broker: Broker, size: Size) -> None:
@@ -378,6 +383,13 @@ MEASURES = (
         load_time,
         {"time": Metric("start with 1,000,000 committed offsets, until all are served", "s", 1.0)},
         prepare_offsets,
+    ),
+    Measure(
+        "audit",
+        create_time,
+        {"time": Metric("CreateTopics one after the other, with the audit", "ms", 1.2)},
+        settings={"plain": {"barnabas.audit.enable": "false"}},
+        against_itself=True,
     ),
     Measure(
         "guarded",

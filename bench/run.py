@@ -76,7 +76,8 @@ def contestants_of(measure: Measure, against: str) -> Sequence[Contestant]:
     """Kafka, or Barnabas without the measure's settings, and who is held against it."""
     settings = measure.settings.get(against, {})
     if measure.against_itself:
-        return Contestant("plain", START[against]), Contestant(against, START[against], settings)
+        plain = Contestant("plain", START[against], measure.settings.get("plain", {}))
+        return plain, Contestant(against, START[against], settings)
     kafka = Contestant("kafka", START["kafka"], measure.settings.get("kafka", {}))
     return kafka, Contestant(against, START[against], settings)
 

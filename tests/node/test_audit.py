@@ -1,6 +1,7 @@
 """What is published of the audit, by a broker that serves, is restarted, and is killed."""
 
 import sqlite3
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -107,3 +108,17 @@ def test_what_a_policy_only_warns_of_is_published_beside_the_change(tmp_path: Pa
         assert changes(kafka, "topic/orders")
     assert (event.resource, event.error) == ("topic/orders", "POLICY_VIOLATION")
     assert "orders" in (event.message or "")
+
+
+def test_metrics_tell_how_much_is_published_and_how_much_waits() -> None:
+    with EmbeddedBroker({**AUDITED, "barnabas.metrics.listener": "127.0.0.1:0"}) as kafka:
+        kafka.create_topic("orders")
+        published(kafka, "topic/orders", "partitions", 1)
+        port = kafka.server.metrics_port
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+            lines = answer.read().decode().splitlines()
+        found = {
+            line.split()[0]: float(line.split()[1]) for line in lines if line.startswith("barnabas_audit")
+        }
+    assert found["barnabas_audit_events_total"] >= 3
+    assert found["barnabas_audit_waiting_records"] == 0

@@ -388,6 +388,7 @@ class BrokerServer:
             self.cleaner,
             self.replacements,
             self._coordinators,
+            self.audit,
         )
         self._metrics = MetricsServer(metrics, address)
         try:

@@ -6,6 +6,7 @@ from barnabas.log.directories import LogDirectories
 from barnabas.log.replacements import Replacements
 from barnabas.net.connections import Connections
 from barnabas.policy.policies import Policies
+from barnabas.server.audit_publisher import AuditPublisher
 from barnabas.server.coordinator_metrics import coordinator_metrics
 from barnabas.server.coordinators import Coordinators
 from barnabas.server.listeners import Listeners
@@ -25,6 +26,7 @@ def metrics_registry(
     cleaner: LogCleaner,
     replacements: Replacements,
     coordinators: Coordinators,
+    audit: AuditPublisher,
 ) -> MetricsRegistry:
     """Every metric of one broker."""
     registry = MetricsRegistry()
@@ -40,6 +42,8 @@ def metrics_registry(
     registry.add_metric(names.PARTITION_LEADERS, lambda: [({}, node.replicas.statistics()["leaders_count"])])
     registry.add_metric(names.FLUSHES, lambda: [({}, node.flusher.flushes_count)])
     registry.add_metric(names.METADATA_REVISION, lambda: [({}, node.image.revision)])
+    registry.add_metric(names.AUDIT_EVENTS, lambda: [({}, audit.statistics()["events_count"])])
+    registry.add_metric(names.AUDIT_WAITING, lambda: [({}, audit.statistics()["waiting_count"])])
     _cleaner_metrics(registry, cleaner)
     registry.add_metric(names.REPLACEMENTS_ADOPTED, lambda: [({}, replacements.adopted_count)])
     registry.add_metric(names.REPLACEMENTS_REFUSED, lambda: [({}, replacements.refused_count)])

@@ -214,6 +214,14 @@ MARKER_RETRIES = MetricName(
     "Partitions that could not be told and are tried again.",
     "counter",
 )
+AUDIT_EVENTS = MetricName(
+    "barnabas_audit_events_total", "Events that this broker has published to __barnabas_audit.", "counter"
+)
+AUDIT_WAITING = MetricName(
+    "barnabas_audit_waiting_records",
+    "Changes and refusals that the store has and the topic __barnabas_audit has not yet.",
+    "gauge",
+)
 METADATA_REVISION = MetricName(
     "barnabas_metadata_revision", "Revision of cluster state that this broker has reached.", "gauge"
 )
@@ -320,6 +328,8 @@ METRICS: tuple[MetricName, ...] = (
     TRANSACTIONS_ENDING,
     MARKERS_WAITING,
     MARKER_RETRIES,
+    AUDIT_EVENTS,
+    AUDIT_WAITING,
     METADATA_REVISION,
     POLICY_CHECKS,
     POLICY_RELOADS,
