@@ -34,6 +34,9 @@ topics:
     because: see the platform handbook
   - prefix: shop.payments
     protected: [delete]
+acls:
+  - forbid: {principal: 'User:*', operation: write}
+    because: writers have names
 """
 _TOPICS: Mapping[str, tuple[int, Mapping[str, str]]] = {
     ORDERS: (PARTITIONS, {"retention.ms": "86400000", "compression.type": "zstd"}),
@@ -90,7 +93,13 @@ def _produce(broker: EmbeddedBroker) -> None:
         for number in range(ORDERS_COUNT):
             order = {"id": number, "item": dice.choice(["coffee", "tea", "cake"]), "price": number % 17}
             headers = (("trace", dice.randbytes(4).hex().encode()), ("kind", b"order"))
-            producer.send(ORDERS, json.dumps(order).encode(), f"table {number % 9}".encode(), headers=headers)
+            producer.send(
+                ORDERS,
+                json.dumps(order).encode(),
+                f"table {number % 9}".encode(),
+                partition=number % PARTITIONS,
+                headers=headers,
+            )
         for number in range(40):
             producer.send("web.clicks", f"GET /page/{number} 200".encode())
             producer.send("web.images", gzip.compress(dice.randbytes(3_000)), f"image-{number}".encode())

@@ -83,6 +83,30 @@ class Groups:
 
         return await self._ask(name, ask)
 
+    async def authorized_operations(self, name: str) -> int:
+        """What whoever asks may do to the group: a bit for each AclOperation, -2^31 where the broker cannot tell.
+
+        :raises KafkaError: GROUP_ID_NOT_FOUND, GROUP_AUTHORIZATION_FAILED.
+        """
+
+        async def ask(node: int) -> int:
+            try:
+                newer: ConsumerGroupDescribeResponse = await self.cluster.send(
+                    ConsumerGroupDescribeRequest([name], include_authorized_operations=True), node
+                )
+                check(newer.groups[0].error_code, newer.groups[0].error_message)
+                return newer.groups[0].authorized_operations
+            except KafkaError as error:
+                if error.code not in _NOT_OF_CONSUMER_PROTOCOL:
+                    raise
+            classic: DescribeGroupsResponse = await self.cluster.send(
+                DescribeGroupsRequest([name], include_authorized_operations=True), node
+            )
+            check(classic.groups[0].error_code, classic.groups[0].error_message)
+            return classic.groups[0].authorized_operations
+
+        return await self._ask(name, ask)
+
     async def delete(self, names: Iterable[str]) -> dict[str, KafkaError | None]:
         """Delete each group, which must have no members; None stands for success."""
         return await _each(names, self._delete)

@@ -12,6 +12,7 @@ from barnabas.client.errors import BrokerConnectionError, BrokerUnreachable, che
 from barnabas.client.metadata import Node
 from barnabas.client.retry import Retry
 from barnabas.client.sasl import MECHANISMS, SaslLogin
+from barnabas.console.lag_sampler import LagSampler
 from barnabas.console.permissions import EVERYTHING, operations_in
 from barnabas.console.settings import ConsoleSettings
 from barnabas.console.snapshot import Snapshot
@@ -51,6 +52,7 @@ class Access:
         )
         self.admin = Admin(self.cluster, timeout_ms=settings.request_timeout_ms)
         self._view = Snapshot(self._describe, clock, fresh_ms=_FRESH_MS, stale_ms=_STALE_MS)
+        self.lags = LagSampler(self.cluster, clock)  #: how the lags went of groups that were looked at
         #: every topic that the principal sees; `forget` it after a change
         self.topics = Snapshot(lambda: list_topics(self.admin), clock, fresh_ms=_FRESH_MS, stale_ms=_STALE_MS)
 
@@ -66,6 +68,7 @@ class Access:
         """End the connections."""
         self._view.forget()
         self.topics.forget()
+        await self.lags.stop()
         await self.cluster.close()
 
     async def _describe(self) -> ClusterView:

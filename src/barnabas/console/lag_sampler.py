@@ -1,0 +1,104 @@
+"""How the lags of groups went lately: samples in memory, of groups that somebody has looked at."""
+
+import asyncio
+import contextlib
+from collections import OrderedDict, deque
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from barnabas.base.clock import Clock
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import BrokerConnectionError
+from barnabas.console.lags import Lags, by_topic, lags_of
+from barnabas.wire.errors import KafkaError
+
+EVERY_MS = 15_000
+SAMPLES_MAX = 240  #: an hour of them
+GROUPS_MAX = 200
+#: Pages that are looked at give samples of their own, but not more often than this.
+_CLOSEST_MS = 4_000
+#: A group that nobody has looked at for so long is forgotten.
+_FORGET_MS = 60 * 60_000
+
+
+class Sample(NamedTuple):
+    """The lag of each topic of a group at a time (ms since the epoch)."""
+
+    time_ms: int
+    lags: Mapping[str, int]
+
+    @property
+    def total(self) -> int:
+        """Of all topics."""
+        return sum(self.lags.values())
+
+
+class LagSampler:
+    """Samples the groups of one principal in the background, from the first look at one until `stop`."""
+
+    def __init__(self, cluster: Cluster, clock: Clock) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._samples: OrderedDict[str, deque[Sample]] = OrderedDict()  #: the longest not looked at first
+        self._looked_ms: dict[str, int] = {}
+        self._sampling: asyncio.Task[None] | None = None
+        self._failed_count = 0
+
+    def look(self, lags: Lags) -> None:
+        """Somebody looks at these groups: keep what they see, and go on sampling them."""
+        now_ms = self._clock.monotonic_ms()
+        for name in lags:
+            self._samples.setdefault(name, deque(maxlen=SAMPLES_MAX))
+            self._samples.move_to_end(name)
+            self._looked_ms[name] = now_ms
+        while len(self._samples) > GROUPS_MAX:
+            self._forget(next(iter(self._samples)))
+        self._keep(lags)
+        if self._sampling is None or self._sampling.done():
+            self._sampling = asyncio.create_task(self._sample_always())
+
+    def of(self, name: str) -> Sequence[Sample]:
+        """What is known of a group, oldest first."""
+        return list(self._samples.get(name, ()))
+
+    async def sample(self) -> None:
+        """Ask once for all groups that somebody has looked at lately."""
+        now_ms = self._clock.monotonic_ms()
+        for name in [name for name, looked_ms in self._looked_ms.items() if now_ms - looked_ms >= _FORGET_MS]:
+            self._forget(name)
+        self._keep(await lags_of(self._cluster, list(self._samples)))
+
+    async def stop(self) -> None:
+        """End sampling and forget everything."""
+        if self._sampling is not None:
+            self._sampling.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._sampling
+        self._samples.clear()
+        self._looked_ms.clear()
+
+    def statistics(self) -> dict[str, int]:
+        """How many groups and samples are kept, and how often sampling failed."""
+        samples_count = sum(map(len, self._samples.values()))
+        return {"groups": len(self._samples), "samples": samples_count, "failed": self._failed_count}
+
+    async def _sample_always(self) -> None:
+        while self._samples:
+            await asyncio.sleep(EVERY_MS / 1000)
+            try:
+                await self.sample()
+            except (BrokerConnectionError, KafkaError):  # pages tell of it; here it is a gap in the plot
+                self._failed_count += 1
+
+    def _keep(self, lags: Lags) -> None:
+        now_ms = self._clock.wall_ms()
+        for name, each in lags.items():
+            samples = self._samples.get(name)
+            if samples is None or isinstance(each, KafkaError):
+                continue
+            if not samples or now_ms - samples[-1].time_ms >= _CLOSEST_MS:
+                samples.append(Sample(now_ms, by_topic(each)))
+
+    def _forget(self, name: str) -> None:
+        del self._samples[name]
+        del self._looked_ms[name]

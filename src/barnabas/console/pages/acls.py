@@ -1,0 +1,184 @@
+"""ACLs: who may do what, from where; made and removed."""
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import TypeVar
+
+from starlette.responses import Response
+
+from barnabas.client.admin import raise_errors
+from barnabas.console.forms import Form
+from barnabas.console.page import MenuEntry, Route
+from barnabas.console.paging import Wish, paged
+from barnabas.console.problems import sentence, wrong_form
+from barnabas.console.view import View
+from barnabas.wire.acls import (
+    CLUSTER_NAME,
+    AclBinding,
+    AclFilter,
+    AclOperation,
+    AclPermission,
+    PatternType,
+    ResourceType,
+)
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+WordT = TypeVar("WordT", bound=IntEnum)
+
+_COLUMNS = {
+    "principal": lambda acl: (acl.principal, acl.resource_type, acl.resource_name, acl.operation),
+    "resource": lambda acl: (acl.resource_type, acl.resource_name, acl.principal, acl.operation),
+    "operation": lambda acl: (acl.operation.name, acl.principal, acl.resource_name),
+}
+_SEPARATOR = "\t"
+
+
+def word(member: IntEnum) -> str:
+    """A word of the protocol as pages show it: `transactional-id`."""
+    return member.name.lower().replace("_", "-")
+
+
+def member_of(kind: type[WordT], text: str) -> WordT:
+    """The member that `word` shows so.
+
+    :raises Problem: When there is none.
+    """
+    for member in kind:
+        if member > 1 and word(member) == text and member is not PatternType.MATCH:
+            return member
+    raise wrong_form(f"'{text}' is none of {', '.join(choices(kind))}.")
+
+
+def choices(kind: type[IntEnum]) -> list[str]:
+    """What an ACL can have, in words: not what filters alone have."""
+    return [word(member) for member in kind if member > 1 and member is not PatternType.MATCH]
+
+
+async def show(view: View) -> Response:
+    """The ACLs, filtered."""
+    return await _page(view, {}, {})
+
+
+async def _page(view: View, values: dict[str, str], errors: dict[str, str]) -> Response:
+    wish = Wish.of("/acls", view.query, "principal", extra=("type", "permission"))
+    kind, permission = view.query.get("type", ""), view.query.get("permission", "")
+    secured, everything = True, list[AclBinding]()
+    try:
+        everything = await view.admin.describe_acls()
+    except KafkaError as error:
+        if error.code is not ErrorCode.SECURITY_DISABLED:
+            raise
+        secured = False
+    found = [
+        acl
+        for acl in everything
+        if kind in ("", word(acl.resource_type)) and permission in ("", word(acl.permission))
+    ]
+    context = {
+        "part": paged(found, wish, _COLUMNS, _matches),
+        "secured": secured,
+        "word": word,
+        "written": written,
+        "kind": kind,
+        "permission": permission,
+        "types": choices(ResourceType),
+        "type_choices": [(each, each) for each in choices(ResourceType)],
+        "operations": choices(AclOperation),
+        "may_alter": secured and view.offers("ALTER", (await view.cluster_view()).operations),
+    }
+    if view.is_partial and not errors:
+        return await view.piece("acls_list.html", **context)
+    return await view.page(
+        "acls.html", status=400 if errors else 200, **context, values=values, errors=errors
+    )
+
+
+def _matches(acl: AclBinding, text: str) -> bool:
+    return any(
+        text in each.lower() for each in (acl.principal, acl.resource_name, acl.host, word(acl.operation))
+    )
+
+
+async def create(view: View) -> Response:
+    """Make one ACL for each operation that is ticked."""
+    form = await view.form()
+    bindings = bindings_of(form)
+    if not form.errors:
+        failures = [error for error in await view.admin.create_acls(bindings) if error is not None]
+        if not failures:
+            return view.back_to("/acls", f"{len(bindings)} made for {bindings[0].principal}.")
+        form.refuse("principal", sentence(failures[0]))
+    names = ("principal", "resource_type", "resource_name", "pattern_type", "host", "permission")
+    return await _page(view, {name: form.text(name) for name in names}, form.errors)
+
+
+def bindings_of(form: Form) -> list[AclBinding]:
+    """The ACLs that a form describes; what is wrong with it is among its errors."""
+    kind = member_of(ResourceType, form.one_of("resource_type", choices(ResourceType)))
+    name = CLUSTER_NAME if kind is ResourceType.CLUSTER else form.needed("resource_name")
+    principal = form.needed("principal")
+    if principal and ":" not in principal:
+        principal = f"User:{principal}"
+    operations = form.all("operation")
+    if not operations:
+        form.refuse("operation", "Choose at least one operation.")
+    pattern = member_of(PatternType, form.one_of("pattern_type", choices(PatternType)))
+    permission = member_of(AclPermission, form.one_of("permission", ("allow", "deny")))
+    return [
+        AclBinding(
+            kind,
+            name,
+            pattern,
+            principal,
+            form.text("host") or "*",
+            member_of(AclOperation, operation),
+            permission,
+        )
+        for operation in operations
+    ]
+
+
+async def remove(view: View) -> Response:
+    """Remove those that are ticked."""
+    chosen = (await view.form()).all("acl")
+    if not chosen:
+        return view.back_to("/acls", "Nothing was chosen.", "bad")
+    filters = [AclFilter(*binding_in(text)) for text in chosen]
+    outcomes = await view.admin.delete_acls(filters)
+    raise_errors(outcomes)
+    fates = [fate for outcome in outcomes if isinstance(outcome, dict) for fate in outcome.values()]
+    raise_errors(fates)
+    return view.back_to("/acls", f"{len(fates)} removed.")
+
+
+def written(acl: AclBinding) -> str:
+    """An ACL as a form carries it."""
+    return _SEPARATOR.join(word(part) if isinstance(part, IntEnum) else part for part in acl)
+
+
+def binding_in(text: str) -> AclBinding:
+    """What `written` wrote.
+
+    :raises Problem: When it is something else.
+    """
+    parts: Sequence[str] = text.split(_SEPARATOR)
+    if len(parts) != len(AclBinding._fields):
+        raise wrong_form("This is not one of the ACLs that were shown.")
+    kind, name, pattern, principal, host, operation, permission = parts
+    return AclBinding(
+        member_of(ResourceType, kind),
+        name,
+        member_of(PatternType, pattern),
+        principal,
+        host,
+        member_of(AclOperation, operation),
+        member_of(AclPermission, permission),
+    )
+
+
+MENU = MenuEntry("Security", "ACLs", "/acls", "DESCRIBE")
+ROUTES = (
+    Route("/acls", show),
+    Route("/acls", create, "POST"),
+    Route("/acls/remove", remove, "POST"),
+)

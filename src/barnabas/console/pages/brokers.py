@@ -1,0 +1,176 @@
+"""Brokers: where they are, and their configs with the sources of each value; dynamic ones are altered here."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from starlette.responses import Response
+
+from barnabas.client.admin import raise_errors
+from barnabas.client.admin_model import ConfigEntry, ConfigSource
+from barnabas.config.edits import Edit, Operation
+from barnabas.config.resources import EVERY_BROKER, Resource, ResourceKind
+from barnabas.console.forms import Form
+from barnabas.console.page import MenuEntry, Route
+from barnabas.console.paging import Wish, paged
+from barnabas.console.problems import not_found, sentence
+from barnabas.console.view import View
+from barnabas.wire.errors import KafkaError
+
+DEFAULT = "default"
+#: Where a broker's values come from, in the order in which they hold, and how pages call it.
+SOURCES: Mapping[ConfigSource, str] = {
+    ConfigSource.DYNAMIC_BROKER_CONFIG: "set for this broker",
+    ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG: "set for every broker",
+    ConfigSource.STATIC_BROKER_CONFIG: "from its file",
+    ConfigSource.DEFAULT_CONFIG: "default",
+}
+_OWN = {DEFAULT: ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG}
+_HIDDEN = "(hidden)"
+
+
+class ConfigRow(NamedTuple):
+    """A config as the page shows it."""
+
+    entry: ConfigEntry
+    is_own: bool  #: set for this very resource, so that it can be taken back
+
+    @property
+    def value(self) -> str | None:
+        """The value, but none that is secret."""
+        return _HIDDEN if self.entry.sensitive else self.entry.value
+
+    @property
+    def source(self) -> str:
+        """Where it comes from, in words."""
+        return SOURCES.get(self.entry.source, self.entry.source.name.lower().replace("_", " "))
+
+
+_COLUMNS = {
+    "name": lambda row: row.entry.name,
+    "source": lambda row: (
+        list(SOURCES).index(row.entry.source) if row.entry.source in SOURCES else 9,
+        row[0].name,
+    ),
+}
+
+
+async def show_all(view: View) -> Response:
+    """The brokers."""
+    return await view.page("brokers.html", cluster=await view.cluster_view())
+
+
+def resource_of(name: str) -> Resource:
+    """The broker of that name, or every broker.
+
+    :raises Problem: When it can be neither.
+    """
+    if name == DEFAULT:
+        return Resource(ResourceKind.BROKER, EVERY_BROKER)
+    if not name.isdecimal():
+        raise not_found(f"'{name}' is no broker: an id is a number, and '{DEFAULT}' stands for every broker.")
+    return Resource(ResourceKind.BROKER, name)
+
+
+async def show(view: View) -> Response:
+    """The configs of a broker."""
+    return await _page(view, {"key": view.query.get("key", "")}, {})
+
+
+async def _rows(view: View, resource: Resource) -> list[ConfigRow]:
+    if resource.name and int(resource.name) not in {
+        node.node_id for node in (await view.cluster_view()).nodes
+    }:
+        raise not_found(f"There is no broker with id {resource.name}.")
+    outcome = (await view.admin.describe_configs([resource]))[resource]
+    if isinstance(outcome, KafkaError):
+        raise outcome
+    own = _OWN.get(resource.name or DEFAULT, ConfigSource.DYNAMIC_BROKER_CONFIG)
+    return [ConfigRow(entry, entry.source is own) for entry in outcome]
+
+
+async def _page(
+    view: View,
+    values: dict[str, str],
+    errors: dict[str, str],
+    preview: Sequence[tuple[str, str | None, str | None]] = (),
+) -> Response:
+    name = view.path("broker")
+    rows = await _rows(view, resource_of(name))
+    source = view.query.get("source", "")
+    found = [row for row in rows if source in ("", row.entry.source.name)]
+    wish = Wish.of(f"/brokers/{name}", view.query, "name", extra=("source",))
+    chosen = {row.entry.name: row for row in rows}.get(values.get("key", ""))
+    context: dict[str, Any] = {
+        "part": paged(found, wish, _COLUMNS, _matches),
+        "name": name,
+        "source": source,
+        "sources": {
+            each: text for each, text in SOURCES.items() if any(row.entry.source is each for row in rows)
+        },
+        "keys": sorted(row.entry.name for row in rows if not row.entry.read_only),
+        "may_alter": view.offers("ALTER_CONFIGS", (await view.cluster_view()).operations),
+    }
+    if view.is_partial and not errors:
+        return await view.piece("broker_configs.html", **context)
+    if chosen is not None and "value" not in values and not chosen.entry.sensitive:
+        values = {**values, "value": chosen.entry.value or ""}
+    status = 400 if errors else 200
+    return await view.page(
+        "broker.html", status=status, **context, values=values, errors=errors, preview=preview
+    )
+
+
+def _matches(row: ConfigRow, text: str) -> bool:
+    return text in row.entry.name or text in (row.value or "").lower()
+
+
+async def alter(view: View) -> Response:
+    """Show what a change would do, as the broker judges it; make it when that comes back confirmed."""
+    name, form = view.path("broker"), await view.form()
+    resource, edit = resource_of(name), edit_of(form)
+    values = {key: form.raw(key) for key in ("key", "value", "way")}
+    if edit is None:
+        return await _page(view, values, form.errors)
+    confirmed = form.flag("confirmed")
+    try:
+        raise_errors(
+            (await view.admin.alter_configs({resource: [edit]}, validate_only=not confirmed)).values()
+        )
+    except KafkaError as error:
+        form.refuse("value" if edit.operation is Operation.SET else "key", sentence(error))
+        return await _page(view, values, form.errors)
+    if confirmed:
+        whose = "every broker" if name == DEFAULT else f"broker {name}"
+        done = "set" if edit.operation is Operation.SET else "taken back"
+        return view.back_to(f"/brokers/{name}", f"{edit.key} is {done} for {whose}.")
+    row = next((row for row in await _rows(view, resource) if row.entry.name == edit.key), None)
+    return await _page(view, values, {}, [(edit.key, *changed(row, edit))])
+
+
+def changed(row: ConfigRow | None, edit: Edit) -> tuple[str | None, str | None]:
+    """The value now and then; of one that is taken back, what holds behind it."""
+    before = None if row is None else row.value
+    if row is not None and row.entry.sensitive:
+        return before, _HIDDEN
+    if edit.operation is Operation.SET:
+        return before, edit.value
+    behind = [each for each in row.entry.synonyms if each.source is not row.entry.source] if row else []
+    return before, behind[0].value if behind else None
+
+
+def edit_of(form: Form) -> Edit | None:
+    """The change that a form wants; None with the reason among its errors."""
+    key = form.needed("key")
+    if form.errors:
+        return None
+    if form.one_of("way", ("set", "delete")) == "delete":
+        return Edit(key, Operation.DELETE)
+    return Edit(key, Operation.SET, form.text("value"))
+
+
+MENU = MenuEntry("Cluster", "Brokers", "/brokers")
+ROUTES = (
+    Route("/brokers", show_all),
+    Route("/brokers/{broker}", show),
+    Route("/brokers/{broker}", alter, "POST"),
+)

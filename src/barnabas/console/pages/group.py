@@ -1,0 +1,176 @@
+"""One group: its members, its lags, other offsets for it, and its end."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from starlette.responses import Response
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin import raise_errors
+from barnabas.client.group_messages import GroupDescription
+from barnabas.client.groups import Groups
+from barnabas.client.offset_resets import Shift, Target, reset_offsets
+from barnabas.client.offsets import EARLIEST, LATEST, OffsetSpec
+from barnabas.console.forms import Form
+from barnabas.console.lags import PartitionLag, lags_of, total
+from barnabas.console.page import Route
+from barnabas.console.permissions import operations_in
+from barnabas.console.plots import plot
+from barnabas.console.problems import Problem, sentence, wrong_form
+from barnabas.console.times import time_ms
+from barnabas.console.view import View, segment
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+WAYS = {
+    "earliest": "the beginning of each log",
+    "latest": "the end of each log",
+    "time": "the first record at or after a time",
+    "offset": "an offset",
+    "shift": "so many records on, or back with a minus",
+}
+_EVERY_TOPIC = ""
+
+
+async def show(view: View) -> Response:
+    """The group as a whole."""
+    name = view.path("group")
+    group = await _described(view, name)
+    context = await _context(view, name, group)
+    if view.is_partial:
+        return await view.piece("group_lags.html", **context)
+    return await view.page("group.html", **context, values={}, errors={})
+
+
+async def _described(view: View, name: str) -> GroupDescription:
+    """The group.
+
+    :raises KafkaError: GROUP_ID_NOT_FOUND, GROUP_AUTHORIZATION_FAILED.
+    """
+    outcome = (await Groups(view.cluster).describe([name]))[name]
+    if isinstance(outcome, KafkaError):
+        raise outcome
+    return outcome
+
+
+async def _context(view: View, name: str, group: GroupDescription) -> dict[str, Any]:
+    found = await lags_of(view.cluster, [name])
+    view.access.lags.look(found)
+    lags = found[name]
+    samples = view.access.lags.of(name)
+    may = operations_in(await Groups(view.cluster).authorized_operations(name))
+    rows: Sequence[PartitionLag] = [] if isinstance(lags, KafkaError) else lags
+    return {
+        "group": group,
+        "owners": {place: member for member in group.members for place in member.assignment},
+        "lags": rows,
+        "lag": total(rows),
+        "lags_error": sentence(lags) if isinstance(lags, KafkaError) else "",
+        "plot": plot([(sample.time_ms, sample.total) for sample in samples]),
+        "topics": [(topic, topic) for topic in sorted({each.place.topic for each in rows})],
+        "ways": WAYS,
+        "may_reset": view.offers("READ", may),
+        "may_delete": view.offers("DELETE", may),
+    }
+
+
+async def reset(view: View) -> Response:
+    """Show where offsets would be; commit those that were shown when they come back."""
+    name, form = view.path("group"), await view.form()
+    if form.text("offsets"):
+        offsets = offsets_in(form.text("offsets"))
+        raise_errors((await Groups(view.cluster).commit_offsets(name, offsets)).values())
+        return view.back_to(_address(name), f"Group {name} goes on at the new offsets.")
+    group = await _described(view, name)
+    context = await _context(view, name, group)
+    target = target_of(form, view.console.clock.wall_ms())
+    topic = form.text("topic", _EVERY_TOPIC)
+    values = {key: form.text(key) for key in ("topic", "way", "time", "offset", "shift")}
+    committed = {each.place: each.committed for each in context["lags"] if topic in ("", each.place.topic)}
+    if not committed:
+        form.refuse("topic", "The group has committed nothing here.")
+    if target is None or form.errors:
+        return await view.page("group.html", status=400, **context, values=values, errors=form.errors)
+    offsets = await reset_offsets(view.cluster, committed, target)
+    return await view.page(
+        "group_reset.html",
+        group=group,
+        rows=[(place, committed[place], offsets[place]) for place in sorted(offsets)],
+        way=WAYS[form.text("way")],
+        offsets=written(offsets),
+    )
+
+
+def target_of(form: Form, now_ms: int) -> Target | None:
+    """Where the form wants offsets; None with the reason among its errors."""
+    way = form.one_of("way", tuple(WAYS))
+    if way == "time":
+        try:
+            return OffsetSpec.at(time_ms(form.text("time"), now_ms))
+        except ValueError as error:
+            form.refuse("time", str(error))
+            return None
+    if way == "offset":
+        offset = form.whole("offset")
+        if offset is None:
+            form.refuse("offset", "Say which offset.")
+        return offset
+    if way == "shift":
+        by = form.whole("shift", minimum=-(2**62), maximum=2**62)
+        if not by:
+            form.refuse("shift", "Say by how many records, such as 100 or -100.")
+        return Shift(by) if by else None
+    return EARLIEST if way == "earliest" else LATEST
+
+
+def written(offsets: Mapping[TopicPartition, int]) -> str:
+    """Offsets as a form carries them."""
+    return json.dumps([[*place, offset] for place, offset in sorted(offsets.items())])
+
+
+def offsets_in(text: str) -> dict[TopicPartition, int]:
+    """What `written` wrote.
+
+    :raises Problem: When it is something else.
+    """
+    try:
+        return {
+            TopicPartition(str(topic), int(partition)): int(offset)
+            for topic, partition, offset in json.loads(text)
+        }
+    except (ValueError, TypeError):
+        raise wrong_form("The offsets are not those that were shown.") from None
+
+
+async def forget(view: View) -> Response:
+    """Forget what the group has committed for a topic."""
+    name, topic = view.path("group"), (await view.form()).text("topic")
+    groups = Groups(view.cluster)
+    places = [place for place in await groups.offsets(name) if place.topic == topic]
+    if not places:
+        raise wrong_form(f"The group has committed nothing for topic '{topic}'.")
+    raise_errors((await groups.delete_offsets(name, places)).values())
+    return view.back_to(_address(name), f"What group {name} had committed for {topic} is forgotten.")
+
+
+async def delete(view: View) -> Response:
+    """Delete the group, which must have no members."""
+    name = view.path("group")
+    outcome = (await Groups(view.cluster).delete([name]))[name]
+    if outcome is not None and outcome.code is ErrorCode.NON_EMPTY_GROUP:
+        hint = "Stop its members first; the group's page shows where they run."
+        raise Problem(409, "The group is in use", f"Group {name} has members.", hint)
+    raise_errors([outcome])
+    return view.back_to("/groups", f"Group {name} is deleted.")
+
+
+def _address(name: str) -> str:
+    return f"/groups/{segment(name)}"
+
+
+ROUTES = (
+    Route("/groups/reset/{group:path}", reset, "POST"),
+    Route("/groups/forget/{group:path}", forget, "POST"),
+    Route("/groups/delete/{group:path}", delete, "POST"),
+    Route("/groups/{group:path}", show),
+)

@@ -1,0 +1,51 @@
+"""The groups of the cluster, their states, and how far they are behind."""
+
+from typing import Any, NamedTuple
+
+from starlette.responses import Response
+
+from barnabas.client.group_messages import GroupListing
+from barnabas.client.groups import Groups
+from barnabas.console.lags import lags_of, total
+from barnabas.console.page import MenuEntry, Route
+from barnabas.console.paging import Wish, paged
+from barnabas.console.view import View
+from barnabas.wire.errors import KafkaError
+
+_COLUMNS = {
+    "name": lambda group: group.group_id,
+    "type": lambda group: (group.type, group.group_id),
+    "state": lambda group: (group.state, group.group_id),
+}
+
+
+class GroupRow(NamedTuple):
+    """A group, and how far it is behind: None when it has committed nothing, or may not be seen."""
+
+    group: GroupListing
+    lag: int | None
+    refused: bool
+
+
+async def show(view: View) -> Response:
+    """The list; lags are asked for the part of it alone that is shown."""
+    wish = Wish.of("/groups", view.query, "name", extra=("state",))
+    everything = await Groups(view.cluster).list()
+    states = sorted({group.state for group in everything if group.state})
+    state = view.query.get("state", "")
+    found = [group for group in everything if state in ("", group.state)]
+    part = paged(found, wish, _COLUMNS, lambda group, text: text in group.group_id.lower())
+    lags = await lags_of(view.cluster, [group.group_id for group in part.rows])
+    view.access.lags.look(lags)
+    rows = [
+        GroupRow(group, total(lags[group.group_id]), isinstance(lags[group.group_id], KafkaError))
+        for group in part.rows
+    ]
+    context: dict[str, Any] = {"part": part, "rows": rows, "states": states, "state": state}
+    if view.is_partial:
+        return await view.piece("groups_list.html", **context)
+    return await view.page("groups.html", **context)
+
+
+MENU = MenuEntry("Data", "Groups", "/groups")
+ROUTES = (Route("/groups", show),)

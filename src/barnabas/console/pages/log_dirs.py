@@ -1,0 +1,119 @@
+"""Log directories: where bytes lie, by directory and by topic."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from starlette.responses import Response
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin import raise_errors
+from barnabas.client.log_dirs import LogDirDescription
+from barnabas.console.page import MenuEntry, Route
+from barnabas.console.problems import wrong_form
+from barnabas.console.treemap import Tile, treemap
+from barnabas.console.view import View
+from barnabas.wire.errors import KafkaError
+
+_TOPICS_MAX = 24
+_REPLICAS_MAX = 500
+OTHERS = "others"
+
+
+class Directory(NamedTuple):
+    """A log directory of a broker, and the picture of what lies in it."""
+
+    node: int
+    told: LogDirDescription
+    used_bytes: int
+    tiles: Sequence[Tile]
+    replicas_count: int
+    moving: Sequence[TopicPartition]
+
+    @property
+    def state(self) -> str:
+        """Online, offline or cordoned."""
+        if self.told.error is not None:
+            return f"offline ({self.told.error.code.name})"
+        return "cordoned" if self.told.is_cordoned else "online"
+
+    @property
+    def full_percent(self) -> float | None:
+        """How full its volume is; None where the broker does not tell."""
+        if self.told.total_bytes <= 0 or self.told.usable_bytes < 0:
+            return None
+        return 100 * (1 - self.told.usable_bytes / self.told.total_bytes)
+
+
+async def show(view: View) -> Response:
+    """Every directory of every broker."""
+    cluster = await view.cluster_view()
+    found: dict[int, list[LogDirDescription] | KafkaError] = {}
+    for node in cluster.nodes:
+        try:
+            found[node.node_id] = await view.admin.describe_log_dirs(node.node_id)
+        except (KafkaError, ConnectionError) as error:
+            if len(cluster.nodes) == 1:
+                raise
+            found[node.node_id] = error if isinstance(error, KafkaError) else []
+    directories = [
+        directory_of(node, told) for node, each in found.items() if isinstance(each, list) for told in each
+    ]
+    topic = view.query.get("topic", "")
+    return await view.page(
+        "log_dirs.html",
+        directories=directories,
+        most=max((each.used_bytes for each in directories), default=0),
+        refused=[node for node, each in found.items() if not isinstance(each, list) or not each],
+        topic=topic,
+        replicas=replicas_of(directories, topic),
+        may_move=view.offers("ALTER", cluster.operations) and len(directories) > 1,
+    )
+
+
+def directory_of(node: int, told: LogDirDescription) -> Directory:
+    """What the page shows of a directory."""
+    sizes: Counter[str] = Counter()
+    for place, replica in told.replicas.items():
+        sizes[place.topic] += replica.size_bytes
+    moving = sorted(place for place, replica in told.replicas.items() if replica.is_future)
+    return Directory(node, told, sizes.total(), treemap(largest(sizes)), len(told.replicas), moving)
+
+
+def largest(sizes: Counter[str], topics_max: int = _TOPICS_MAX) -> dict[str, int]:
+    """The largest topics, and the others as one, if they have any bytes."""
+    top = {name: size for name, size in sizes.most_common(topics_max) if size}
+    rest = sizes.total() - sum(top.values())
+    return {**top, **({OTHERS: rest} if rest else {})}
+
+
+def replicas_of(
+    directories: Sequence[Directory], topic: str
+) -> list[tuple[Directory, TopicPartition, int, bool]]:
+    """The replicas of a topic, wherever they lie: directory, partition, bytes, whether on its way there."""
+    found = [
+        (directory, place, replica.size_bytes, replica.is_future)
+        for directory in directories
+        for place, replica in directory.told.replicas.items()
+        if place.topic == topic
+    ]
+    return sorted(found, key=lambda each: (each[1], each[0].node))[:_REPLICAS_MAX]
+
+
+async def move(view: View) -> Response:
+    """Begin to bring a replica to another directory of its broker."""
+    form = await view.form()
+    topic, partition = form.needed("topic"), form.whole("partition")
+    node, directory = form.whole("node"), form.needed("directory")
+    if form.errors or partition is None or node is None:
+        raise wrong_form("Say which replica is to be brought where.")
+    place = TopicPartition(topic, partition)
+    raise_errors((await view.admin.alter_replica_log_dirs(node, {place: directory})).values())
+    return view.back_to("/log-dirs", f"{place} of broker {node} is on its way to {directory}.")
+
+
+MENU = MenuEntry("Cluster", "Log directories", "/log-dirs", "DESCRIBE")
+ROUTES = (
+    Route("/log-dirs", show),
+    Route("/log-dirs/move", move, "POST"),
+)

@@ -1,0 +1,143 @@
+"""Quotas of users, client ids and addresses: listed, set and taken away."""
+
+import json
+from typing import NamedTuple
+
+from starlette.responses import Response
+
+from barnabas.client.admin import raise_errors
+from barnabas.client.quotas import Alteration, Entity
+from barnabas.console import formatting
+from barnabas.console.forms import Form
+from barnabas.console.page import MenuEntry, Route
+from barnabas.console.paging import Wish, paged
+from barnabas.console.problems import sentence, wrong_form
+from barnabas.console.view import View
+from barnabas.wire.errors import KafkaError
+
+#: What can be limited for whom, and what its number counts.
+OF_CLIENTS = {
+    "producer_byte_rate": "bytes a second that are written",
+    "consumer_byte_rate": "bytes a second that are read",
+    "request_percentage": "percent of a request thread's time",
+    "controller_mutation_rate": "partitions a second that are made or removed",
+}
+OF_ADDRESSES = {"connection_creation_rate": "connections a second that are opened"}
+KEYS = {**OF_CLIENTS, **OF_ADDRESSES}
+_BYTES = frozenset({"producer_byte_rate", "consumer_byte_rate"})
+_DEFAULT = "*"
+
+
+class QuotaRow(NamedTuple):
+    """One limit of an entity."""
+
+    entity: Entity
+    key: str
+    value: float
+
+    @property
+    def whose(self) -> str:
+        """The entity in words: `user carol, every client-id`."""
+        return ", ".join(f"every {kind}" if name is None else f"{kind} {name}" for kind, name in self.entity)
+
+    @property
+    def shown(self) -> str:
+        """The value in its unit."""
+        if self.key in _BYTES:
+            return f"{formatting.size(self.value)}/s"
+        return f"{self.value:.15g}{' %' if self.key == 'request_percentage' else '/s'}"
+
+    @property
+    def written(self) -> str:
+        """The limit as a form carries it."""
+        return json.dumps([[list(part) for part in self.entity], self.key])
+
+
+_COLUMNS = {"whose": lambda row: (row.whose, row.key), "quota": lambda row: (row.key, row.whose)}
+
+
+async def show(view: View) -> Response:
+    """The quotas that are set."""
+    return await _page(view, {}, {})
+
+
+async def _page(view: View, values: dict[str, str], errors: dict[str, str]) -> Response:
+    found = await view.admin.describe_client_quotas()
+    rows = [QuotaRow(entity, key, value) for entity, limits in found.items() for key, value in limits.items()]
+    wish = Wish.of("/quotas", view.query, "whose")
+    context = {
+        "part": paged(rows, wish, _COLUMNS, lambda row, text: text in f"{row.whose} {row.key}".lower()),
+        "keys": KEYS,
+        "may_alter": view.offers("ALTER_CONFIGS", (await view.cluster_view()).operations),
+    }
+    if view.is_partial and not errors:
+        return await view.piece("quotas_list.html", **context)
+    status = 400 if errors else 200
+    return await view.page("quotas.html", status=status, **context, values=values, errors=errors)
+
+
+async def alter(view: View) -> Response:
+    """Set one limit."""
+    form = await view.form()
+    alteration = alteration_of(form)
+    if alteration is not None and not form.errors:
+        try:
+            raise_errors((await view.admin.alter_client_quotas([alteration])).values())
+        except KafkaError as error:
+            form.refuse("value", sentence(error))
+        else:
+            [(key, value)] = alteration.values.items()
+            row = QuotaRow(alteration.entity, key, value or 0.0)
+            return view.back_to("/quotas", f"{row.whose}: {key} is {row.shown} now.")
+    names = ("user", "client-id", "ip", "key", "value")
+    return await _page(view, {name: form.text(name) for name in names}, form.errors)
+
+
+def alteration_of(form: Form) -> Alteration | None:
+    """What the form wants; None with the reasons among its errors."""
+    key = form.one_of("key", tuple(KEYS))
+    kinds = ("ip",) if key in OF_ADDRESSES else ("user", "client-id")
+    given = {kind: form.text(kind) for kind in ("user", "client-id", "ip") if form.text(kind)}
+    for kind in given:
+        if kind not in kinds:
+            form.refuse(kind, f"{key} is a limit of {' and '.join(kinds)} alone.")
+    if not given:
+        form.refuse(kinds[0], "Say whose limit it is.")
+    try:
+        value = float(form.needed("value") or 0)
+        if not 0 < value < float("inf"):
+            form.refuse("value", "A limit is more than nothing; take it away instead.")
+    except ValueError:
+        form.refuse("value", f"'{form.text('value')[:40]}' is not a number, such as 1048576.")
+        return None
+    entity = tuple(
+        (kind, None if given[kind] == _DEFAULT else given[kind]) for kind in kinds if kind in given
+    )
+    return Alteration(tuple(sorted(entity, key=lambda part: part[0])), {key: value})
+
+
+async def remove(view: View) -> Response:
+    """Take one limit away."""
+    entity, key = limit_in((await view.form()).text("limit"))
+    raise_errors((await view.admin.alter_client_quotas([Alteration(entity, {key: None})])).values())
+    return view.back_to("/quotas", f"{QuotaRow(entity, key, 0).whose}: {key} is taken away.")
+
+
+def limit_in(text: str) -> tuple[Entity, str]:
+    """What `QuotaRow.written` wrote.
+
+    :raises Problem: When it is something else.
+    """
+    try:
+        entity, key = json.loads(text)
+        return tuple((str(kind), None if name is None else str(name)) for kind, name in entity), str(key)
+    except (ValueError, TypeError):
+        raise wrong_form("This is not one of the limits that were shown.") from None
+
+
+MENU = MenuEntry("Security", "Quotas", "/quotas", "DESCRIBE_CONFIGS")
+ROUTES = (
+    Route("/quotas", show),
+    Route("/quotas", alter, "POST"),
+    Route("/quotas/remove", remove, "POST"),
+)

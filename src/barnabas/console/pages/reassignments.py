@@ -1,0 +1,160 @@
+"""Partitions on their way to other brokers: begun, called off, and leaders elected."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from starlette.responses import Response
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin import raise_errors
+from barnabas.client.control import ElectionType
+from barnabas.client.metadata import Topic
+from barnabas.console.forms import Form
+from barnabas.console.page import MenuEntry, Route
+from barnabas.console.problems import sentence, wrong_form
+from barnabas.console.view import View
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+_ELECTIONS = {"preferred": ElectionType.PREFERRED, "unclean": ElectionType.UNCLEAN}
+
+
+async def show(view: View) -> Response:
+    """What is moving, and the forms."""
+    return await _page(view, {}, {})
+
+
+async def _page(view: View, values: dict[str, str], errors: dict[str, str], **preview: Any) -> Response:
+    cluster = await view.cluster_view()
+    moving = sorted((await view.admin.list_partition_reassignments()).items())
+    if view.is_partial:
+        return await view.piece("reassignments_list.html", moving=moving, may_alter=_may(view, cluster))
+    return await view.page(
+        "reassignments.html",
+        status=400 if errors else 200,
+        moving=moving,
+        may_alter=_may(view, cluster),
+        nodes=[node.node_id for node in cluster.nodes],
+        values={"topic": view.query.get("topic", ""), **values},
+        errors=errors,
+        preview=preview.get("preview"),
+    )
+
+
+def _may(view: View, cluster: Any) -> bool:
+    return view.offers("ALTER", cluster.operations)
+
+
+async def start(view: View) -> Response:
+    """Show where the partitions of a topic would lie; move them there when that comes back confirmed."""
+    form = await view.form()
+    name = form.needed("topic")
+    nodes = [node.node_id for node in (await view.cluster_view()).nodes]
+    brokers = brokers_of(form, nodes)
+    factor = form.whole("factor", minimum=1, maximum=max(1, len(brokers)))
+    values = {key: form.text(key) for key in ("topic", "brokers", "factor")}
+    topic = await _topic(view, form, name) if name else None
+    if form.errors or topic is None:
+        return await _page(view, values, form.errors)
+    targets = spread(topic, brokers, factor)
+    changed = {
+        place: target
+        for place, target in targets.items()
+        if tuple(target) != topic.partition(place.partition).replicas
+    }
+    if not changed:
+        form.refuse("brokers", f"The partitions of {name} lie there already.")
+        return await _page(view, values, form.errors)
+    if not form.flag("confirmed"):
+        rows = [
+            (str(place), topic.partition(place.partition).replicas, target)
+            for place, target in changed.items()
+        ]
+        return await _page(view, values, {}, preview=rows)
+    raise_errors((await view.admin.alter_partition_reassignments(changed)).values())
+    return view.back_to("/reassignments", f"{len(changed)} partitions of {name} are on their way.")
+
+
+async def _topic(view: View, form: Form, name: str) -> Topic | None:
+    outcome = (await view.admin.describe_topics([name]))[name]
+    if isinstance(outcome, KafkaError):
+        form.refuse("topic", sentence(outcome))
+        return None
+    return outcome
+
+
+def brokers_of(form: Form, nodes: Sequence[int]) -> list[int]:
+    """The brokers that a form names; all of them where it names none."""
+    found: list[int] = []
+    for text in form.text("brokers").replace(",", " ").split():
+        if not text.isdecimal() or int(text) not in nodes:
+            form.refuse("brokers", f"'{text[:20]}' is none of {', '.join(map(str, nodes))}.")
+        elif int(text) not in found:
+            found.append(int(text))
+    return found or list(nodes)
+
+
+def spread(topic: Topic, brokers: Sequence[int], factor: int | None) -> Mapping[TopicPartition, list[int]]:
+    """Replicas in turn over the brokers; as many as there are now, if `factor` does not say otherwise.
+
+    A replica that lies on one of the brokers stays there where that leaves the turns even.
+    """
+    targets: dict[TopicPartition, list[int]] = {}
+    leaders = dict.fromkeys(brokers, 0)
+    for partition in topic.partitions:
+        count = min(len(brokers), factor or len(partition.replicas))
+        start = min(leaders, key=lambda node: (leaders[node], node not in partition.replicas, node))
+        leaders[start] += 1
+        at = brokers.index(start)
+        turned = [*brokers[at:], *brokers[:at]]
+        kept = [node for node in turned[1:] if node in partition.replicas]
+        others = [node for node in turned[1:] if node not in partition.replicas]
+        targets[TopicPartition(topic.name, partition.partition_index)] = [start, *kept, *others][:count]
+    return targets
+
+
+async def cancel(view: View) -> Response:
+    """Call a move off."""
+    place = place_of(await view.form())
+    outcome = (await view.admin.alter_partition_reassignments({place: None}))[place]
+    if outcome is not None and outcome.code is ErrorCode.NO_REASSIGNMENT_IN_PROGRESS:
+        return view.back_to("/reassignments", f"{place} is not moving any more.", "bad")
+    raise_errors([outcome])
+    return view.back_to("/reassignments", f"{place} stays where it is.")
+
+
+def place_of(form: Form) -> TopicPartition:
+    """The partition that a form names.
+
+    :raises Problem: When it names none.
+    """
+    topic, partition = form.needed("topic"), form.whole("partition")
+    if not topic or partition is None:
+        raise wrong_form("Say which partition.")
+    return TopicPartition(topic, partition)
+
+
+async def elect(view: View) -> Response:
+    """Elect leaders of a topic's partitions, or of all."""
+    form = await view.form()
+    name, election = form.text("topic"), _ELECTIONS[form.one_of("election", tuple(_ELECTIONS))]
+    places: list[TopicPartition] | None = None
+    if name:
+        topic = await _topic(view, form, name)
+        if topic is None:
+            return await _page(view, {"elected": name}, {"elected": form.errors["topic"]})
+        places = [TopicPartition(name, each.partition_index) for each in topic.partitions]
+    outcomes = await view.admin.elect_leaders(places, election)
+    unneeded = ErrorCode.ELECTION_NOT_NEEDED
+    raise_errors(error for error in outcomes.values() if error and error.code is not unneeded)
+    count = sum(error is None for error in outcomes.values())
+    said = f"{count} partitions have a new leader." if count else "Every partition is led as it should be."
+    return view.back_to("/reassignments", said)
+
+
+MENU = MenuEntry("Cluster", "Reassignments", "/reassignments", "DESCRIBE")
+ROUTES = (
+    Route("/reassignments", show),
+    Route("/reassignments", start, "POST"),
+    Route("/reassignments/cancel", cancel, "POST"),
+    Route("/reassignments/elect", elect, "POST"),
+)

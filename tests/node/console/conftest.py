@@ -1,0 +1,38 @@
+"""People at consoles of a cluster with some of everything: one for all tests of a file."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from barnabas.console.serving import ConsoleServer
+from barnabas.testing import EmbeddedBroker
+from support.consoles import Visitor, running_console, visitor
+from support.rich_cluster import USERS, rich_cluster
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedBroker]:
+    with rich_cluster(tmp_path_factory.mktemp("cluster")) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="module")
+def server(cluster: EmbeddedBroker) -> Iterator[ConsoleServer]:
+    with running_console(cluster.bootstrap) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def admin(server: ConsoleServer) -> Iterator[Visitor]:
+    """Somebody who may do everything."""
+    with visitor(server) as person:
+        person.log_in("admin", USERS["admin"])
+        yield person
+
+
+@pytest.fixture(scope="module")
+def alice(server: ConsoleServer) -> Iterator[Visitor]:
+    """Somebody who reads orders, and sees the group that bills them."""
+    with visitor(server) as person:
+        person.log_in("alice", USERS["alice"])
+        yield person

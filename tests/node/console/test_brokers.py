@@ -1,0 +1,83 @@
+"""Brokers in the console: their configs, where bytes lie, what moves."""
+
+import re
+
+from barnabas.base.ids import TopicPartition
+from barnabas.config.resources import Resource, ResourceKind
+from barnabas.testing import EmbeddedBroker
+from support.consoles import Visitor
+from support.rich_cluster import ORDERS
+
+EVERY = Resource(ResourceKind.BROKER, "")
+
+
+def values(cluster: EmbeddedBroker, key: str) -> list[str | None]:
+    entries = cluster.client.admin.describe_configs([EVERY])[EVERY]
+    assert isinstance(entries, list)
+    return [entry.value for entry in entries if entry.name == key]
+
+
+def test_configs_tell_their_sources_and_are_searched(admin: Visitor) -> None:
+    found = admin.get("/brokers/1?source=DYNAMIC_DEFAULT_BROKER_CONFIG").text
+    assert ("log.cleaner.threads" in found, "advertised.listeners" in found) == (True, False)
+    secrets = admin.get("/brokers/1?q=jaas").text
+    assert "admin-secret" not in secrets
+    assert 'value="1"' in admin.get("/brokers/default?key=log.cleaner.threads").text
+
+
+def test_a_change_is_shown_before_it_is_made_and_can_be_taken_back(
+    admin: Visitor, cluster: EmbeddedBroker
+) -> None:
+    change = {"key": "log.retention.ms", "value": "1000000"}
+    preview = admin.submit("/brokers/default", **change).text
+    assert "<ins>1000000</ins>" in preview
+    assert values(cluster, "log.retention.ms") == []
+    assert "is set for every broker." in admin.submit("/brokers/default", **change, confirmed="yes").text
+    assert values(cluster, "log.retention.ms") == ["1000000"]
+    back = {"key": "log.retention.ms", "way": "delete"}
+    assert "<del>1000000</del>" in admin.submit("/brokers/default", **back).text
+    admin.submit("/brokers/default", **back, confirmed="yes")
+    assert values(cluster, "log.retention.ms") == []
+
+
+def test_what_a_broker_refuses_is_said_beside_the_field(admin: Visitor) -> None:
+    answer = admin.submit("/brokers/default", key="log.retention.ms", value="long")
+    [told] = re.findall(r'id="value-error">(.*?)</p>', answer.text)
+    assert (answer.status_code, told.startswith("Invalid value &#39;long&#39; for log.retention.ms")) == (
+        400,
+        True,
+    )
+    assert "must be filled in" in admin.submit("/brokers/default", key="").text
+
+
+def test_a_broker_that_there_is_not_is_not_found(admin: Visitor) -> None:
+    assert [admin.get(f"/brokers/{name}").status_code for name in ("7", "none")] == [404, 404]
+
+
+def test_a_replica_is_brought_to_another_directory(admin: Visitor, cluster: EmbeddedBroker) -> None:
+    place = TopicPartition("web.images", 0)
+
+    def where() -> list[str]:
+        return [each.path for each in cluster.client.admin.describe_log_dirs(1) if place in each.replicas]
+
+    [here] = where()
+    [there] = [each.path for each in cluster.client.admin.describe_log_dirs(1) if each.path != here]
+    fields = {"topic": "web.images", "partition": "0", "node": "1", "directory": there}
+    moved = admin.submit("/log-dirs/move", "/log-dirs", **fields)
+    assert f"web.images-0 of broker 1 is on its way to {there}." in moved.text
+    assert there in where()
+    assert admin.submit("/log-dirs/move", "/log-dirs", topic="web.images").status_code == 400
+
+
+def test_what_would_move_nowhere_is_not_moved(admin: Visitor) -> None:
+    assert "lie there already" in admin.submit("/reassignments", topic=ORDERS).text
+    assert "is none of 1." in admin.submit("/reassignments", topic=ORDERS, brokers="7").text
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in admin.submit("/reassignments", topic="none").text
+    cancelled = admin.submit("/reassignments/cancel", "/reassignments", topic=ORDERS, partition="0")
+    assert "is not moving any more" in cancelled.text
+
+
+def test_leaders_that_lead_as_they_should_stay(admin: Visitor) -> None:
+    for topic in (ORDERS, ""):
+        said = admin.submit("/reassignments/elect", "/reassignments", topic=topic).text
+        assert "Every partition is led as it should be." in said

@@ -1,0 +1,80 @@
+"""Groups in the console: lags, other offsets, the end of a group."""
+
+import re
+from html import unescape
+
+import pytest
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.group_messages import CommittedOffset
+from barnabas.testing import EmbeddedBroker
+from support.consoles import Visitor
+from support.rich_cluster import ORDERS, PARTITIONS
+
+
+def committed(cluster: EmbeddedBroker, name: str) -> list[int]:
+    found = cluster.client.groups.offsets(name)
+    return [each.offset for _, each in sorted(found.items()) if isinstance(each, CommittedOffset)]
+
+
+@pytest.fixture
+def group(cluster: EmbeddedBroker) -> str:
+    """A group that has read two records of each partition."""
+    cluster.client.groups.commit_offsets(
+        "readers", {TopicPartition(ORDERS, index): 2 for index in range(PARTITIONS)}
+    )
+    return "readers"
+
+
+def shown(text: str) -> str:
+    """The offsets that a preview would commit."""
+    found = re.search(r'name="offsets" value="([^"]+)"', text)
+    assert found is not None, text
+    return unescape(found[1])
+
+
+def test_groups_are_listed_by_state_and_name(admin: Visitor, group: str) -> None:
+    assert "readers" in admin.get("/groups?state=Empty").text
+    stable = admin.get("/groups?state=Stable").text
+    assert ("shipping" in stable, "billing" in stable) == (True, False)
+    piece = admin.get("/groups?q=bill", headers={"HX-Request": "true"}).text
+    assert ("billing" in piece, "readers" in piece, "<html" in piece) == (True, False, False)
+
+
+def test_a_group_that_there_is_not_is_not_found(admin: Visitor) -> None:
+    assert admin.get("/groups/none").status_code == 404
+
+
+def test_new_offsets_are_shown_before_they_are_committed(
+    admin: Visitor, cluster: EmbeddedBroker, group: str
+) -> None:
+    preview = admin.submit(f"/groups/reset/{group}", f"/groups/{group}", way="shift", shift="1", topic=ORDERS)
+    assert committed(cluster, group) == [2] * PARTITIONS
+    done = admin.submit(f"/groups/reset/{group}", f"/groups/{group}", offsets=shown(preview.text))
+    assert "goes on at the new offsets" in done.text
+    assert committed(cluster, group) == [3] * PARTITIONS
+
+
+def test_what_makes_no_sense_is_said_beside_its_field(admin: Visitor, group: str) -> None:
+    def answer(**fields: str) -> str:
+        return admin.submit(f"/groups/reset/{group}", f"/groups/{group}", **fields).text
+
+    assert "Say which offset." in answer(way="offset")
+    assert "&#39;soon&#39; is no time." in answer(way="time", time="soon")
+    assert "Say by how many records" in answer(way="shift", shift="0")
+    assert "committed nothing here" in answer(way="latest", topic="other")
+
+
+def test_offsets_of_a_group_in_use_are_left_alone(admin: Visitor) -> None:
+    assert "stop its members first" in admin.get("/groups/shipping").text
+    refused = admin.submit("/groups/delete/shipping", "/groups/shipping")
+    assert (refused.status_code, "Stop its members first" in refused.text) == (409, True)
+
+
+def test_a_group_is_forgotten_by_topic_and_whole(admin: Visitor, cluster: EmbeddedBroker, group: str) -> None:
+    admin.submit(f"/groups/forget/{group}", f"/groups/{group}", topic=ORDERS)
+    assert committed(cluster, group) == []
+    cluster.client.groups.commit_offsets(group, {TopicPartition(ORDERS, 0): 2})
+    gone = admin.submit(f"/groups/delete/{group}", f"/groups/{group}")
+    assert "Group readers is deleted." in gone.text
+    assert admin.get(f"/groups/{group}").status_code == 404

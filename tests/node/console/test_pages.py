@@ -1,0 +1,70 @@
+"""Every page of the console, on a cluster with some of everything."""
+
+import pytest
+
+from barnabas.testing import EmbeddedBroker
+from support.consoles import Visitor, visiting
+from support.rich_cluster import USERS
+
+#: Of each page a word that is there only when the page has found what it shows.
+PAGES = {
+    "/": "Brokers",
+    "/brokers": "Broker 1",
+    "/brokers/1": "advertised.listeners",
+    "/brokers/default": "log.cleaner.threads",
+    "/quorum": "metadata.version",
+    "/log-dirs": "disk-2",
+    "/log-dirs?topic=shop.orders": "Replicas of shop.orders",
+    "/reassignments": "No partition is moving.",
+    "/topics": "sensors.temperature",
+    "/groups": "shipping",
+    "/groups/shipping": "packer",
+    "/groups/billing": "Show the new offsets",
+    "/acls": "User:alice",
+    "/users": "carol",
+    "/quotas": "every client-id",
+}
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_shows_what_there_is(admin: Visitor, path: str) -> None:
+    answer = admin.get(path)
+    assert answer.status_code == 200, answer.text
+    assert PAGES[path] in answer.text
+
+
+def test_what_somebody_may_not_do_is_not_offered_and_is_refused(alice: Visitor) -> None:
+    assert 'href="/acls"' not in alice.get("/").text
+    for path in ("/acls", "/users", "/log-dirs"):
+        assert alice.get(path).status_code == 403, path
+    assert "Show the new offsets" not in alice.get("/groups/billing").text
+    assert alice.submit("/groups/delete/billing", "/groups/billing").status_code == 403
+    assert "You may not see or do this" in alice.get("/groups/shipping").text
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("/acls", {"principal": "bob", "operation": "read", "resource_name": "t"}),
+        ("/users", {"user": "bob", "password": "bob-secret", "again": "bob-secret"}),
+        ("/quotas", {"user": "bob", "key": "producer_byte_rate", "value": "1"}),
+        ("/brokers/1", {"key": "log.cleaner.threads", "value": "2", "confirmed": "yes"}),
+        ("/groups/reset/billing", {"way": "latest"}),
+        ("/reassignments", {"topic": "shop.orders"}),
+    ],
+)
+def test_a_form_without_the_token_of_the_session_changes_nothing(
+    admin: Visitor, path: str, fields: dict[str, str]
+) -> None:
+    assert "too old" in admin.post(path, data=fields).text
+    assert admin.post(path, data={"csrf": "guessed", **fields}).status_code == 403
+
+
+def test_a_console_that_is_read_only_offers_no_change_and_makes_none(cluster: EmbeddedBroker) -> None:
+    with visiting(cluster.bootstrap, read_only=True) as person:
+        person.log_in("admin", USERS["admin"])
+        for path in PAGES:
+            text = person.get(path).text
+            assert {action for action in ("primary", "danger") if f'class="{action}' in text} == set(), path
+        refused = person.submit("/users", user="bob", password="bob-secret", again="bob-secret")
+        assert (refused.status_code, "Read-only" in refused.text) == (403, True)

@@ -1,0 +1,92 @@
+"""ACLs, users and quotas in the console."""
+
+import re
+from html import unescape
+
+from barnabas.testing import EmbeddedBroker
+from support.consoles import Visitor, visiting
+
+
+def value_of(text: str, name: str, near: str) -> str:
+    """The value of the field of that name which has a word in it."""
+    for found in re.findall(rf'name="{name}" value="([^"]+)"', text):
+        if near in unescape(found):
+            return unescape(found)
+    raise AssertionError(text)
+
+
+def test_acls_are_made_filtered_and_removed(admin: Visitor) -> None:
+    made = admin.submit(
+        "/acls",
+        principal="bob",
+        permission="deny",
+        operation=["read", "write"],
+        resource_type="topic",
+        pattern_type="prefixed",
+        resource_name="secret.",
+        host="10.0.0.1",
+    )
+    assert "2 made for User:bob." in made.text
+    piece = admin.get("/acls?q=bob", headers={"HX-Request": "true"}).text
+    assert ("denied" in piece, "User:alice" in piece) == (True, False)
+    removed = admin.submit("/acls/remove", "/acls", acl=value_of(piece, "acl", "write"))
+    assert "1 removed." in removed.text
+    assert "read\tallow" not in admin.get("/acls?q=bob").text
+
+
+def test_an_acl_that_cannot_be_is_explained(admin: Visitor) -> None:
+    assert "Choose at least one operation." in admin.submit("/acls", principal="bob", resource_name="t").text
+    refused = admin.submit("/acls", principal="*", operation="write", resource_name="t")
+    assert (refused.status_code, "writers have names" in refused.text) == (400, True)
+    assert admin.submit("/acls/remove", "/acls", acl="nonsense").status_code == 400
+    assert "Nothing was chosen." in admin.submit("/acls/remove", "/acls").text
+
+
+def test_a_cluster_without_an_authorizer_says_so(kafka: EmbeddedBroker) -> None:
+    with visiting(kafka.bootstrap) as person:
+        assert "This cluster has no authorizer" in person.get("/acls").text
+
+
+def test_a_user_that_is_made_can_log_in_and_one_that_is_removed_cannot(
+    admin: Visitor, cluster: EmbeddedBroker
+) -> None:
+    fields = {"user": "erin", "password": "erin-secret", "again": "erin-secret", "mechanism": "SCRAM-SHA-256"}
+    made = admin.submit("/users", **fields)
+    assert "erin can log in by SCRAM-SHA-256" in made.text
+    assert "erin-secret" not in made.text
+    with visiting(cluster.bootstrap) as person:
+        assert "erin" in person.log_in("erin", "erin-secret", "SCRAM-SHA-256").text
+    admin.submit("/users/remove", "/users", user="erin", mechanism="SCRAM-SHA-256")
+    assert "erin" not in cluster.client.admin.describe_user_scram_credentials()
+
+
+def test_a_password_is_long_and_typed_twice_alike_and_never_comes_back(admin: Visitor) -> None:
+    short = admin.submit("/users", user="erin", password="kurz", again="kurz")
+    assert ("at least 8 characters" in short.text, "kurz" in short.text) == (True, False)
+    other = admin.submit("/users", user="erin", password="erin-secret", again="erin-Secret")
+    assert ("The two are not the same." in other.text, "erin-secret" in other.text) == (True, False)
+
+
+def test_quotas_are_set_and_taken_away(admin: Visitor, cluster: EmbeddedBroker) -> None:
+    fields = {"user": "bob", "client-id": "*", "key": "producer_byte_rate", "value": "2097152"}
+    assert (
+        "every client-id, user bob: producer_byte_rate is 2.0 MiB/s now."
+        in admin.submit("/quotas", **fields).text
+    )
+    entity = (("client-id", None), ("user", "bob"))
+    assert cluster.client.admin.describe_client_quotas()[entity] == {"producer_byte_rate": 2_097_152.0}
+    text = admin.get("/quotas?q=bob").text
+    gone = admin.submit("/quotas/remove", "/quotas", limit=value_of(text, "limit", "bob"))
+    assert "is taken away." in gone.text
+    assert entity not in cluster.client.admin.describe_client_quotas()
+
+
+def test_a_quota_that_cannot_be_is_explained(admin: Visitor) -> None:
+    def answer(**fields: str) -> str:
+        return admin.submit("/quotas", **fields).text
+
+    assert "Say whose limit it is." in answer(key="producer_byte_rate", value="1")
+    assert "limit of ip alone" in answer(key="connection_creation_rate", value="1", user="bob")
+    assert "is not a number" in answer(key="producer_byte_rate", value="much", user="bob")
+    assert "more than nothing" in answer(key="producer_byte_rate", value="-1", user="bob")
+    assert admin.submit("/quotas/remove", "/quotas", limit="[1]").status_code == 400

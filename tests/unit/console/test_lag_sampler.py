@@ -1,0 +1,88 @@
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from barnabas.base.clock import ManualClock
+from barnabas.base.ids import TopicPartition
+from barnabas.client.cluster import Cluster
+from barnabas.console import lag_sampler
+from barnabas.console.lag_sampler import GROUPS_MAX, SAMPLES_MAX, LagSampler, Sample
+from barnabas.console.lags import PartitionLag, by_topic, total
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+
+def behind(records_count: int, topic: str = "t") -> list[PartitionLag]:
+    return [PartitionLag(TopicPartition(topic, 0), 10, 10 + records_count, "")]
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(1_000_000)
+
+
+@pytest.fixture
+def sampler(clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> LagSampler:
+    """One that nothing drives but the test; every group is three records behind when it asks."""
+
+    async def ask(cluster: Cluster, names: Sequence[str]) -> dict[str, list[PartitionLag]]:
+        return {name: behind(3) for name in names}
+
+    monkeypatch.setattr(lag_sampler, "lags_of", ask)
+    monkeypatch.setattr(LagSampler, "_sample_always", lambda self: asyncio.sleep(0))
+    return LagSampler(Cluster("127.0.0.1:1"), clock)
+
+
+def test_what_somebody_sees_is_a_sample_but_not_too_often(sampler: LagSampler, clock: ManualClock) -> None:
+    async def look() -> None:
+        sampler.look({"g": behind(5)})
+        sampler.look({"g": behind(6)})
+        clock.advance(4_000)
+        sampler.look({"g": behind(7)})
+
+    asyncio.run(look())
+    assert sampler.of("g") == [Sample(1_000_000, {"t": 5}), Sample(1_004_000, {"t": 7})]
+    assert sampler.of("other") == []
+
+
+def test_groups_are_sampled_while_somebody_has_looked_lately(sampler: LagSampler, clock: ManualClock) -> None:
+    async def go_on() -> None:
+        sampler.look({"g": behind(5)})
+        clock.advance(15_000)
+        await sampler.sample()
+        assert [sample.total for sample in sampler.of("g")] == [5, 3]
+        clock.advance(60 * 60_000)
+        await sampler.sample()
+
+    asyncio.run(go_on())
+    assert sampler.statistics() == {"groups": 0, "samples": 0, "failed": 0}
+
+
+def test_neither_groups_nor_samples_grow_without_end(sampler: LagSampler, clock: ManualClock) -> None:
+    async def look() -> None:
+        for _ in range(SAMPLES_MAX + 5):
+            clock.advance(5_000)
+            sampler.look({"first": behind(1)})
+        assert len(sampler.of("first")) == SAMPLES_MAX
+        sampler.look({f"g{index}": behind(1) for index in range(GROUPS_MAX)})
+
+    asyncio.run(look())
+    assert sampler.of("first") == []
+    assert sampler.statistics()["groups"] == GROUPS_MAX
+
+
+def test_a_group_that_may_not_be_seen_has_no_samples(sampler: LagSampler) -> None:
+    async def look() -> None:
+        sampler.look({"g": KafkaError(ErrorCode.GROUP_AUTHORIZATION_FAILED, "no")})
+        await sampler.stop()
+
+    asyncio.run(look())
+    assert sampler.of("g") == []
+
+
+def test_the_lag_of_a_group_is_what_is_known_of_its_partitions() -> None:
+    lags = [*behind(5), *behind(2, "u"), PartitionLag(TopicPartition("gone", 0), 7, None, "")]
+    assert total(lags) == 7
+    assert by_topic(lags) == {"t": 5, "u": 2, "gone": 0}
+    assert total([]) is None
+    assert PartitionLag(TopicPartition("t", 0), 9, 4, "").lag == 0

@@ -1,0 +1,47 @@
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.client.metadata import PartitionInfo, Topic
+from barnabas.console.forms import Form
+from barnabas.console.pages.reassignments import brokers_of, spread
+
+
+def topic(*replicas: tuple[int, ...]) -> Topic:
+    infos = [PartitionInfo(index, each[0], 0, each, each, ()) for index, each in enumerate(replicas)]
+    return Topic("t", b"", False, tuple(infos))
+
+
+def test_what_lies_well_stays() -> None:
+    lying = topic((1, 2), (2, 3), (3, 1))
+    assert list(spread(lying, [1, 2, 3], None).values()) == [[1, 2], [2, 3], [3, 1]]
+
+
+def test_a_broker_that_leaves_has_nothing_afterwards() -> None:
+    assert list(spread(topic((1, 2), (2, 3)), [2, 3], None).values()) == [[2, 3], [3, 2]]
+
+
+def test_replicas_are_as_many_as_are_asked_for_and_there_are_brokers() -> None:
+    assert list(spread(topic((1,)), [1, 2, 3], 3).values()) == [[1, 2, 3]]
+    assert list(spread(topic((1, 2, 3)), [1], None).values()) == [[1]]
+
+
+@given(st.integers(1, 30), st.integers(1, 7), st.integers(1, 3))
+def test_leaders_are_spread_evenly_and_no_broker_is_named_twice(
+    partitions: int, brokers: int, factor: int
+) -> None:
+    targets = spread(topic(*[(1,)] * partitions), list(range(1, brokers + 1)), factor).values()
+    leaders = Counter(target[0] for target in targets)
+    assert max(leaders.values()) - min(leaders[node] for node in range(1, brokers + 1)) <= 1
+    assert all(len(set(target)) == len(target) == min(factor, brokers) for target in targets)
+
+
+def test_brokers_are_named_by_their_ids_and_all_if_none_is() -> None:
+    def named(text: str) -> tuple[list[int], dict[str, str]]:
+        form = Form({"brokers": [text]})
+        return brokers_of(form, [1, 2, 3]), form.errors
+
+    assert named("") == ([1, 2, 3], {})
+    assert named("3, 1,3") == ([3, 1], {})
+    assert named("9")[1] == {"brokers": "'9' is none of 1, 2, 3."}
