@@ -135,7 +135,12 @@ class Admin:
         return {each.name: error_for(each.error_code, each.error_message) for each in response.results}
 
     async def describe_configs(
-        self, resources: Iterable[Resource], keys: Collection[str] | None = None, *, synonyms: bool = True
+        self,
+        resources: Iterable[Resource],
+        keys: Collection[str] | None = None,
+        *,
+        synonyms: bool = True,
+        documentation: bool = False,
     ) -> dict[Resource, list[ConfigEntry] | KafkaError]:
         """The configs of each resource, all or those named in `keys`; a broker is asked for its own."""
         by_node: defaultdict[int | None, list[Resource]] = defaultdict(list)
@@ -145,7 +150,10 @@ class Admin:
         for node, asked in by_node.items():
             wanted = [described(resource, keys) for resource in asked]
             response: DescribeConfigsResponse = await self.send(
-                DescribeConfigsRequest(resources=wanted, include_synonyms=synonyms), node
+                DescribeConfigsRequest(
+                    resources=wanted, include_synonyms=synonyms, include_documentation=documentation
+                ),
+                node,
             )
             for result in response.results:
                 resource = Resource(ResourceKind(result.resource_type), result.resource_name)

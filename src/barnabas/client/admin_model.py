@@ -92,6 +92,7 @@ class ConfigEntry(NamedTuple):
     read_only: bool
     sensitive: bool
     synonyms: tuple[ConfigSynonym, ...] = ()  #: where values were found, the one that holds first
+    documentation: str = ""  #: where it was asked for
 
 
 class ClusterDescription(NamedTuple):
@@ -168,7 +169,15 @@ def _config_entry(config: DescribeConfigsResourceResult) -> ConfigEntry:
         ConfigSynonym(synonym.name, synonym.value, _source(synonym.source)) for synonym in config.synonyms
     )
     source = _source(config.config_source)
-    return ConfigEntry(config.name, config.value, source, config.read_only, config.is_sensitive, synonyms)
+    return ConfigEntry(
+        config.name,
+        config.value,
+        source,
+        config.read_only,
+        config.is_sensitive,
+        synonyms,
+        config.documentation or "",
+    )
 
 
 def _source(number: int) -> ConfigSource:

@@ -9,6 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from barnabas import __version__
 from barnabas.console import formatting
+from barnabas.console.records import printable
 
 #: htmx must neither write styles nor evaluate code: the content security policy allows neither.
 HTMX_CONFIG = json.dumps(
@@ -46,6 +47,7 @@ def environment() -> Environment:
         duration=formatting.duration,
         plural=formatting.plural,
         json_text=json.dumps,
+        printable=printable,
     )
     made.globals.update(version=__version__, htmx_config=HTMX_CONFIG, polyline=polyline)
     return made

@@ -8,22 +8,38 @@ from barnabas.console.pages import (
     groups,
     log_dirs,
     login,
+    messages,
     overview,
     quorum,
     quotas,
     reassignments,
     theme,
+    topic,
     topics,
     users,
 )
 
 #: In the order of the menu. A page is a module with ROUTES and, if it has a line in the menu, MENU.
-_PAGES = (overview, brokers, quorum, log_dirs, reassignments, topics, groups, acls, users, quotas)
-
-ROUTES: tuple[Route, ...] = (
-    *login.ROUTES,
-    *theme.ROUTES,
-    *(route for page in _PAGES for route in page.ROUTES),
-    *group.ROUTES,
+_PAGES = (
+    overview,
+    brokers,
+    quorum,
+    log_dirs,
+    reassignments,
+    topics,
+    groups,
+    acls,
+    users,
+    quotas,
 )
+#: Pages below those, and what is on none of them.
+_FURTHER = (
+    group,
+    login,
+    messages,
+    theme,
+    topic,
+)
+
+ROUTES: tuple[Route, ...] = tuple(route for page in (*_PAGES, *_FURTHER) for route in page.ROUTES)
 MENU: tuple[MenuEntry, ...] = tuple(page.MENU for page in _PAGES)

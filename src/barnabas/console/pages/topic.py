@@ -1,0 +1,118 @@
+"""One topic: its partitions; adding to them; deleting it."""
+
+import asyncio
+from typing import Any
+
+from starlette.responses import Response
+
+from barnabas.client.admin import raise_errors
+from barnabas.console.page import Route
+from barnabas.console.paging import Wish, paged
+from barnabas.console.problems import sentence
+from barnabas.console.topic_view import TopicView, find_topic, reaches, sizes
+from barnabas.console.view import View, segment
+from barnabas.wire.errors import KafkaError
+
+_PARTITIONS_MAX = 100_000
+
+
+async def topic_of(view: View) -> TopicView:
+    """The topic that the address names.
+
+    :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED.
+    """
+    return await find_topic(view.admin, view.path("name"))
+
+
+def frame(view: View, topic: TopicView) -> dict[str, Any]:
+    """What the head of every page about a topic shows."""
+    path = f"/topics/{segment(topic.name)}"
+    tabs = [("Partitions", path), ("Messages", f"{path}/messages"), ("Configuration", f"{path}/configs")]
+    return {
+        "topic": topic,
+        "topic_path": path,
+        "tabs": tabs,
+        "may_grow": view.offers("ALTER", topic.operations),
+        "may_delete": view.offers("DELETE", topic.operations),
+        "may_produce": view.offers("WRITE", topic.operations),
+    }
+
+
+async def show(view: View) -> Response:
+    """Partitions with leaders, replicas, offsets and sizes."""
+    topic = await topic_of(view)
+    head = frame(view, topic)
+    wish = Wish.of(head["topic_path"], view.query, "partition")
+    partitions = paged(
+        topic.partitions, wish, {"partition": lambda each: each.partition}, lambda each, text: True
+    )
+    shown = {each.partition for each in partitions.rows}
+    places = [place for place in topic.led if place.partition in shown]
+    found, bytes_of = await asyncio.gather(reaches(view.admin, places), sizes(view.admin, topic))
+    reach = {place.partition: each for place, each in found.items()}
+    return await view.page(
+        "topic.html", **head, partitions=partitions, reach=reach, sizes=bytes_of, here=head["topic_path"]
+    )
+
+
+async def ask_growth(view: View) -> Response:
+    """The form to add partitions."""
+    topic = await topic_of(view)
+    return await view.page(
+        "topic_grow.html", **frame(view, topic), errors={}, total=len(topic.partitions) + 1
+    )
+
+
+async def grow(view: View) -> Response:
+    """Add partitions."""
+    topic, form = await topic_of(view), await view.form()
+    have = len(topic.partitions)
+    form.needed("total")
+    total = form.whole("total", minimum=1, maximum=_PARTITIONS_MAX)
+    if not form.flag("understood"):
+        form.refuse("understood", "Tick this to go on.")
+    if total is not None and total <= have:
+        form.refuse("total", f"The topic has {have} partitions, and they can only become more.")
+    if total is not None and not form.errors:
+        outcome = await view.admin.create_partitions({topic.name: total})
+        error = outcome[topic.name]
+        if error is None:
+            view.access.topics.forget()
+            notice = f"{topic.name} has {total} partitions now, {total - have} more than before."
+            return view.back_to(frame(view, topic)["topic_path"], notice)
+        form.refuse("total", sentence(error))
+    head = frame(view, topic)
+    return await view.page(
+        "topic_grow.html", status=400, **head, errors=form.errors, total=form.text("total")
+    )
+
+
+async def ask_deletion(view: View) -> Response:
+    """The form to delete the topic, which wants its name typed."""
+    topic = await topic_of(view)
+    return await view.page("topic_delete.html", **frame(view, topic), errors={})
+
+
+async def delete(view: View) -> Response:
+    """Delete the topic."""
+    topic, form = await topic_of(view), await view.form()
+    if form.text("typed") != topic.name:
+        form.refuse("typed", f"Type the topic's name, {topic.name}, to delete it.")
+    else:
+        try:
+            raise_errors((await view.admin.delete_topics([topic.name])).values())
+        except KafkaError as error:
+            form.refuse("typed", sentence(error))
+    if form.errors:
+        return await view.page("topic_delete.html", status=400, **frame(view, topic), errors=form.errors)
+    view.access.topics.forget()
+    return view.back_to("/topics", f"Topic {topic.name} is deleted.")
+
+
+ROUTES = (
+    Route("/topics/{name}", show),
+    Route("/topics/{name}/grow", ask_growth),
+    Route("/topics/{name}/grow", grow, "POST"),
+    Route("/topics/{name}/delete", ask_deletion),
+    Route("/topics/{name}/delete", delete, "POST"),
+)

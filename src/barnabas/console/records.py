@@ -1,0 +1,130 @@
+"""Bytes of records as people can look at them, whatever they are."""
+
+import json
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+#: Of one field a page shows no more; the rest can be downloaded.
+SHOWN_CHARACTERS_MAX = 20_000
+#: What is larger is not taken apart to see whether it is JSON.
+_JSON_BYTES_MAX = 256 * 1024
+_LINE_BYTES = 16
+_LINE_CHARACTERS = 160
+_DEPTH_MAX = 100
+WAYS = ("auto", "json", "text", "hex")
+
+_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
+
+
+class Shown(NamedTuple):
+    """A field of a record: `kind` is null, empty, json, text or hex; `is_cut` when the text is not all of it."""
+
+    kind: str
+    text: str
+    size_bytes: int
+    is_cut: bool = False
+    line: str = ""  #: the beginning, on one line
+
+
+def shown(data: bytes | None, way: str = "auto") -> Shown:
+    """The field as `way` has it (one of WAYS); where it is not JSON or text it is shown in the next simpler way."""
+    if data is None:
+        return Shown("null", "", 0)
+    if not data:
+        return Shown("empty", "", 0)
+    text = None if way == "hex" else _text(data, lenient=way == "text")
+    if text is None:
+        return _hex(data)
+    pretty = _json(text) if way in ("auto", "json") and len(data) <= _JSON_BYTES_MAX else None
+    body = printable((text if pretty is None else pretty)[: SHOWN_CHARACTERS_MAX + 1])
+    kind = "text" if pretty is None else "json"
+    line = " ".join(body[: 4 * _LINE_CHARACTERS].split())[:_LINE_CHARACTERS]
+    return Shown(kind, body[:SHOWN_CHARACTERS_MAX], len(data), len(body) > SHOWN_CHARACTERS_MAX, line)
+
+
+def printable(text: str) -> str:
+    """The text with what cannot be seen, or would turn what is around it, written as `\\u202e`."""
+    if text.isprintable():
+        return text
+    return "".join(
+        each if each in "\n\t" or each.isprintable() else each.encode("unicode_escape").decode("ascii")
+        for each in text
+    )
+
+
+def indented(text: str) -> str:
+    """JSON with a line for every element; the elements as they were written."""
+    out: list[str] = []
+    depth = 0
+    before = ""
+    for token in _JSON_TOKEN.findall(text):
+        if token in "}]":
+            depth -= 1
+            out.append("" if before in ("{", "[") else "\n" + "  " * depth)
+        elif before in ("{", "[", ",") and before:
+            out.append("\n" + "  " * depth)
+        out.append(": " if token == ":" else token)
+        depth += token in ("{", "[")
+        before = token
+    return "".join(out)
+
+
+def matches(
+    key: bytes | None,
+    value: bytes | None,
+    headers: Iterable[tuple[str, bytes | None]],
+    *,
+    wanted_key: str = "",
+    wanted_value: str = "",
+    wanted_header: str = "",
+) -> bool:
+    """Whether key and value contain these texts, and a header is so called (`name`) or contains that (`name=text`)."""
+    if wanted_key and wanted_key.encode() not in (key or b""):
+        return False
+    if wanted_value and wanted_value.encode() not in (value or b""):
+        return False
+    if not wanted_header:
+        return True
+    name, _, text = wanted_header.partition("=")
+    return any(each == name and text.encode() in (data or b"") for each, data in headers)
+
+
+def _text(data: bytes, *, lenient: bool) -> str | None:
+    """The bytes as UTF-8, unless they are something else; all the same when `lenient`."""
+    head = data[: 4 * SHOWN_CHARACTERS_MAX] if len(data) > _JSON_BYTES_MAX else data
+    try:
+        text = head.decode()
+    except UnicodeDecodeError as error:
+        cut_off = head is not data and error.start >= len(head) - 3
+        if not cut_off and not lenient:
+            return None
+        text = head.decode(errors="replace" if lenient else "ignore")
+    binary = any(ord(each) < 32 and each not in "\n\r\t" for each in text[:SHOWN_CHARACTERS_MAX])
+    return None if binary and not lenient else text
+
+
+def _json(text: str) -> str | None:
+    if text.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    depth = 0
+    for token in _JSON_TOKEN.findall(text):  # an indentation of thousands would be longer than the text
+        depth += (token in ("{", "[")) - (token in ("}", "]"))
+        if depth > _DEPTH_MAX:
+            return None
+    return indented(text)
+
+
+def _hex(data: bytes) -> Shown:
+    lines_max = SHOWN_CHARACTERS_MAX // (_LINE_BYTES * 4 + 12)
+    lines = []
+    for start in range(0, min(len(data), lines_max * _LINE_BYTES), _LINE_BYTES):
+        part = data[start : start + _LINE_BYTES]
+        seen = "".join(chr(each) if 32 <= each < 127 else "·" for each in part)
+        lines.append(f"{start:06x}  {part.hex(' '):<{_LINE_BYTES * 3}} {seen}")
+    line = data[: _LINE_CHARACTERS // 4].hex(" ")
+    return Shown("hex", "\n".join(lines), len(data), len(data) > lines_max * _LINE_BYTES, line)

@@ -1,0 +1,123 @@
+"""One topic: its partitions, how far they reach, how large they are, and what may be done to it."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from barnabas.base.ids import TopicPartition, uuid_to_text
+from barnabas.client.admin import Admin
+from barnabas.client.errors import check
+from barnabas.client.metadata import NO_LEADER
+from barnabas.client.offsets import EARLIEST, LATEST, ListedOffset
+from barnabas.console.permissions import operations_in
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+
+
+class PartitionView(NamedTuple):
+    """A partition; offsets are None where its leader was not asked, or did not tell."""
+
+    partition: int
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    offline: tuple[int, ...]
+
+    @property
+    def state(self) -> str:
+        """`leaderless`, `under-replicated` or `healthy`."""
+        if self.leader == NO_LEADER:
+            return "leaderless"
+        return "under-replicated" if len(self.isr) < len(self.replicas) else "healthy"
+
+
+class TopicView(NamedTuple):
+    """A topic, and what the principal may do to it (names of AclOperation)."""
+
+    name: str
+    topic_id: str
+    is_internal: bool
+    partitions: tuple[PartitionView, ...]
+    operations: frozenset[str]
+
+    @property
+    def led(self) -> list[TopicPartition]:
+        """The partitions that somebody can be asked about."""
+        return [
+            TopicPartition(self.name, each.partition) for each in self.partitions if each.leader != NO_LEADER
+        ]
+
+
+class Reach(NamedTuple):
+    """Where a partition begins and ends."""
+
+    first: int
+    end: int
+
+    @property
+    def records_count(self) -> int:
+        """How many offsets it has; compaction and transactions leave fewer records."""
+        return self.end - self.first
+
+
+async def find_topic(admin: Admin, name: str) -> TopicView:
+    """The topic of that name.
+
+    :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, TOPIC_AUTHORIZATION_FAILED.
+    """
+    request = MetadataRequest(
+        topics=[MetadataRequestTopic(name=name)],
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=True,
+    )
+    response: MetadataResponse = await admin.send(request)
+    check(response.error_code)
+    [topic] = response.topics
+    check(topic.error_code, f"topic '{name}'")
+    partitions = tuple(
+        PartitionView(
+            each.partition_index,
+            each.leader_id,
+            each.leader_epoch,
+            tuple(each.replica_nodes),
+            tuple(each.isr_nodes),
+            tuple(each.offline_replicas),
+        )
+        for each in sorted(topic.partitions, key=lambda each: each.partition_index)
+    )
+    operations = operations_in(topic.topic_authorized_operations)
+    return TopicView(name, uuid_to_text(topic.topic_id), topic.is_internal, partitions, operations)
+
+
+async def reaches(admin: Admin, places: Iterable[TopicPartition]) -> dict[TopicPartition, Reach]:
+    """First and end offset of those partitions whose leaders tell."""
+    wanted = list(places)
+    if not wanted:
+        return {}
+    firsts, ends = await asyncio.gather(
+        admin.list_offsets(dict.fromkeys(wanted, EARLIEST)), admin.list_offsets(dict.fromkeys(wanted, LATEST))
+    )
+    found = {}
+    for place in wanted:
+        first, end = firsts.get(place), ends.get(place)
+        if isinstance(first, ListedOffset) and isinstance(end, ListedOffset):
+            found[place] = Reach(first.offset, end.offset)
+    return found
+
+
+async def sizes(admin: Admin, topic: TopicView) -> Mapping[int, int]:
+    """Bytes of each partition on the disk of its leader; empty where the principal may not know."""
+    nodes = {each.leader for each in topic.partitions if each.leader != NO_LEADER}
+    found: dict[int, int] = {}
+    leaders = {each.partition: each.leader for each in topic.partitions}
+    for node in sorted(nodes):
+        try:
+            directories = await admin.describe_log_dirs(node, topic.led)
+        except KafkaError:
+            return {}
+        for directory in directories:
+            for place, replica in directory.replicas.items():
+                if not replica.is_future and leaders.get(place.partition) == node:
+                    found[place.partition] = replica.size_bytes
+    return found

@@ -1,0 +1,133 @@
+"""Looking at the records of topics."""
+
+import re
+from collections.abc import Iterator
+from html import unescape
+
+import pytest
+
+from barnabas.testing import EmbeddedBroker
+from support.consoles import Visitor, visiting
+
+EVIL = "<script>alert('x')</script>"
+
+
+@pytest.fixture
+def person(kafka: EmbeddedBroker) -> Iterator[Visitor]:
+    with visiting(kafka.bootstrap) as visitor:
+        yield visitor
+
+
+def values(text: str) -> list[str]:
+    """The values in the rows of a page."""
+    return [unescape(each) for each in re.findall(r'<summary><span class="mono">(.*?)</span>', text)]
+
+
+def link(text: str, title: str) -> str:
+    found = re.search(rf'href="([^"]+)">{title}</a>', text)
+    return unescape(found[1]) if found else ""
+
+
+def test_the_newest_come_first_and_older_ones_are_a_link_away(kafka: EmbeddedBroker, person: Visitor) -> None:
+    kafka.create_topic("t", partitions=3)
+    for index in range(60):
+        kafka.produce("t", b"%d" % index, partition=index % 3, timestamp_ms=1_000_000 + index)
+    first = person.get("/topics/t/messages?limit=25").text
+    assert values(first) == [str(index) for index in range(59, 34, -1)]
+    second = person.get(link(first, "Older")).text
+    assert values(second) == [str(index) for index in range(34, 9, -1)]
+    third = person.get(link(second, "Older")).text
+    assert values(third) == [str(index) for index in range(9, -1, -1)]
+    assert not link(third, "Older")
+    assert values(person.get(link(third, "Newer")).text) == [str(index) for index in range(10, 35)]
+
+
+def test_the_oldest_and_what_follows(kafka: EmbeddedBroker, person: Visitor) -> None:
+    kafka.create_topic("t", partitions=2)
+    for index in range(60):
+        kafka.produce("t", b"%d" % index, partition=index % 2, timestamp_ms=1_000_000 + index)
+    page = person.get("/topics/t/messages?from=beginning&limit=25").text
+    assert values(page) == [str(index) for index in range(25)]
+    page = person.get(link(page, "Newer")).text
+    assert values(page) == [str(index) for index in range(25, 50)]
+    page = person.get(link(page, "Newer")).text
+    assert values(page) == [str(index) for index in range(50, 60)]
+    assert not link(page, "Newer")
+
+
+def test_records_from_an_offset_and_from_a_time(kafka: EmbeddedBroker, person: Visitor) -> None:
+    kafka.create_topic("t")
+    for index in range(10):
+        kafka.produce("t", b"%d" % index, timestamp_ms=1_767_225_600_000 + index * 60_000)
+    page = person.get("/topics/t/messages?from=offset&offset=7&partition=0").text
+    assert values(page) == ["7", "8", "9"]
+    page = person.get("/topics/t/messages?from=time&time=2026-01-01T00:08").text
+    assert values(page) == ["8", "9"]
+    assert values(person.get("/topics/t/messages?from=time&time=2027-01-01").text) == []
+    page = person.get("/topics/t/messages?from=time&time=teatime").text
+    assert "&#39;teatime&#39; is no time" in page
+    assert "2026-01-01 00:09:00.000" in person.get("/topics/t/messages").text
+
+
+def test_records_are_found_by_key_value_and_header(kafka: EmbeddedBroker, person: Visitor) -> None:
+    kafka.create_topic("t")
+    for index in range(300):
+        kafka.produce("t", b"value %d." % index, key=b"key %d." % index, headers=[("n", b"%d" % (index % 7))])
+    assert values(person.get("/topics/t/messages?value=value+7.").text) == ["value 7."]
+    assert values(person.get("/topics/t/messages?key=key+299").text) == ["value 299."]
+    page = person.get("/topics/t/messages?header=n%3D3&limit=250").text
+    assert values(page) == [f"value {index}." for index in range(299, -1, -1) if index % 7 == 3]
+    assert "No record that was looked at is like that" in person.get("/topics/t/messages?value=nothing").text
+
+
+def test_the_form_says_what_cannot_be(kafka: EmbeddedBroker, person: Visitor) -> None:
+    kafka.create_topic("t")
+    page = person.get("/topics/t/messages?partition=5&limit=7&as=xml").text
+    assert "is not a whole number from 0 to 0" in page
+    assert "&#39;7&#39; is not one of" in page
+    assert "&#39;xml&#39; is not one of" in page
+
+
+def test_records_of_any_bytes_do_not_break_the_page(kafka: EmbeddedBroker, person: Visitor) -> None:
+    kafka.create_topic("t")
+    evil = EVIL.encode()
+    kafka.produce("t", evil, key=evil, headers=[(EVIL, evil), ("\x1b\u202e", b"\x00")])
+    kafka.produce("t", b"\xff\x00", key=None)
+    kafka.produce("t", None, key=b"gone")
+    for way in ("auto", "json", "text", "hex"):
+        page = person.get(f"/topics/t/messages?as={way}")
+        assert page.status_code == 200
+        assert "<script>alert" not in page.text
+        assert "\x1b" not in page.text
+        assert "\u202e" not in page.text
+    assert "&lt;script&gt;alert" in person.get("/topics/t/messages").text
+
+
+def test_what_is_large_is_cut_and_can_be_downloaded(kafka: EmbeddedBroker, person: Visitor) -> None:
+    kafka.create_topic("t")
+    large = bytes(range(256)) * 2000
+    kafka.produce("t", large, key=b"k")
+    page = person.get("/topics/t/messages").text
+    assert len(page) < 60_000
+    path = link(page, "download")
+    assert path.endswith("/key")
+    answer = person.get("/topics/t/messages/0/0/value")
+    assert answer.content == large
+    assert answer.headers["Content-Type"] == "application/octet-stream"
+    assert "attachment" in answer.headers["Content-Disposition"]
+    for missing in ("0/1/value", "1/0/value", "0/0/header", "x/0/value"):
+        assert person.get(f"/topics/t/messages/{missing}").status_code == 404
+
+
+def test_only_committed_records_where_that_is_wanted(kafka: EmbeddedBroker, person: Visitor) -> None:
+    kafka.create_topic("t")
+    kafka.produce("t", b"plain")
+    page = person.get("/topics/t/messages?committed=1").text
+    assert values(page) == ["plain"]
+    assert "checked" in page
+
+
+def test_a_topic_that_is_not_there_is_said_to_be_none(person: Visitor) -> None:
+    page = person.get("/topics/none/messages")
+    assert page.status_code == 404
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in page.text
