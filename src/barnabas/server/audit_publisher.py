@@ -78,10 +78,10 @@ class AuditPublisher:
 
     async def _run(self) -> None:
         while True:
-            await self._wait()
+            is_quiet = not await self._wait()
             try:
                 await self.publish()
-                if len(self._published) >= REMOVED_COUNT or not self._woken.is_set():
+                if len(self._published) >= REMOVED_COUNT or is_quiet or self._stopping:
                     await self._remove()
                 self._trouble = ""
             except KafkaError as error:  # the store keeps what is not published, and it is tried again
@@ -97,14 +97,15 @@ class AuditPublisher:
             _log.error("the audit cannot be published now", why=trouble)
         self._trouble = trouble
 
-    async def _wait(self) -> None:
-        """For a record, or for a while when some are to be removed."""
+    async def _wait(self) -> bool:
+        """For a record, or for a while when some are to be removed; gives whether there is one, or the end is near."""
         rest_s = REST_MS / 1000 if self._published or self._waiting else None
         try:
             await asyncio.wait_for(self._woken.wait(), rest_s)
         except TimeoutError:
-            return
+            return False
         self._woken.clear()
+        return True
 
     async def publish(self) -> None:
         """Append the events of all records that wait.
