@@ -13,7 +13,7 @@ from barnabas.client.loop_thread import LoopThread
 from barnabas.client.offsets import EARLIEST, LATEST, Isolation, find_offsets
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import FetchResponse, PartitionData
-from barnabas.wire.records.batch import iterate_headers
+from barnabas.wire.records.batch import read_last_header
 from pyspark_barnabas.cluster_logs import new_cluster
 from pyspark_barnabas.losses import Losses
 from pyspark_barnabas.options import SourceOptions
@@ -138,9 +138,9 @@ class FetchReader:
         data = data_by_place(response, metadata)[place]
         if data.error_code != ErrorCode.OFFSET_OUT_OF_RANGE:
             check(data.error_code, f"fetch from offset {position} of partition {place}")
-            behind = [header.next_offset for _, header in iterate_headers(data.records or b"")]
-            if behind and behind[-1] > position:
-                return _Fetched(self._raw(data, position), behind[-1])
+            last = read_last_header(data.records or b"")
+            if last is not None and last.next_offset > position:
+                return _Fetched(self._raw(data, position), last.next_offset)
         return await self._without_batches(place, position, high)
 
     def _raw(self, data: PartitionData, position: int) -> RawBatches:

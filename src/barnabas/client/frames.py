@@ -1,6 +1,7 @@
 """The frames that a connection brings, each received into the memory that it stays in.
 
-Streams of asyncio copy what comes twice more: with fetches of megabytes, most of the work of receiving them.
+Streams of asyncio copy what comes twice more: with fetches of megabytes, most of the work of receiving them. New memory
+costs as much again, so a large frame is received into that of an earlier one, as soon as nobody looks at it.
 """
 
 import asyncio
@@ -17,6 +18,42 @@ FRAME_BYTES_MIN = 4
 #: Answers that are smaller come together with those around them.
 _ROOM_BYTES = 1 << 16
 _SIZE = struct.Struct(">i")
+#: Memory for large frames is made in multiples of this, as one fetch is hardly ever as large as the next.
+_STEP_BYTES = 1 << 20
+#: One frame is decoded while the next one comes.
+_KEPT_COUNT = 2
+#: Memory of more is given back as soon as nobody looks at it.
+_KEPT_BYTES_MAX = 1 << 26
+
+
+class FrameMemory:
+    """Memory for large frames, taken again when nobody looks at what it held."""
+
+    def __init__(self) -> None:
+        self._kept: list[bytearray] = []
+
+    def take(self, size_bytes: int) -> memoryview:
+        """So many bytes, whatever is in them."""
+        for memory in self._kept:
+            if len(memory) >= size_bytes and _is_free(memory):
+                return memoryview(memory)[:size_bytes]
+        memory = bytearray(-(-size_bytes // _STEP_BYTES) * _STEP_BYTES)
+        if len(memory) <= _KEPT_BYTES_MAX:
+            self._kept = [memory, *self._kept[: _KEPT_COUNT - 1]]
+        return memoryview(memory)[:size_bytes]
+
+    def release(self) -> None:
+        """Keep nothing; what is looked at stays as it is."""
+        self._kept.clear()
+
+
+def _is_free(memory: bytearray) -> bool:
+    """Whether no view of it is left: Python lets nobody change the size of what is looked at."""
+    try:
+        memory.append(memory.pop())
+    except BufferError:
+        return False
+    return True
 
 
 class Frames(asyncio.BufferedProtocol):
@@ -40,6 +77,7 @@ class Frames(asyncio.BufferedProtocol):
         self._refuse = refuse
         self._lose = lose
         self._room = memoryview(bytearray(_ROOM_BYTES))
+        self._memory = FrameMemory()
         self._frame: memoryview | None = None  #: one that has not come whole yet
         self._filled_bytes = 0  #: of that frame; of the room when there is none
         self._writable = asyncio.Event()
@@ -52,6 +90,7 @@ class Frames(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The end; also after the transport was closed from here."""
         self._writable.set()
+        self._memory.release()
         self._lose(exc)
 
     def get_buffer(self, sizehint: int) -> memoryview:
@@ -88,7 +127,7 @@ class Frames(asyncio.BufferedProtocol):
                 return self._refuse(size_bytes)
             position += _SIZE.size
             if end - position < size_bytes:
-                self._frame = memoryview(bytearray(size_bytes))
+                self._frame = self._memory.take(size_bytes)
                 return self._begin(self._frame, self._room[position:end])
             self._receive(bytes(self._room[position : position + size_bytes]))
             position += size_bytes

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.base.buffers import Buffer
-from barnabas.client.frames import FRAME_BYTES_MAX, Frames
+from barnabas.client.frames import FRAME_BYTES_MAX, FrameMemory, Frames
 
 
 class Ear:
@@ -69,6 +69,32 @@ def test_a_frame_stays_as_it_is_when_the_next_one_comes_and_cannot_be_written_to
     ear.feed(framed(*bodies), 70_000)
     assert [bytes(each) for each in ear.kept] == bodies
     assert all(memoryview(each).readonly for each in ear.kept)
+
+
+def test_the_memory_of_a_frame_is_taken_again_once_nobody_looks_at_it() -> None:
+    memory = FrameMemory()
+    first = memory.take(1_000_000)
+    part = first[10:20].toreadonly()
+    second = memory.take(1_000_000)
+    assert second.obj is not first.obj
+    of_first = first.obj
+    first.release()
+    third = memory.take(1_000_000)  # a part of the first is looked at
+    assert third.obj is not of_first
+    of_second = second.obj
+    del part, second
+    assert memory.take(1_048_576).obj is of_second
+
+
+def test_little_memory_is_kept_and_frames_get_as_much_as_they_need() -> None:
+    memory = FrameMemory()
+    sizes_bytes = [1, 3 << 20, 3 << 20, 65 << 20, 5 << 20]
+    assert [len(memory.take(each)) for each in sizes_bytes] == sizes_bytes
+    huge = memory.take(65 << 20).obj
+    assert memory.take(65 << 20).obj is not huge
+    small = memory.take(7).obj
+    memory.release()
+    assert memory.take(7).obj is not small
 
 
 @pytest.mark.parametrize("size_bytes", [-1, 0, 3, FRAME_BYTES_MAX + 1])

@@ -8,6 +8,7 @@ from barnabas.wire.records.batch import (
     crc_matches,
     iterate_headers,
     read_header,
+    read_last_header,
     stamp_append_time,
 )
 from barnabas.wire.records.compression import Compression
@@ -95,6 +96,25 @@ def test_headers_come_in_order_and_stop_at_a_batch_that_is_cut_off() -> None:
     assert [position for position, _ in iterate_headers(first + second, len(first))] == [len(first)]
     assert list(iterate_headers(first + second, 0, len(first) - 1)) == []
     assert list(iterate_headers(b"")) == []
+
+
+def test_the_last_header_is_that_of_the_last_whole_batch() -> None:
+    first, second = batch_of(b"a"), batch_of(b"b" * 100, compression=Compression.ZSTD)
+    assert read_last_header(first + second + first[:-1]) == read_header(second)
+    assert read_last_header(first + second[:-1]) == read_header(first)
+    assert read_last_header(first + second[:5]) == read_header(first)
+    assert read_last_header(first[:-1]) is None
+    assert read_last_header(b"") is None
+
+
+@pytest.mark.parametrize(
+    ("position", "damage", "what"), [(8, -1, "length -1 "), (8, 48, "49"), (13, 1, "message format 1")]
+)
+def test_the_last_header_of_what_is_no_batch_is_corrupt(position: int, damage: int, what: str) -> None:
+    batch = batch_of(b"a")
+    batch[position : position + 4] = damage.to_bytes(4, "big", signed=True)
+    with pytest.raises(KafkaError, match=what):
+        read_last_header(batch)
 
 
 @pytest.mark.parametrize("length", [-1, 0, 13])
