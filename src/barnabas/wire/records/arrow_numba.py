@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from crc32c import crc32c
 from numpy.typing import NDArray
 
 from barnabas.wire.errors import KafkaError
@@ -27,8 +28,8 @@ from barnabas.wire.records.arrow_types import (
 from barnabas.wire.records.batch import (
     COMPRESSION_MASK,
     CONTROL_BIT,
+    CRC_START,
     TRANSACTIONAL_BIT,
-    compute_crc,
     read_header,
 )
 from barnabas.wire.records.batches_numba import ATTRIBUTES, CRC, START, read_batches
@@ -57,7 +58,7 @@ _RECORDS_MAX = DECOMPRESSED_BYTES_MAX // RECORD_BYTES_MIN
 
 
 #: Unpacked bytes that are decoded together; a batch that is larger is decoded alone.
-CHUNK_BYTES = 4 * 1024 * 1024
+CHUNK_BYTES = 2 * 1024 * 1024
 
 
 class _Rows(NamedTuple):
@@ -144,7 +145,7 @@ def _in_place(buffer: memoryview, batches: Numbers, check_crcs: bool) -> Iterato
         chunk = batches[first:end]
         if check_crcs:
             for start, behind, crc, base_offset in chunk[:, [START, END, CRC, BASE_OFFSET]].tolist():
-                if compute_crc(buffer, start, behind - start) != crc:
+                if crc32c(buffer[start + CRC_START : behind]) != crc:
                     raise corrupt_at(base_offset, WRONG_CHECKSUM)
         yield data, chunk
         first, before = end, int(ends[end - 1])
@@ -159,7 +160,7 @@ def _unpacked(buffer: memoryview, batches: Numbers, check_crcs: bool) -> Iterato
     for index, (start, position, packed_end, attributes, crc, base_offset) in enumerate(
         batches[:, [START, POSITION, END, ATTRIBUTES, CRC, BASE_OFFSET]].tolist()
     ):
-        if check_crcs and compute_crc(buffer, start, packed_end - start) != crc:
+        if check_crcs and crc32c(buffer[start + CRC_START : packed_end]) != crc:
             raise corrupt_at(base_offset, WRONG_CHECKSUM)
         room = scratch[end : end + DECOMPRESSED_BYTES_MAX]
         batches[index, POSITION] = end
