@@ -104,7 +104,7 @@ def test_a_group_is_seen_while_it_reads_and_set_back_when_it_is_gone(
     assert [(each["topic"], each["partition"]) for each in found["assignment"]] == [(topic, 0), (topic, 1)]
     assert committed(run, group) == {0: (4, 6), 1: (10, 0)}
     assert run("groups", "delete", group) == "NON_EMPTY_GROUP"
-    assert run("groups", "reset-offsets", group, "--to-earliest") == "UNKNOWN_MEMBER_ID"
+    assert run("groups", "reset-offsets", group, "--to-earliest") == "NON_EMPTY_GROUP"
     member.close()
 
     assert len(run("groups", "reset-offsets", group, "--to-offset", "7", "--dry-run")) == 2

@@ -122,11 +122,11 @@ def test_a_level_that_cannot_be_is_refused(run: Run, arguments: list[str], exit_
 
 def test_the_quorum_is_shown(kafka: EmbeddedBroker, run: Run) -> None:
     node = kafka.server.node
-    first, *others = done(run("quorum")).splitlines()
+    first, *others = done(run("quorum", "describe")).splitlines()
     assert first == f"leader {node.broker_id} in epoch 1, state at {node.image.revision}"
     assert others[1].split()[:2] == [str(node.broker_id), "voter"]
     assert kafka.bootstrap in others[1]
-    told = json.loads(done(run("quorum", "--json")))
+    told = json.loads(done(run("quorum", "describe", "--json")))
     [voter] = told["nodes"]
     directory_id = node.image.brokers[str(node.broker_id)].log_dirs[0]
     assert (told["leader_id"], voter["directory_id"]) == (node.broker_id, uuid_to_text(directory_id))

@@ -117,7 +117,7 @@ def test_users_are_added_listed_and_removed(run: Run, tmp_path: Path) -> None:
         "carol": {"SCRAM-SHA-256": 5000, "SCRAM-SHA-512": 4096},
         "reader": {"SCRAM-SHA-256": 4096, "SCRAM-SHA-512": 4096},
     }
-    assert run("users", "list", config=carol).exit_code == 1
+    assert run("users", "list", config=carol).exit_code == 4
     removed = run("users", "remove", "carol", "-m", "SCRAM-SHA-256", "--json")
     assert json.loads(removed.stdout) == [{"user": "carol", "mechanism": "SCRAM-SHA-256", "done": "removed"}]
     assert run("users", "list").stdout.splitlines()[3].split() == ["carol", "SCRAM-SHA-512", "4096"]
@@ -130,12 +130,12 @@ def test_what_cannot_be_is_told_with_what_to_do(run: Run, tmp_path: Path) -> Non
     assert (too_few.exit_code, "4096 to 16384" in too_few.stderr) == (1, True)
     wrong = client_properties(tmp_path / "wrong.properties", "admin", "wrong", "SCRAM-SHA-512")
     refused = run("topics", "list", config=wrong)
-    assert refused.exit_code == 1
+    assert refused.exit_code == 4
     assert "SASL_AUTHENTICATION_FAILED" in refused.stderr
     assert "--command-config" in refused.stderr
     assert run("topics", "list", config=tmp_path / "no.properties").exit_code == 3
     nobody = run("topics", "list", config=None)
-    assert (nobody.exit_code, "--command-config" in nobody.stderr) == (2, True)
+    assert (nobody.exit_code, "--command-config" in nobody.stderr) == (5, True)
     wrong.write_text("security.protocol=SSL\n")
     assert run("topics", "list", config=wrong).exit_code == 2
 

@@ -1,4 +1,4 @@
-"""`barnabas configs`: list, get, set, delete; of topics, brokers, loggers, groups and client metrics."""
+"""`barnabas configs`: list, get, set, delete, replace; of topics, brokers, loggers, groups and client metrics."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -10,7 +10,7 @@ from barnabas.cli.failures import guarded
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
 app = typer.Typer(
-    help="List, get, set and delete configs of topics, brokers, loggers, groups and client metrics.",
+    help="List, get, set, delete and replace configs of topics, brokers, loggers, groups and client metrics.",
     no_args_is_help=True,
 )
 
@@ -112,3 +112,26 @@ def delete_configs(
 
     edits = configs.deletions(keys)
     configs.alter(bootstrap, kind.value, name, edits, validate_only=validate_only, as_json=as_json)
+
+
+@app.command("replace")
+@guarded
+def replace_configs(
+    kind: KindArgument,
+    name: Name,
+    values: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="All that is to be set; without any, nothing is."),
+    ] = None,
+    file: Annotated[
+        Path | None, typer.Option("--file", help="A .properties file with more of them, such as secrets.")
+    ] = None,
+    validate_only: Dry = False,
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    as_json: Json = False,
+) -> None:
+    """Set these values and TAKE AWAY ALL OTHERS; 'set' leaves others as they are."""
+    from barnabas.cli.work import configs
+
+    wanted = configs.replacement(values or [], file)
+    configs.replace(bootstrap, kind.value, name, wanted, validate_only=validate_only, as_json=as_json)

@@ -12,9 +12,11 @@ import typer
 from barnabas.cli.login import COMMAND_CONFIG, command_config, with_command_config
 
 OK = 0
-FAILED = 1
-WRONG_USE_OR_UNREACHABLE = 2
-NOT_FOUND = 3
+FAILED = 1  #: whatever is none of these
+WRONG_USE = 2  #: what was typed makes no sense
+NOT_FOUND = 3  #: what was named is not there
+REFUSED = 4  #: by an ACL, a policy, or at the login
+UNREACHABLE = 5  #: no broker answered, or not in time
 INTERRUPTED = 130  #: what shells say of a command ended by Ctrl-C
 
 Arguments = ParamSpec("Arguments")
@@ -27,12 +29,22 @@ _HINTS = {
     "INVALID_REPLICATION_FACTOR": "'barnabas metadata' shows how many brokers there are",
     "INVALID_PARTITIONS": "partitions can only be added: give a total above the present one",
     "NOT_ENOUGH_REPLICAS": "bring the missing replicas back, or lower min.insync.replicas of the topic",
+    "REQUEST_TIMED_OUT": "the broker may still be at it: look before you try again",
+    "POLICY_VIOLATION": "keep to the policy, or have whoever runs the cluster change it",
+    "TOPIC_DELETION_DISABLED": "delete.topic.enable of the brokers forbids it",
+    "BROKER_NOT_AVAILABLE": "'barnabas brokers list' shows what there is",
+    "BROKER_ID_NOT_REGISTERED": "'barnabas brokers list --fenced' shows what there is",
+    "VOTER_NOT_FOUND": "'barnabas quorum describe' shows what there is",
+    "LOG_DIR_NOT_FOUND": "'barnabas log-dirs describe' shows what there is",
+    "RESOURCE_NOT_FOUND": "'barnabas users list' shows what there is",
+    "UNSUPPORTED_VERSION": "'barnabas brokers api-versions' shows what the broker serves",
+    "INVALID_CONFIG": "'barnabas configs get --all' shows the keys that there are and their values",
     "TOPIC_AUTHORIZATION_FAILED": "have it allowed by 'barnabas acls add', or log in as somebody who may",
     "GROUP_AUTHORIZATION_FAILED": "have it allowed by 'barnabas acls add', or log in as somebody who may",
     "GROUP_ID_NOT_FOUND": "'barnabas groups list' shows what there is",
     "TRANSACTIONAL_ID_NOT_FOUND": "'barnabas transactions list' shows what there is",
     "NON_EMPTY_GROUP": "stop its members first, 'barnabas groups describe' shows them",
-    "UNKNOWN_MEMBER_ID": "a group whose members are there commits by itself: stop them first",
+    "UNKNOWN_MEMBER_ID": "'barnabas groups describe' shows who is in the group",
     "GROUP_SUBSCRIBED_TO_TOPIC": "let its members leave the topic first, 'barnabas groups describe' shows them",
     "CLUSTER_AUTHORIZATION_FAILED": "have it allowed by 'barnabas acls add --cluster', or log in as somebody who may",
     "SECURITY_DISABLED": "start the broker with authorizer.class.name",
@@ -42,13 +54,43 @@ _HINTS = {
 }
 _HINT_UNREACHABLE = "start a broker with 'barnabas serve', or name another one with --bootstrap HOST:PORT"
 _HINT_LOST = "if that listener asks for a login, say as whom with --command-config FILE"
-_NOT_FOUND_CODES = (
-    "UNKNOWN_TOPIC_OR_PARTITION",
-    "UNKNOWN_TOPIC_ID",
-    "RESOURCE_NOT_FOUND",
-    "GROUP_ID_NOT_FOUND",
-    "TRANSACTIONAL_ID_NOT_FOUND",
-)
+_HINT_NOT_KAFKA = "see whether the port is that of a Kafka listener, and one without TLS"
+_HINT_TIMED_OUT = "the broker may have acted all the same: look before you try again"
+
+#: Exit codes by the names of Kafka's errors; all others count as failed.
+_EXIT_CODES = {
+    "UNKNOWN_TOPIC_OR_PARTITION": NOT_FOUND,
+    "UNKNOWN_TOPIC_ID": NOT_FOUND,
+    "RESOURCE_NOT_FOUND": NOT_FOUND,
+    "GROUP_ID_NOT_FOUND": NOT_FOUND,
+    "TRANSACTIONAL_ID_NOT_FOUND": NOT_FOUND,
+    "BROKER_NOT_AVAILABLE": NOT_FOUND,
+    "BROKER_ID_NOT_REGISTERED": NOT_FOUND,
+    "UNKNOWN_MEMBER_ID": NOT_FOUND,
+    "VOTER_NOT_FOUND": NOT_FOUND,
+    "LOG_DIR_NOT_FOUND": NOT_FOUND,
+    "TOPIC_AUTHORIZATION_FAILED": REFUSED,
+    "GROUP_AUTHORIZATION_FAILED": REFUSED,
+    "CLUSTER_AUTHORIZATION_FAILED": REFUSED,
+    "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": REFUSED,
+    "DELEGATION_TOKEN_AUTHORIZATION_FAILED": REFUSED,
+    "SASL_AUTHENTICATION_FAILED": REFUSED,
+    "POLICY_VIOLATION": REFUSED,
+    "TOPIC_DELETION_DISABLED": REFUSED,
+}
+#: What is said of a connection, by the names of the client's errors, which are not imported for speed.
+_CONNECTIONS = {
+    "ConnectionLost": ("CONNECTION_LOST", _HINT_LOST),
+    "NotKafka": ("NOT_KAFKA", _HINT_NOT_KAFKA),
+    "RequestTimedOut": ("TIMED_OUT", _HINT_TIMED_OUT),
+}
+_KINDS = {
+    FAILED: "FAILED",
+    WRONG_USE: "WRONG_USE",
+    NOT_FOUND: "NOT_FOUND",
+    REFUSED: "REFUSED",
+    UNREACHABLE: "UNREACHABLE",
+}
 
 
 class Failure(Exception):
@@ -62,7 +104,7 @@ class Failure(Exception):
 
 def wrong_use(message: str, hint: str = "") -> Failure:
     """Arguments that make no sense."""
-    return Failure(message, hint=hint, exit_code=WRONG_USE_OR_UNREACHABLE)
+    return Failure(message, hint=hint, exit_code=WRONG_USE)
 
 
 def guarded(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
@@ -113,18 +155,17 @@ def _sentence(error: Exception) -> str:
 def judge(error: Exception) -> tuple[int, str, str]:
     """Exit code, a name for the kind of error, and what to try next."""
     if isinstance(error, Failure):
-        kind = "WRONG_USE" if error.exit_code == WRONG_USE_OR_UNREACHABLE else "FAILED"
-        return error.exit_code, kind, error.hint
+        return error.exit_code, _KINDS.get(error.exit_code, "FAILED"), error.hint
     if is_kafka_error(error):
         name: str = error.code.name  # type: ignore[attr-defined]  # a KafkaError; not imported for speed
-        return (NOT_FOUND if name in _NOT_FOUND_CODES else FAILED), name, _HINTS.get(name, "")
+        return _EXIT_CODES.get(name, FAILED), name, _HINTS.get(name, "")
     if isinstance(error, ConnectionError):
-        lost = type(error).__name__ == "ConnectionLost"  # not imported, for speed
-        return WRONG_USE_OR_UNREACHABLE, "UNREACHABLE", _HINT_LOST if lost else _HINT_UNREACHABLE
+        kind, hint = _CONNECTIONS.get(type(error).__name__, ("UNREACHABLE", _HINT_UNREACHABLE))
+        return UNREACHABLE, kind, hint
     if isinstance(error, FileNotFoundError):
         return NOT_FOUND, "FILE_NOT_FOUND", ""
     if isinstance(error, ValueError):
-        return WRONG_USE_OR_UNREACHABLE, "WRONG_USE", ""
+        return WRONG_USE, "WRONG_USE", ""
     return FAILED, "FAILED", ""
 
 

@@ -110,3 +110,26 @@ def delete_offsets(
     from barnabas.cli.work import group_offsets
 
     group_offsets.delete(bootstrap, name, wanted, as_json=as_json)
+
+
+@app.command("remove-members")
+@guarded
+def remove_members(
+    name: Group,
+    instances: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--instance", metavar="ID", help="A static member, by its group.instance.id; may repeat."
+        ),
+    ] = None,
+    members: Annotated[
+        list[str] | None,
+        typer.Option("--member", metavar="ID", help="A member, by the id that 'describe' shows; may repeat."),
+    ] = None,
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    as_json: Json = False,
+) -> None:
+    """Make members leave a classic group, such as static ones that do not come back."""
+    from barnabas.cli.work import groups
+
+    groups.remove_members(bootstrap, name, instances or [], members or [], as_json=as_json)

@@ -5,6 +5,7 @@ import typer
 from barnabas.cli import (
     acls,
     audit,
+    brokers,
     configs,
     console,
     consume,
@@ -21,6 +22,7 @@ from barnabas.cli import (
     quorum,
     quotas,
     reassignments,
+    records,
     serve,
     spark_submit,
     topics,
@@ -48,7 +50,9 @@ app.command("elections")(elections.elections)
 app.add_typer(reassignments.app, name="reassignments")
 app.add_typer(log_dirs.app, name="log-dirs")
 app.add_typer(features.app, name="features")
-app.command("quorum")(quorum.quorum)
+app.add_typer(quorum.app, name="quorum")
+app.add_typer(brokers.app, name="brokers")
+app.add_typer(records.app, name="records")
 app.add_typer(policy.app, name="policy")
 app.add_typer(users.app, name="users")
 app.add_typer(quotas.app, name="quotas")
@@ -67,5 +71,5 @@ app.add_typer(pipeline.app, name="pipeline")
 
 
 def main() -> None:
-    """Run the command line; ends the process with 0 ok, 1 failed, 2 wrong use or unreachable, 3 not found."""
+    """Run the command line; ends the process with one of the exit codes in `failures`."""
     app()

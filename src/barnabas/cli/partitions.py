@@ -33,3 +33,14 @@ def target(text: str) -> tuple[Place, list[int]]:
     if not equals or not all(each.strip().isdecimal() for each in ids):
         raise wrong_use(f"'{text}': say a partition and its brokers, as in orders:0=2,3")
     return place(where), [int(each) for each in ids]
+
+
+def offset(text: str) -> tuple[Place, int | None]:
+    """`orders:0=100` or `orders=end`: a partition, or a topic for all of its partitions, and an offset; None: the end.
+
+    :raises Failure: For anything else.
+    """
+    where, equals, number = text.rpartition("=")
+    if not equals or not (number.isdecimal() or number == "end"):
+        raise wrong_use(f"'{text}': say a partition and an offset, as in orders:0=100 or orders:0=end")
+    return place(where), None if number == "end" else int(number)

@@ -97,3 +97,23 @@ def add_partitions(
     from barnabas.cli.work import topics
 
     topics.grow(bootstrap, names, total, validate_only=validate_only, as_json=as_json)
+
+
+@app.command("partitions")
+@guarded
+def show_partitions(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TOPIC]...", help="Only these; else all.", show_default=False),
+    ] = None,
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    unhealthy: Annotated[
+        bool,
+        typer.Option("--unhealthy", help="Only those without a leader, or with replicas behind or away."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Show leaders and replicas: which are in sync, which may lead although they are not, which are away."""
+    from barnabas.cli.work import topic_partitions
+
+    topic_partitions.show(bootstrap, names or [], unhealthy=unhealthy, as_json=as_json)

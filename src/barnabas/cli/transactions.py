@@ -84,6 +84,21 @@ def abort_transaction(
     transactions.abort(bootstrap, place, start_offset, as_json=as_json)
 
 
+@app.command("terminate")
+@guarded
+def terminate_transaction(
+    transactional_id: Annotated[
+        str, typer.Argument(metavar="TRANSACTIONAL_ID", help="Which.", show_default=False)
+    ],
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    as_json: Json = False,
+) -> None:
+    """Fence the producer of a transactional id: what it has open is aborted everywhere."""
+    from barnabas.cli.work import transactions
+
+    transactions.terminate(bootstrap, transactional_id, as_json=as_json)
+
+
 def _partition(text: str) -> tuple[str, int]:
     topic, index = partitions.place(text)
     if index is None:

@@ -27,11 +27,18 @@ Mechanisms = Annotated[
 
 @app.command("list")
 @guarded
-def list_users(bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json = False) -> None:
+def list_users(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[USER]...", help="Only these; else all.", show_default=False),
+    ] = None,
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    as_json: Json = False,
+) -> None:
     """List the users, by which mechanisms they log in, and with how many iterations."""
     from barnabas.cli.work import users
 
-    users.show_list(bootstrap, as_json=as_json)
+    users.show_list(bootstrap, names, as_json=as_json)
 
 
 @app.command("add")

@@ -27,6 +27,7 @@ from barnabas.client.admin_model import (
     growing,
     listed_resources,
     low_watermarks,
+    replaced,
     responsible_node,
 )
 from barnabas.client.cluster import Cluster
@@ -38,6 +39,7 @@ from barnabas.config.resources import Resource, ResourceKind
 from barnabas.wire.acls import AclBinding, AclFilter
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.features import UpgradeType
+from barnabas.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from barnabas.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
@@ -183,6 +185,18 @@ class Admin:
                 outcomes[resource] = error_for(result.error_code, result.error_message)
         return outcomes
 
+    async def replace_configs(
+        self, resource: Resource, values: Mapping[str, str], *, validate_only: bool = False
+    ) -> None:
+        """Give a resource these configs and no others, whatever was set before; not tried again.
+
+        :raises KafkaError: What the broker answered.
+        """
+        request = AlterConfigsRequest([replaced(resource, values)], validate_only)
+        response: AlterConfigsResponse = await self.cluster.send(request, responsible_node(resource))
+        [result] = response.responses
+        check(result.error_code, result.error_message)
+
     async def list_config_resources(self, kinds: Iterable[ResourceKind] = ()) -> list[Resource]:
         """The resources of those kinds that have configs, or of all kinds.
 
@@ -218,13 +232,15 @@ class Admin:
             outcomes.update(low_watermarks(await self.cluster.send(request, leader)))
         return outcomes
 
-    async def describe_cluster(self) -> ClusterDescription:
-        """Brokers, controller and id of the cluster.
+    async def describe_cluster(self, *, fenced: bool = False) -> ClusterDescription:
+        """Brokers, controller and id of the cluster; with `fenced` brokers that do not serve, too (since 4.0).
 
         :raises KafkaError: What the broker answered.
         """
         try:
-            response: DescribeClusterResponse = await self.send(DescribeClusterRequest())
+            response: DescribeClusterResponse = await self.send(
+                DescribeClusterRequest(include_fenced_brokers=fenced)
+            )
         except KafkaError as error:
             if error.code is not ErrorCode.UNSUPPORTED_VERSION:
                 raise

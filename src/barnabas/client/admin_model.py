@@ -12,6 +12,7 @@ from barnabas.client.metadata import Metadata, Node
 from barnabas.config.edits import Edit
 from barnabas.config.resources import Resource, ResourceKind
 from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages import alter_configs
 from barnabas.wire.messages.create_partitions import CreatePartitionsAssignment, CreatePartitionsTopic
 from barnabas.wire.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -101,6 +102,7 @@ class ClusterDescription(NamedTuple):
     cluster_id: str
     controller_id: int
     nodes: tuple[Node, ...]
+    fenced: frozenset[int] = frozenset()  #: node ids of those that do not serve at present
 
 
 def creatable(topic: NewTopic) -> CreatableTopic:
@@ -190,6 +192,12 @@ def altered(resource: Resource, edits: Sequence[Edit]) -> AlterConfigsResource:
     return AlterConfigsResource(resource_type=resource.kind, resource_name=resource.name, configs=configs)
 
 
+def replaced(resource: Resource, values: Mapping[str, str]) -> alter_configs.AlterConfigsResource:
+    """One resource of AlterConfigs."""
+    configs = [alter_configs.AlterableConfig(key, value) for key, value in values.items()]
+    return alter_configs.AlterConfigsResource(resource.kind, resource.name, configs)
+
+
 def deletion(offsets: Mapping[TopicPartition, int], timeout_ms: int) -> DeleteRecordsRequest:
     """DeleteRecords for partitions of one leader."""
     topics: dict[str, DeleteRecordsTopic] = {}
@@ -213,7 +221,8 @@ def low_watermarks(response: DeleteRecordsResponse) -> dict[TopicPartition, int 
 def description(response: DescribeClusterResponse) -> ClusterDescription:
     """The cluster that DescribeCluster answered with."""
     nodes = tuple(Node(each.broker_id, Address(each.host, each.port), each.rack) for each in response.brokers)
-    return ClusterDescription(response.cluster_id, response.controller_id, nodes)
+    fenced = frozenset(each.broker_id for each in response.brokers if each.is_fenced)
+    return ClusterDescription(response.cluster_id, response.controller_id, nodes, fenced)
 
 
 def description_from(metadata: Metadata) -> ClusterDescription:

@@ -64,6 +64,7 @@ class Admin(_Face[aio_admin.Admin]):
     create_partitions = _blocking(aio_admin.Admin.create_partitions)
     describe_configs = _blocking(aio_admin.Admin.describe_configs)
     alter_configs = _blocking(aio_admin.Admin.alter_configs)
+    replace_configs = _blocking(aio_admin.Admin.replace_configs)
     list_config_resources = _blocking(aio_admin.Admin.list_config_resources)
     list_offsets = _blocking(aio_admin.Admin.list_offsets)
     delete_records = _blocking(aio_admin.Admin.delete_records)
@@ -95,6 +96,7 @@ class Groups(_Face[aio_groups.Groups]):
     offsets = _blocking(aio_groups.Groups.offsets)
     commit_offsets = _blocking(aio_groups.Groups.commit_offsets)
     delete_offsets = _blocking(aio_groups.Groups.delete_offsets)
+    remove_members = _blocking(aio_groups.Groups.remove_members)
 
 
 class Transactions(_Face[aio_transactions.Transactions]):
@@ -104,6 +106,7 @@ class Transactions(_Face[aio_transactions.Transactions]):
     describe = _blocking(aio_transactions.Transactions.describe)
     producers = _blocking(aio_transactions.Transactions.producers)
     abort = _blocking(aio_transactions.Transactions.abort)
+    terminate = _blocking(aio_transactions.Transactions.terminate)
 
 
 class Producer(_Face[aio_producer.Producer]):

@@ -11,6 +11,7 @@ from barnabas.wire.consumer_protocol.versioned import read_assignment, read_subs
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages import consumer_group_describe as consumer
 from barnabas.wire.messages import describe_groups as classic
+from barnabas.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from barnabas.wire.messages.list_groups import ListGroupsResponse
 from barnabas.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -69,6 +70,16 @@ class GroupDescription(NamedTuple):
     coordinator: int
     epoch: int | None  #: of the group; None for a classic one, which does not tell
     members: Sequence[MemberDescription]
+
+
+class LeavingMember(NamedTuple):
+    """Who is to leave a group: by the group instance id of a static member, or by the id that the group gave."""
+
+    member_id: str
+    instance_id: str | None = None
+
+    def __str__(self) -> str:
+        return f"'{self.instance_id or self.member_id}'"
 
 
 class CommittedOffset(NamedTuple):
@@ -218,6 +229,27 @@ def committing(name: str, offsets: Mapping[TopicPartition, int | CommittedOffset
         name,
         topics=[OffsetCommitRequestTopic(topic, partitions=each) for topic, each in topics.items()],
     )
+
+
+def leaving(name: str, members: Iterable[LeavingMember]) -> LeaveGroupRequest:
+    """The order that members leave (KIP-345)."""
+    reason = "removed by an administrator"
+    return LeaveGroupRequest(
+        name, "", [MemberIdentity(each.member_id, each.instance_id, reason) for each in members]
+    )
+
+
+def left(response: LeaveGroupResponse) -> dict[LeavingMember, KafkaError | None]:
+    """What became of each member; None stands for success.
+
+    :raises KafkaError: What is wrong with the group.
+    """
+    check(response.error_code, "members are not removed")
+    outcomes: dict[LeavingMember, KafkaError | None] = {}
+    for each in response.members:
+        member = LeavingMember(each.member_id, each.group_instance_id)
+        outcomes[member] = error_for(each.error_code, f"member {member}")
+    return outcomes
 
 
 def deleting(name: str, places: Iterable[TopicPartition]) -> OffsetDeleteRequest:

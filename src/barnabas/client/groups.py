@@ -11,12 +11,15 @@ from barnabas.client.group_messages import (
     CommittedOffset,
     GroupDescription,
     GroupListing,
+    LeavingMember,
     committing,
     deleting,
     described_classic,
     described_consumer,
     fetched,
     fetching,
+    leaving,
+    left,
     listed,
     outcomes,
 )
@@ -117,6 +120,20 @@ class Groups:
             check(response.results[0].error_code, f"group '{name}' is not deleted")
 
         await self._ask(name, ask)
+
+    async def remove_members(
+        self, name: str, members: Iterable[LeavingMember]
+    ) -> dict[LeavingMember, KafkaError | None]:
+        """Make members of a classic group leave it; None stands for success.
+
+        :raises KafkaError: GROUP_AUTHORIZATION_FAILED, and whatever else is wrong with the group.
+        """
+        request = leaving(name, members)
+
+        async def ask(node: int) -> dict[LeavingMember, KafkaError | None]:
+            return left(await self.cluster.send(request, node))
+
+        return await self._ask(name, ask)
 
     async def offsets(
         self, name: str, places: Iterable[TopicPartition] | None = None, *, stable: bool = False

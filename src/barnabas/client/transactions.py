@@ -17,6 +17,7 @@ from barnabas.wire.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
 )
+from barnabas.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from barnabas.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from barnabas.wire.messages.write_txn_markers import (
     WritableTxnMarker,
@@ -119,6 +120,21 @@ class Transactions:
             )
 
         return await ask_coordinator(self.cluster, KeyType.TRANSACTION, transactional_id, ask)
+
+    async def terminate(self, transactional_id: str) -> TransactionDescription:
+        """Fence the producer of an id, which aborts the transaction that is open; gives what there was before.
+
+        :raises KafkaError: TRANSACTIONAL_ID_NOT_FOUND, TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
+        """
+        before = await self.describe(transactional_id)
+        request = InitProducerIdRequest(transactional_id, before.timeout_ms)
+
+        async def ask(node: int) -> None:
+            response: InitProducerIdResponse = await self.cluster.send(request, node)
+            check(response.error_code, f"transactional id '{transactional_id}' is not terminated")
+
+        await ask_coordinator(self.cluster, KeyType.TRANSACTION, transactional_id, ask)
+        return before
 
     async def producers(self, place: TopicPartition) -> Sequence[ActiveProducer]:
         """The producers that the leader of a partition remembers.

@@ -140,7 +140,6 @@ def test_what_is_not_there_is_exit_code_3_with_advice(
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("topics", "list", "--bootstrap", "127.0.0.1:1"),
         ("topics", "list", "--bootstrap", "nonsense:port"),
         ("topics", "create", "t", "--config", "retention"),
         ("topics", "nonsense"),
@@ -152,13 +151,20 @@ def test_what_is_not_there_is_exit_code_3_with_advice(
         ("serve", "--set", "nonsense"),
     ],
 )
-def test_wrong_use_and_nobody_there_are_exit_code_2(
+def test_wrong_use_is_exit_code_2(
     broker: FakeBroker, run: Run, arguments: tuple[str, ...]
 ) -> None:
     broker.create("t")
     result = run(*arguments)
     assert result.exit_code == 2
     assert result.stderr
+
+
+def test_where_nobody_answers_the_exit_code_is_5_and_the_address_is_told(run: Run) -> None:
+    result = run("topics", "list", "--bootstrap", "127.0.0.1:1")
+    assert result.exit_code == 5
+    assert "no connection to a broker at 127.0.0.1:1: Connection refused" in result.stderr
+    assert "try: start a broker with 'barnabas serve'" in result.stderr
 
 
 def test_metadata_shows_brokers_and_topics(broker: FakeBroker, run: Run) -> None:

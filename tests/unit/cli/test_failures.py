@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 import typer
 
-from barnabas.cli.failures import Failure, guarded, judge, report, wrong_use
+from barnabas.cli.failures import NOT_FOUND, Failure, guarded, judge, report, wrong_use
 from barnabas.cli.options import key_value_pairs
 from barnabas.client.address import Address
-from barnabas.client.errors import BrokerUnreachable
+from barnabas.client.errors import BrokerUnreachable, RequestTimedOut
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 UNREACHABLE = BrokerUnreachable(Address("h", 1), "no connection")
@@ -20,9 +20,13 @@ UNREACHABLE = BrokerUnreachable(Address("h", 1), "no connection")
         (Failure("no"), 1, ""),
         (wrong_use("no", "yes"), 2, "yes"),
         (KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), 3, "barnabas topics list"),
-        (KafkaError(ErrorCode.POLICY_VIOLATION, "no"), 1, ""),
+        (KafkaError(ErrorCode.POLICY_VIOLATION, "no"), 4, "keep to the policy"),
         (KafkaError(ErrorCode.MESSAGE_TOO_LARGE), 1, "max.message.bytes"),
-        (UNREACHABLE, 2, "barnabas serve"),
+        (UNREACHABLE, 5, "barnabas serve"),
+        (RequestTimedOut(Address("h", 1), "no answer"), 5, "may have acted"),
+        (KafkaError(ErrorCode.INVALID_REQUEST), 1, ""),
+        (KafkaError(ErrorCode.SASL_AUTHENTICATION_FAILED), 4, "--command-config"),
+        (Failure("no", exit_code=NOT_FOUND), 3, ""),
         (FileNotFoundError("x"), 3, ""),
         (PermissionError("x"), 1, ""),
         (ValueError("x"), 2, ""),
@@ -37,14 +41,14 @@ def test_each_failure_has_its_exit_code_and_what_to_try(error: Exception, exit_c
 def test_people_read_a_sentence_and_programs_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert report(wrong_use("bad", "good"), as_json=False) == 2
     assert capsys.readouterr().err == "error: bad\n  try: good\n"
-    report(KafkaError(ErrorCode.INVALID_CONFIG, "bad"), as_json=True)
+    report(KafkaError(ErrorCode.INVALID_REQUEST, "bad"), as_json=True)
     printed = json.loads(capsys.readouterr().err)
-    assert printed == {"error": "INVALID_CONFIG", "message": "INVALID_CONFIG: bad", "hint": ""}
+    assert printed == {"error": "INVALID_REQUEST", "message": "INVALID_REQUEST: bad", "hint": ""}
 
 
 @pytest.mark.parametrize(
     ("error", "exit_code"),
-    [(KeyboardInterrupt(), 130), (UNREACHABLE, 2), (KafkaError(ErrorCode.INVALID_CONFIG), 1)],
+    [(KeyboardInterrupt(), 130), (UNREACHABLE, 5), (KafkaError(ErrorCode.INVALID_CONFIG), 1)],
 )
 def test_a_command_that_raises_ends_with_the_exit_code(error: BaseException, exit_code: int) -> None:
     @guarded

@@ -1,10 +1,11 @@
 """What `barnabas configs` does."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from barnabas.cli.failures import wrong_use
+from barnabas.cli.options import key_value_pairs
 from barnabas.cli.output import notice, print_json, print_table
 from barnabas.cli.work.calls import with_admin
 from barnabas.client.admin import Admin, raise_errors
@@ -121,6 +122,28 @@ def alter(
         return
     verb = "could be altered" if validate_only else "altered"
     print(f"{kind} {name}: {', '.join(keys)} {verb}")
+
+
+def replacement(values: Sequence[str], file: Path | None) -> dict[str, str]:
+    """All that is to be set: what a .properties file says, and `KEY=VALUE` arguments.
+
+    :raises Failure: For an argument of another form.
+    """
+    properties = parse_properties(file.read_text(encoding="utf-8")) if file else {}
+    return {**properties, **dict(key_value_pairs(list(values), "KEY=VALUE"))}
+
+
+def replace(
+    bootstrap: str, kind: str, name: str, values: Mapping[str, str], *, validate_only: bool, as_json: bool
+) -> None:
+    """Give one resource these configs alone, and say so."""
+    asked = resource(kind, name)
+    with_admin(bootstrap, lambda admin: admin.replace_configs(asked, values, validate_only=validate_only))
+    if as_json:
+        print_json({**_named(asked), "altered": list(values), "validate_only": validate_only})
+        return
+    verb = "could be replaced" if validate_only else "replaced"
+    print(f"{kind} {name}: all that is set {verb} by {', '.join(values) or 'nothing'}")
 
 
 def _named(each: Resource) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from barnabas.base.clock import SystemClock
 from barnabas.base.ids import TopicPartition
-from barnabas.cli.failures import Failure, wrong_use
+from barnabas.cli.failures import NOT_FOUND, Failure, wrong_use
 from barnabas.cli.output import print_json, print_table
 from barnabas.cli.partitions import Place
 from barnabas.cli.work.calls import with_cluster
@@ -17,7 +17,7 @@ from barnabas.client.group_messages import CommittedOffset
 from barnabas.client.groups import Groups
 from barnabas.client.offset_resets import reset_offsets
 from barnabas.client.offsets import EARLIEST, LATEST, ListedOffset, OffsetSpec, list_offsets
-from barnabas.wire.errors import KafkaError
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 _COLUMNS = ("partition", "committed", "end", "lag", "metadata")
 
@@ -51,6 +51,8 @@ async def _committed(
     cluster: Cluster, name: str, wanted: Sequence[TopicPartition] | None
 ) -> dict[TopicPartition, CommittedOffset]:
     found = await Groups(cluster).offsets(name, wanted)
+    if not found and wanted is None:  # which Kafka says of groups that there are not, too
+        raise_errors((await Groups(cluster).describe([name])).values())
     raise_errors(found.values())
     return {place: each for place, each in found.items() if isinstance(each, CommittedOffset)}
 
@@ -87,7 +89,7 @@ def reset(
     """Commit other offsets, and print them.
 
     :raises Failure: When there is nothing to commit for.
-    :raises KafkaError: Why an offset was not taken; UNKNOWN_MEMBER_ID for a group that has members.
+    :raises KafkaError: Why an offset was not taken; NON_EMPTY_GROUP for a group that has members.
     """
 
     async def work(cluster: Cluster) -> dict[TopicPartition, int]:
@@ -96,17 +98,25 @@ def reset(
         now = {place: committed[place].offset if place in committed else None for place in given or committed}
         offsets = await reset_offsets(cluster, now, target) if now else {}
         if offsets and not dry_run:
-            raise_errors((await Groups(cluster).commit_offsets(name, offsets)).values())
+            await _commit(cluster, name, offsets)
         return offsets
 
     offsets = with_cluster(bootstrap, work)
     if not offsets:
         message = f"group '{name}' has committed nothing"
-        raise Failure(message, hint="name the topics to commit for")
+        raise Failure(message, hint="name the topics to commit for", exit_code=NOT_FOUND)
     if as_json:
         print_json([place._asdict() | {"offset": offset} for place, offset in sorted(offsets.items())])
     else:
         print_table(("partition", "offset"), sorted(offsets.items()))
+
+
+async def _commit(cluster: Cluster, name: str, offsets: Mapping[TopicPartition, int]) -> None:
+    outcomes = await Groups(cluster).commit_offsets(name, offsets)
+    if any(error and error.code is ErrorCode.UNKNOWN_MEMBER_ID for error in outcomes.values()):
+        message = f"group '{name}' has members, and so commits by itself"
+        raise KafkaError(ErrorCode.NON_EMPTY_GROUP, message)
+    raise_errors(outcomes.values())
 
 
 def delete(bootstrap: str, name: str, places: Sequence[Place], *, as_json: bool) -> None:

@@ -1,12 +1,13 @@
-"""What `barnabas groups list|describe|delete` do."""
+"""What `barnabas groups list|describe|delete|remove-members` do."""
 
 from collections.abc import Sequence
 
 from barnabas.base.ids import TopicPartition
+from barnabas.cli.failures import wrong_use
 from barnabas.cli.output import print_json, print_table
 from barnabas.cli.work.calls import with_cluster
 from barnabas.cli.work.outcomes import raise_all
-from barnabas.client.group_messages import GroupDescription, MemberDescription
+from barnabas.client.group_messages import GroupDescription, LeavingMember, MemberDescription
 from barnabas.client.groups import Groups
 
 _LIST_COLUMNS = ("group", "type", "protocol", "state")
@@ -53,6 +54,28 @@ def delete(bootstrap: str, names: Sequence[str], *, as_json: bool) -> None:
         for name, error in outcomes.items():
             if error is None:
                 print(f"{name}: deleted")
+    raise_all(outcomes.values())
+
+
+def remove_members(
+    bootstrap: str, name: str, instances: Sequence[str], members: Sequence[str], *, as_json: bool
+) -> None:
+    """Make members leave and print what became of each.
+
+    :raises Failure: When none is named.
+    :raises KafkaError: For those that are refused, when the others are printed.
+    """
+    wanted = [LeavingMember("", each) for each in instances] + [LeavingMember(each) for each in members]
+    if not wanted:
+        raise wrong_use("no member is named", "name some by --instance or --member")
+    outcomes = with_cluster(bootstrap, lambda cluster: Groups(cluster).remove_members(name, wanted))
+    if as_json:
+        print_json(
+            [each._asdict() | {"error": error and error.code.name} for each, error in outcomes.items()]
+        )
+    for member, error in outcomes.items() if not as_json else ():
+        if error is None:
+            print(f"{member.instance_id or member.member_id}: removed")
     raise_all(outcomes.values())
 
 

@@ -1,12 +1,18 @@
 """What `barnabas quorum` does."""
 
-from barnabas.base.ids import uuid_to_text
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from barnabas.base.ids import uuid_from_text, uuid_to_text
+from barnabas.cli.options import key_value_pairs
 from barnabas.cli.output import print_json, print_table
 from barnabas.cli.work.calls import with_admin
+from barnabas.client.address import Address, parse_bootstrap
+from barnabas.client.admin import Admin
 from barnabas.client.control import QuorumReplica
+from barnabas.client.voters import Voter, Voters
 
 
-def show(bootstrap: str, *, as_json: bool) -> None:
+def describe(bootstrap: str, *, as_json: bool) -> None:
     """Print the quorum."""
     quorum = with_admin(bootstrap, lambda admin: admin.describe_metadata_quorum())
     members = [("voter", each) for each in quorum.voters] + [("observer", each) for each in quorum.observers]
@@ -39,3 +45,61 @@ def _as_json(role: str, replica: QuorumReplica) -> dict[str, object]:
         "log_end_offset": replica.log_end_offset,
         "addresses": {name: str(address) for name, address in replica.addresses},
     }
+
+
+def add_voter(bootstrap: str, node: int, directory: str, endpoints: Sequence[str], *, as_json: bool) -> None:
+    """Let a node vote, and say so.
+
+    :raises ValueError: When the directory's id or an endpoint is none.
+    :raises KafkaError: Why it cannot vote.
+    """
+    reached = _endpoints(endpoints)
+    _change(bootstrap, node, directory, lambda admin, voter: Voters(admin.cluster).add(voter, reached))
+    _print_done(node, directory, "added", as_json=as_json)
+
+
+def remove_voter(bootstrap: str, node: int, directory: str, *, as_json: bool) -> None:
+    """Let a node vote no longer, and say so.
+
+    :raises ValueError: When the directory's id is none.
+    :raises KafkaError: VOTER_NOT_FOUND and whatever else stands against it.
+    """
+    _change(bootstrap, node, directory, lambda admin, voter: Voters(admin.cluster).remove(voter))
+    _print_done(node, directory, "removed", as_json=as_json)
+
+
+def update_voter(
+    bootstrap: str, node: int, directory: str, endpoints: Sequence[str], *, as_json: bool
+) -> None:
+    """Tell where a voter is reached, and say so.
+
+    :raises ValueError: When the directory's id or an endpoint is none.
+    :raises KafkaError: VOTER_NOT_FOUND and whatever else stands against it.
+    """
+    reached = _endpoints(endpoints)
+
+    async def update(admin: Admin, voter: Voter) -> None:
+        quorum = await admin.describe_metadata_quorum()
+        await Voters(admin.cluster).update(voter, reached, quorum)
+
+    _change(bootstrap, node, directory, update)
+    _print_done(node, directory, "updated", as_json=as_json)
+
+
+def _change(
+    bootstrap: str, node: int, directory: str, change: Callable[[Admin, Voter], Awaitable[None]]
+) -> None:
+    voter = Voter(node, uuid_from_text(directory))
+    with_admin(bootstrap, lambda admin: change(admin, voter))
+
+
+def _endpoints(texts: Sequence[str]) -> Mapping[str, Address]:
+    pairs = key_value_pairs(list(texts), "LISTENER=HOST:PORT")
+    return {name: parse_bootstrap(address)[0] for name, address in pairs}
+
+
+def _print_done(node: int, directory: str, verb: str, *, as_json: bool) -> None:
+    if as_json:
+        print_json({"node": node, "directory_id": directory, "done": verb})
+    else:
+        print(f"{node}: {verb}")

@@ -26,3 +26,10 @@ def parse_time_ms(text: str, now_ms: int) -> int:
         message = f"--since '{text}' is no time"
         raise wrong_use(message, "2026-01-31T09:30, 2026-01-31T09:30:00Z, 1767225600000, or 10m") from None
     return max(0, round(moment.timestamp() * 1000))
+
+
+def moment(time_ms: int | None) -> str:
+    """A time for people, in UTC; nothing for none."""
+    if time_ms is None or time_ms < 0:
+        return ""
+    return datetime.datetime.fromtimestamp(time_ms / 1000, datetime.UTC).isoformat(timespec="milliseconds")

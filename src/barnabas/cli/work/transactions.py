@@ -1,12 +1,12 @@
 """What `barnabas transactions` does."""
 
-import datetime
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from barnabas.base.ids import TopicPartition
 from barnabas.cli.output import print_json, print_table
 from barnabas.cli.work.calls import with_cluster
+from barnabas.cli.work.times import moment
 from barnabas.client.transactions import Transactions
 
 _LIST_COLUMNS = ("transactional id", "producer", "state")
@@ -71,7 +71,7 @@ def describe(bootstrap: str, transactional_id: str, *, as_json: bool) -> None:
         found.producer_id,
         found.producer_epoch,
         found.timeout_ms,
-        _time(found.started_ms),
+        moment(found.started_ms),
         found.coordinator,
         ", ".join(map(str, found.partitions)),
     )
@@ -89,7 +89,7 @@ def show_producers(bootstrap: str, place: tuple[str, int], *, as_json: bool) -> 
             each.producer_id,
             each.producer_epoch,
             each.last_sequence,
-            _time(each.last_timestamp_ms),
+            moment(each.last_timestamp_ms),
             each.coordinator_epoch,
             "" if each.transaction_start_offset is None else each.transaction_start_offset,
         )
@@ -111,8 +111,17 @@ def abort(bootstrap: str, place: tuple[str, int], start_offset: int, *, as_json:
         print(f"{partition}: the transaction of producer {found.producer_id} is aborted")
 
 
-def _time(time_ms: int) -> str:
-    """A time for people, in UTC; nothing for none."""
-    if time_ms < 0:
-        return ""
-    return datetime.datetime.fromtimestamp(time_ms / 1000, datetime.UTC).isoformat(timespec="milliseconds")
+def terminate(bootstrap: str, transactional_id: str, *, as_json: bool) -> None:
+    """Fence the producer of an id, and say so.
+
+    :raises KafkaError: TRANSACTIONAL_ID_NOT_FOUND.
+    """
+    before = with_cluster(bootstrap, lambda cluster: Transactions(cluster).terminate(transactional_id))
+    if as_json:
+        print_json(
+            {"transactional_id": transactional_id, "producer_id": before.producer_id, "was": before.state}
+        )
+    else:
+        print(
+            f"{transactional_id}: producer {before.producer_id} is fenced, its transaction was {before.state}"
+        )

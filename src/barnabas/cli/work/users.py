@@ -8,6 +8,7 @@ from pathlib import Path
 from barnabas.cli.failures import wrong_use
 from barnabas.cli.output import notice, print_json, print_table
 from barnabas.cli.work.calls import with_admin
+from barnabas.cli.work.outcomes import raise_all
 from barnabas.client.admin import Admin, raise_errors
 from barnabas.client.scram import Deletion, Upsertion
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -32,12 +33,16 @@ def given_password(option: str | None) -> str:
     return password
 
 
-def show_list(bootstrap: str, *, as_json: bool) -> None:
-    """Print all users."""
-    found = with_admin(bootstrap, lambda admin: admin.describe_user_scram_credentials())
+def show_list(bootstrap: str, names: Sequence[str] | None, *, as_json: bool) -> None:
+    """Print those users, or all.
+
+    :raises KafkaError: RESOURCE_NOT_FOUND for one that is not there, when the others are printed.
+    """
+    found = with_admin(bootstrap, lambda admin: admin.describe_user_scram_credentials(names))
     users = {name: each for name, each in sorted(found.items()) if not isinstance(each, KafkaError)}
     if as_json:
         print_json([{"user": name, "mechanisms": _by_title(each)} for name, each in users.items()])
+        raise_all(found.values())
         return
     rows = [
         (name, title, iterations)
@@ -45,6 +50,7 @@ def show_list(bootstrap: str, *, as_json: bool) -> None:
         for title, iterations in _by_title(each).items()
     ]
     print_table(("user", "mechanism", "iterations"), rows)
+    raise_all(found.values())
     if not users:
         notice("no users yet: 'barnabas users add NAME' makes one")
 

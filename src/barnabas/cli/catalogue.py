@@ -1,0 +1,189 @@
+"""What each command is there for: an example, the APIs that it speaks, the permissions that it needs.
+
+Help, docs/cli.md and the advice after a refusal are made of this; tests run every command and compare.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+
+class Entry(NamedTuple):
+    """A command: what follows `barnabas` in its example, APIs of Kafka's, permissions as "operation kind".
+
+    A permission on a topic, a group or a transactional id is one on those that are named.
+    """
+
+    example: str
+    apis: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    hides: bool = False  #: what may not be seen is left out, not refused
+
+
+_CLUSTER_ALTERED = ("alter cluster",)
+_CLUSTER_SEEN = ("describe cluster",)
+
+ENTRIES: Mapping[str, Entry] = {
+    "serve": Entry("serve --data ./data --listen 127.0.0.1:9092"),
+    "produce": Entry("produce orders --key-separator : --file orders.txt", ("Produce",), ("write topic",)),
+    "consume": Entry(
+        "consume orders --from-beginning --exit-at-end", ("Fetch", "ListOffsets"), ("read topic",)
+    ),
+    "metadata": Entry("metadata orders", ("Metadata",), ("describe topic",)),
+    "topics list": Entry("topics list", ("Metadata",), ("describe topic",), hides=True),
+    "topics create": Entry(
+        "topics create orders --partitions 3 --config retention.ms=86400000",
+        ("CreateTopics",),
+        ("create topic",),
+    ),
+    "topics describe": Entry(
+        "topics describe orders",
+        ("Metadata", "DescribeConfigs", "ListOffsets"),
+        ("describe topic", "describe-configs topic"),
+    ),
+    "topics partitions": Entry(
+        "topics partitions --unhealthy", ("DescribeTopicPartitions",), ("describe topic",)
+    ),
+    "topics delete": Entry("topics delete orders --wait 60", ("DeleteTopics",), ("delete topic",)),
+    "topics add-partitions": Entry(
+        "topics add-partitions orders --total 6", ("CreatePartitions",), ("alter topic",)
+    ),
+    "records offsets": Entry("records offsets orders --time 1h", ("ListOffsets",), ("describe topic",)),
+    "records epoch-ends": Entry(
+        "records epoch-ends orders:0 --epoch 3", ("OffsetForLeaderEpoch",), ("describe topic",)
+    ),
+    "records delete": Entry("records delete orders:0=1000", ("DeleteRecords",), ("delete topic",)),
+    "configs list": Entry(
+        "configs list topic group", ("ListConfigResources",), ("describe-configs cluster",)
+    ),
+    "configs get": Entry(
+        "configs get topic orders --all", ("DescribeConfigs",), ("describe-configs topic",)
+    ),
+    "configs set": Entry(
+        "configs set topic orders retention.ms=86400000 cleanup.policy+=compact",
+        ("IncrementalAlterConfigs",),
+        ("alter-configs topic",),
+    ),
+    "configs delete": Entry(
+        "configs delete topic orders retention.ms", ("IncrementalAlterConfigs",), ("alter-configs topic",)
+    ),
+    "configs replace": Entry(
+        "configs replace topic orders --file orders.properties", ("AlterConfigs",), ("alter-configs topic",)
+    ),
+    "groups list": Entry("groups list --state Empty", ("ListGroups",), ("describe group",), hides=True),
+    "groups describe": Entry(
+        "groups describe billing",
+        ("FindCoordinator", "ConsumerGroupDescribe", "DescribeGroups"),
+        ("describe group",),
+    ),
+    "groups delete": Entry("groups delete billing", ("DeleteGroups",), ("delete group",)),
+    "groups offsets": Entry(
+        "groups offsets billing orders", ("OffsetFetch", "ListOffsets"), ("describe group", "describe topic")
+    ),
+    "groups reset-offsets": Entry(
+        "groups reset-offsets billing orders --to-time 1h --dry-run",
+        ("OffsetCommit",),
+        ("read group", "read topic"),
+    ),
+    "groups delete-offsets": Entry(
+        "groups delete-offsets billing orders:0", ("OffsetDelete",), ("delete group", "read topic")
+    ),
+    "groups remove-members": Entry(
+        "groups remove-members billing --instance worker-3", ("LeaveGroup",), ("read group",)
+    ),
+    "transactions list": Entry(
+        "transactions list --longer-than-ms 60000",
+        ("ListTransactions",),
+        ("describe transactional-id",),
+        hides=True,
+    ),
+    "transactions describe": Entry(
+        "transactions describe payments-1", ("DescribeTransactions",), ("describe transactional-id",)
+    ),
+    "transactions producers": Entry(
+        "transactions producers orders:0", ("DescribeProducers",), ("read topic",)
+    ),
+    "transactions abort": Entry(
+        "transactions abort orders:0 --start-offset 4711",
+        ("DescribeProducers", "WriteTxnMarkers"),
+        ("read topic", "alter cluster"),
+    ),
+    "transactions terminate": Entry(
+        "transactions terminate payments-1",
+        ("DescribeTransactions", "InitProducerId"),
+        ("describe transactional-id", "write transactional-id"),
+    ),
+    "brokers list": Entry("brokers list --fenced", ("DescribeCluster",), hides=True),
+    "brokers api-versions": Entry("brokers api-versions", ("ApiVersions",), hides=True),
+    "brokers unregister": Entry("brokers unregister 3", ("UnregisterBroker",), _CLUSTER_ALTERED),
+    "elections": Entry("elections orders:0", ("ElectLeaders",), _CLUSTER_ALTERED),
+    "reassignments list": Entry("reassignments list", ("ListPartitionReassignments",), _CLUSTER_SEEN),
+    "reassignments start": Entry(
+        "reassignments start orders:0=2,3 --wait 600", ("AlterPartitionReassignments",), _CLUSTER_ALTERED
+    ),
+    "reassignments cancel": Entry(
+        "reassignments cancel orders:0", ("AlterPartitionReassignments",), _CLUSTER_ALTERED
+    ),
+    "log-dirs describe": Entry("log-dirs describe --broker 1", ("DescribeLogDirs",), _CLUSTER_SEEN),
+    "log-dirs move": Entry(
+        "log-dirs move /disk2/kafka orders:0 --wait 600", ("AlterReplicaLogDirs",), _CLUSTER_ALTERED
+    ),
+    "features list": Entry("features list", ("ApiVersions",), hides=True),
+    "features set": Entry("features set metadata.version=30", ("UpdateFeatures",), _CLUSTER_ALTERED),
+    "quorum describe": Entry("quorum describe", ("DescribeQuorum",), _CLUSTER_SEEN),
+    "quorum add-voter": Entry(
+        "quorum add-voter 3 AAECAwQFBgcICQoLDA0ODw CONTROLLER=host3:9093", ("AddRaftVoter",), _CLUSTER_ALTERED
+    ),
+    "quorum remove-voter": Entry(
+        "quorum remove-voter 3 AAECAwQFBgcICQoLDA0ODw", ("RemoveRaftVoter",), _CLUSTER_ALTERED
+    ),
+    "quorum update-voter": Entry(
+        "quorum update-voter 3 AAECAwQFBgcICQoLDA0ODw CONTROLLER=host3:9094",
+        ("DescribeQuorum", "UpdateRaftVoter"),
+        ("describe cluster", "alter cluster"),
+    ),
+    "acls list": Entry("acls list --topic orders", ("DescribeAcls",), _CLUSTER_SEEN),
+    "acls add": Entry(
+        "acls add --principal alice --operation read --topic orders- --prefixed",
+        ("CreateAcls",),
+        _CLUSTER_ALTERED,
+    ),
+    "acls remove": Entry("acls remove --principal alice", ("DeleteAcls",), _CLUSTER_ALTERED),
+    "users list": Entry("users list alice", ("DescribeUserScramCredentials",), _CLUSTER_SEEN),
+    "users add": Entry(
+        "users add alice --password @password-file", ("AlterUserScramCredentials",), _CLUSTER_ALTERED
+    ),
+    "users remove": Entry(
+        "users remove alice",
+        ("DescribeUserScramCredentials", "AlterUserScramCredentials"),
+        ("describe cluster", "alter cluster"),
+    ),
+    "quotas list": Entry("quotas list user=alice", ("DescribeClientQuotas",), ("describe-configs cluster",)),
+    "quotas set": Entry(
+        "quotas set user=alice producer_byte_rate=1000000", ("AlterClientQuotas",), ("alter-configs cluster",)
+    ),
+    "quotas remove": Entry(
+        "quotas remove user=alice producer_byte_rate", ("AlterClientQuotas",), ("alter-configs cluster",)
+    ),
+    "policy test": Entry(
+        "policy test --rules policies.yaml",
+        ("Metadata", "DescribeConfigs"),
+        ("describe topic", "describe-configs topic"),
+        hides=True,
+    ),
+    "audit": Entry("audit --resource 'topic/ord*' --since 1h --follow", ("Fetch",), ("read topic",)),
+    "history": Entry("history topic/orders --since 41 --at 57", ("Fetch",), ("read topic",)),
+    "verify-eos produce": Entry("verify-eos produce inputs --count 10000", ("Produce",), ("write topic",)),
+    "verify-eos check": Entry("verify-eos check inputs outputs --wait 60", ("Fetch",), ("read topic",)),
+    "jobs scrub": Entry("jobs scrub --log-dir /disk1/kafka --report report"),
+    "jobs compact": Entry("jobs compact --log-dir /disk1/kafka --dry-run"),
+    "jobs usage": Entry("jobs usage --bootstrap 127.0.0.1:9092 --report report"),
+    "jobs rekey": Entry("jobs rekey orders orders-by-key --was 3"),
+    "jobs archive": Entry("jobs archive --into /archive --topic orders"),
+    "jobs restore": Entry("jobs restore --from /archive --topic orders"),
+    "jobs translate-offsets": Entry("jobs translate-offsets --archive /archive --group billing"),
+    "spark-submit": Entry("spark-submit --master 'local[2]' application.py"),
+    "pipeline run": Entry("pipeline run pipelines.yml"),
+    "pipeline plan": Entry("pipeline plan pipelines.yml"),
+    "pipeline status": Entry("pipeline status pipelines.yml"),
+    "completion": Entry("completion bash"),
+}

@@ -1,0 +1,85 @@
+"""What `barnabas brokers` does."""
+
+import importlib
+import pkgutil
+
+from barnabas.cli.output import print_json, print_table
+from barnabas.cli.work.calls import with_admin, with_cluster
+from barnabas.client.admin import Admin
+from barnabas.client.cluster import Cluster
+from barnabas.wire import messages
+from barnabas.wire.schema import Versions
+
+
+def show_list(bootstrap: str, *, fenced: bool, as_json: bool) -> None:
+    """Print the brokers."""
+    found = with_admin(bootstrap, lambda admin: admin.describe_cluster(fenced=fenced))
+    brokers = [
+        {
+            "broker": node.node_id,
+            "host": node.address.host,
+            "port": node.address.port,
+            "rack": node.rack,
+            "controller": node.node_id == found.controller_id,
+            "fenced": node.node_id in found.fenced,
+        }
+        for node in sorted(found.nodes)
+    ]
+    if as_json:
+        print_json(brokers)
+        return
+    rows = [
+        (
+            each["broker"],
+            f"{each['host']}:{each['port']}",
+            each["rack"] or "",
+            " ".join(word for word in ("controller", "fenced") if each[word]),
+        )
+        for each in brokers
+    ]
+    print_table(("broker", "address", "rack", "role"), rows)
+
+
+def show_api_versions(bootstrap: str, broker: int | None, *, as_json: bool) -> None:
+    """Print what a broker serves.
+
+    :raises KafkaError: BROKER_NOT_AVAILABLE for an unknown id.
+    """
+
+    async def ask(cluster: Cluster) -> dict[int, Versions]:
+        return dict((await cluster.connection(broker)).versions)
+
+    found = with_cluster(bootstrap, ask)
+    names = _api_names()
+    rows = [(key, names.get(key), *versions) for key, versions in sorted(found.items())]
+    columns = ("key", "api", "first", "last")
+    if as_json:
+        print_json([dict(zip(columns, row, strict=True)) for row in rows])
+    else:
+        print_table(columns, [(key, name or "unknown", *versions) for key, name, *versions in rows])
+
+
+def _api_names() -> dict[int, str]:
+    """Api key -> Kafka's name of the API, of all messages that there are."""
+    names: dict[int, str] = {}
+    for module in pkgutil.iter_modules(messages.__path__, f"{messages.__name__}."):
+        for name, item in vars(importlib.import_module(module.name)).items():
+            if name.endswith("Request") and hasattr(item, "API_KEY"):
+                names[item.API_KEY] = name.removesuffix("Request")
+    return names
+
+
+def unregister(bootstrap: str, broker: int, *, as_json: bool) -> None:
+    """Forget a broker and say so.
+
+    :raises KafkaError: BROKER_ID_NOT_REGISTERED, INVALID_REQUEST for one that is up.
+    """
+
+    async def work(admin: Admin) -> None:
+        await admin.unregister_broker(broker)
+
+    with_admin(bootstrap, work)
+    if as_json:
+        print_json({"broker": broker, "done": "unregistered"})
+    else:
+        print(f"{broker}: unregistered")
