@@ -174,7 +174,7 @@ def test_an_acl_that_a_policy_keeps_is_told_beside_those_that_go(tmp_path: Path)
         kafka.restart()
         for command in (("add", "-p", "eve", "-o", "read", "-t", "pay", "-t", "t"), ("remove", "-p", "bob")):
             result = run(*command)
-            assert result.exit_code == 1
+            assert result.exit_code == 4
             assert [each["name"] for each in json.loads(result.stdout)] == ["t"]
             assert "'pay' is protected" in json.loads(result.stderr)["message"]
 

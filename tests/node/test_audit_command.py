@@ -1,6 +1,9 @@
 """`barnabas audit` and `barnabas history`, against a broker."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -8,7 +11,9 @@ from typer.testing import CliRunner, Result
 
 from barnabas.cli.main import app
 from barnabas.testing import EmbeddedBroker
+from barnabas.wire.messages.metadata import MetadataRequest
 from support.audit import AUDITED, published
+from support.waiting import until
 
 Run = Callable[..., Result]
 
@@ -99,3 +104,30 @@ def test_what_cannot_be_meant_is_wrong_use(run: Run, command: tuple[str, ...], w
     told = run("audit", *command)
     assert told.exit_code == 2
     assert words in told.output
+
+
+def test_the_audit_is_followed_from_before_its_first_event(kafka: EmbeddedBroker) -> None:
+    command = [
+        sys.executable,
+        "-c",
+        "from barnabas.cli.main import main; main()",
+        "audit",
+        "--follow",
+        "--json",
+    ]
+    environment = os.environ | {"BARNABAS_BOOTSTRAP": kafka.bootstrap}
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as follower:
+        try:
+            assert follower.stdout is not None
+            until(lambda: _has_asked(kafka))
+            kafka.create_topic("orders")
+            assert json.loads(follower.stdout.readline())["resource"] == "topic/orders"
+        finally:
+            follower.kill()
+
+
+def _has_asked(kafka: EmbeddedBroker) -> bool:
+    """Whether the broker has been asked for the topic that there is not yet: after the brokers, at least."""
+    return sum(kafka.server.statistics.apis[MetadataRequest.API_KEY].buckets) > 1

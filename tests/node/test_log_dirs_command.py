@@ -73,7 +73,7 @@ def test_a_replica_is_moved(broker: EmbeddedBroker, run: Run, tmp_path: Path) ->
 
 def test_what_cannot_be_moved_says_why(broker: EmbeddedBroker, run: Run, tmp_path: Path) -> None:
     result = run("move", "/nowhere", "t:0")
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     assert "t-0 cannot be moved to /nowhere" in result.stderr
     assert "LOG_DIR_NOT_FOUND" in result.stderr
     assert run("move", str(tmp_path / "b"), "gone").exit_code == 3

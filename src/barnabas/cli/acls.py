@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from barnabas.cli import candidates
 from barnabas.cli.failures import guarded
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
@@ -31,10 +32,23 @@ class Operation(StrEnum):
 
 
 Names = list[str] | None
-Topics = Annotated[Names, typer.Option("--topic", "-t", metavar="NAME", help="A topic, '*' for all.")]
-Groups = Annotated[Names, typer.Option("--group", "-g", metavar="NAME", help="A group.")]
+Topics = Annotated[
+    Names,
+    typer.Option(
+        "--topic", "-t", metavar="NAME", help="A topic, '*' for all.", autocompletion=candidates.topics
+    ),
+]
+Groups = Annotated[
+    Names, typer.Option("--group", "-g", metavar="NAME", help="A group.", autocompletion=candidates.groups)
+]
 Transactions = Annotated[
-    Names, typer.Option("--transactional-id", metavar="NAME", help="A transactional id.")
+    Names,
+    typer.Option(
+        "--transactional-id",
+        metavar="NAME",
+        help="A transactional id.",
+        autocompletion=candidates.transactional_ids,
+    ),
 ]
 Tokens = Annotated[Names, typer.Option("--delegation-token", metavar="NAME", help="A delegation token.")]
 Users = Annotated[Names, typer.Option("--user", metavar="NAME", help="A user whose tokens are meant.")]
@@ -44,7 +58,13 @@ Operations = Annotated[
 ]
 Principals = Annotated[
     Names,
-    typer.Option("--principal", "-p", metavar="USER", help="Who: alice, User:alice or '*'; may be repeated."),
+    typer.Option(
+        "--principal",
+        "-p",
+        metavar="USER",
+        help="Who: alice, User:alice or '*'; may be repeated.",
+        autocompletion=candidates.users,
+    ),
 ]
 Hosts = Annotated[Names, typer.Option("--host", metavar="ADDRESS", help="From where; may be repeated.")]
 Prefixed = Annotated[bool, typer.Option("--prefixed", help="Names are prefixes.")]

@@ -4,13 +4,18 @@ from typing import Annotated
 
 import typer
 
+from barnabas.cli import candidates
 from barnabas.cli.failures import guarded
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
 Resource = Annotated[
     str | None,
     typer.Option(
-        "--resource", "-r", metavar="KIND/NAME", help="Only this one, as topic/orders; a name may end in *."
+        "--resource",
+        "-r",
+        metavar="KIND/NAME",
+        help="Only this one, as topic/orders; a name may end in *.",
+        autocompletion=candidates.resources,
     ),
 ]
 
@@ -43,7 +48,13 @@ def audit(
 @guarded
 def history(
     resource: Annotated[
-        str, typer.Argument(metavar="KIND/NAME", help="A resource, as topic/orders.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="KIND/NAME",
+            help="A resource, as topic/orders.",
+            show_default=False,
+            autocompletion=candidates.resources,
+        ),
     ],
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     at: Annotated[

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from barnabas.cli import candidates
 from barnabas.cli.failures import guarded
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
@@ -11,7 +12,16 @@ app = typer.Typer(
     help="See brokers and the APIs that they serve, forget one that is gone.", no_args_is_help=True
 )
 
-Broker = Annotated[int, typer.Argument(metavar="BROKER", min=0, help="The broker's id.", show_default=False)]
+Broker = Annotated[
+    int,
+    typer.Argument(
+        metavar="BROKER",
+        min=0,
+        help="The broker's id.",
+        show_default=False,
+        autocompletion=candidates.brokers,
+    ),
+]
 
 
 @app.command("list")
@@ -33,7 +43,10 @@ def list_brokers(
 @guarded
 def show_api_versions(
     broker: Annotated[
-        int | None, typer.Argument(metavar="[BROKER]", help="Which; else any.", show_default=False)
+        int | None,
+        typer.Argument(
+            metavar="[BROKER]", help="Which; else any.", show_default=False, autocompletion=candidates.brokers
+        ),
     ] = None,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     as_json: Json = False,

@@ -6,6 +6,11 @@ Help, docs/cli.md and the advice after a refusal are made of this; tests run eve
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import typer
+
+#: The attribute of a command's function that holds its name.
+NAME = "command_name"
+
 
 class Entry(NamedTuple):
     """A command: what follows `barnabas` in its example, APIs of Kafka's, permissions as "operation kind".
@@ -55,9 +60,7 @@ ENTRIES: Mapping[str, Entry] = {
     "configs list": Entry(
         "configs list topic group", ("ListConfigResources",), ("describe-configs cluster",)
     ),
-    "configs get": Entry(
-        "configs get topic orders --all", ("DescribeConfigs",), ("describe-configs topic",)
-    ),
+    "configs get": Entry("configs get topic orders --all", ("DescribeConfigs",), ("describe-configs topic",)),
     "configs set": Entry(
         "configs set topic orders retention.ms=86400000 cleanup.policy+=compact",
         ("IncrementalAlterConfigs",),
@@ -177,13 +180,35 @@ ENTRIES: Mapping[str, Entry] = {
     "jobs scrub": Entry("jobs scrub --log-dir /disk1/kafka --report report"),
     "jobs compact": Entry("jobs compact --log-dir /disk1/kafka --dry-run"),
     "jobs usage": Entry("jobs usage --bootstrap 127.0.0.1:9092 --report report"),
-    "jobs rekey": Entry("jobs rekey orders orders-by-key --was 3"),
-    "jobs archive": Entry("jobs archive --into /archive --topic orders"),
-    "jobs restore": Entry("jobs restore --from /archive --topic orders"),
-    "jobs translate-offsets": Entry("jobs translate-offsets --archive /archive --group billing"),
+    "jobs rekey": Entry("jobs rekey orders orders-by-key --state ./rekey"),
+    "jobs archive": Entry("jobs archive ./archive --topic orders"),
+    "jobs restore": Entry("jobs restore ./archive --topic orders"),
+    "jobs translate-offsets": Entry("jobs translate-offsets ./map --group billing"),
     "spark-submit": Entry("spark-submit --master 'local[2]' application.py"),
     "pipeline run": Entry("pipeline run pipelines.yml"),
     "pipeline plan": Entry("pipeline plan pipelines.yml"),
     "pipeline status": Entry("pipeline status pipelines.yml"),
     "completion": Entry("completion bash"),
 }
+
+
+def explain(app: typer.Typer, prefix: str = "") -> None:
+    """Give the commands of `app` their names and, below their help, their examples."""
+    for command in app.registered_commands:
+        assert command.callback is not None
+        name = f"{prefix}{command.name}"
+        command.callback.__dict__[NAME] = name
+        entry = ENTRIES.get(name)
+        if entry is not None and command.epilog is None:
+            command.epilog = f"Example: barnabas {entry.example}" + needed(entry)
+    for group in app.registered_groups:
+        assert group.typer_instance is not None
+        explain(group.typer_instance, f"{group.name} ")
+
+
+def needed(entry: Entry) -> str:
+    """The permissions that a command needs, as a paragraph of its help; nothing where it needs none."""
+    if not entry.needs:
+        return ""
+    words = [need.replace(" ", " on the ", 1) for need in entry.needs]
+    return f"\n\nNeeds, where there are ACLs: {', '.join(words)}."

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from barnabas.cli import candidates
 from barnabas.cli.failures import guarded
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
@@ -31,6 +32,7 @@ Name = Annotated[
     typer.Argument(
         metavar="NAME",
         help="A name; for brokers and loggers the broker's id, or 'default' for what holds on every broker.",
+        autocompletion=candidates.config_names,
     ),
 ]
 Dry = Annotated[bool, typer.Option("--validate-only", help="Only find out whether it could be done.")]
@@ -57,7 +59,10 @@ def get_configs(
     kind: KindArgument,
     name: Name,
     keys: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY]...", help="Some keys; else what was set.")
+        list[str] | None,
+        typer.Argument(
+            metavar="[KEY]...", help="Some keys; else what was set.", autocompletion=candidates.config_keys
+        ),
     ] = None,
     everything: Annotated[
         bool, typer.Option("--all", help="Show what stands at its default, too.", show_default=False)
@@ -78,7 +83,11 @@ def set_configs(
     name: Name,
     values: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", help="KEY+=VALUE adds to a list, KEY-=VALUE takes from it."),
+        typer.Argument(
+            metavar="[KEY=VALUE]...",
+            help="KEY+=VALUE adds to a list, KEY-=VALUE takes from it.",
+            autocompletion=candidates.config_settings,
+        ),
     ] = None,
     file: Annotated[
         Path | None, typer.Option("--file", help="A .properties file with more of them, such as secrets.")
@@ -101,7 +110,12 @@ def delete_configs(
     name: Name,
     keys: Annotated[
         list[str],
-        typer.Argument(metavar="KEY...", help="Keys that go back to their defaults.", show_default=False),
+        typer.Argument(
+            metavar="KEY...",
+            help="Keys that go back to their defaults.",
+            show_default=False,
+            autocompletion=candidates.config_keys,
+        ),
     ],
     validate_only: Dry = False,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
@@ -121,7 +135,11 @@ def replace_configs(
     name: Name,
     values: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", help="All that is to be set; without any, nothing is."),
+        typer.Argument(
+            metavar="[KEY=VALUE]...",
+            help="All that is to be set; without any, nothing is.",
+            autocompletion=candidates.config_settings,
+        ),
     ] = None,
     file: Annotated[
         Path | None, typer.Option("--file", help="A .properties file with more of them, such as secrets.")

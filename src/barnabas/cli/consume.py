@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from barnabas.cli import candidates
 from barnabas.cli.failures import guarded
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
@@ -15,7 +16,10 @@ FORMAT_HELP = (
 
 @guarded
 def consume(
-    topic: Annotated[str, typer.Argument(help="Where the records are.", show_default=False)],
+    topic: Annotated[
+        str,
+        typer.Argument(help="Where the records are.", show_default=False, autocompletion=candidates.topics),
+    ],
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     from_beginning: Annotated[
         bool, typer.Option("--from-beginning", help="Not only what comes now.")

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from barnabas.cli import partitions
+from barnabas.cli import candidates, partitions
 from barnabas.cli.failures import guarded
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
@@ -14,7 +14,10 @@ def elections(
     places: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[TOPIC[:PARTITION]...]", help="Only these; else all that need it.", show_default=False
+            metavar="[TOPIC[:PARTITION]...]",
+            help="Only these; else all that need it.",
+            show_default=False,
+            autocompletion=candidates.partitions,
         ),
     ] = None,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,

@@ -4,11 +4,12 @@ import functools
 import json
 import os
 import sys
-from collections.abc import Callable
-from typing import ParamSpec
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, ParamSpec
 
 import typer
 
+from barnabas.cli.catalogue import NAME
 from barnabas.cli.login import COMMAND_CONFIG, command_config, with_command_config
 
 OK = 0
@@ -110,11 +111,9 @@ def wrong_use(message: str, hint: str = "") -> Failure:
 def guarded(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
     """The command, with whatever it raises printed for people (or, with `as_json`, for programs)."""
 
-    @functools.wraps(command)
-    def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
+    def attempt(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
         try:
-            with command_config(kwargs.pop(COMMAND_CONFIG, None)):
-                command(*args, **kwargs)
+            command(*args, **kwargs)
             sys.stdout.flush()
         except KeyboardInterrupt:
             raise typer.Exit(INTERRUPTED) from None
@@ -127,14 +126,35 @@ def guarded(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
             errors = error.exceptions if isinstance(error, ExceptionGroup) else (error,)
             if not all(map(is_kafka_error, errors)):
                 raise
-            raise typer.Exit(report(*errors, as_json=bool(kwargs.get("as_json")))) from None
+            call = Call(str(run.__dict__.get(NAME, "")), kwargs)
+            raise typer.Exit(report(*errors, as_json=bool(kwargs.get("as_json")), call=call)) from None
+
+    @functools.wraps(command)
+    def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
+        with command_config(kwargs.pop(COMMAND_CONFIG, None)):
+            attempt(*args, **kwargs)
 
     return with_command_config(run)
 
 
-def report(*errors: Exception, as_json: bool) -> int:
+class Judged(NamedTuple):
+    """What an error comes to: an exit code, a name for its kind, and what to try next."""
+
+    exit_code: int
+    kind: str
+    hint: str
+
+
+class Call(NamedTuple):
+    """A command, and what it was called with."""
+
+    command: str
+    arguments: Mapping[str, object]
+
+
+def report(*errors: Exception, as_json: bool, call: Call | None = None) -> int:
     """Print errors and what to try next to stderr; gives the exit code, which is the first one's."""
-    judged = [judge(error) for error in errors]
+    judged = [_advised(error, judge(error), call) for error in errors]
     for error, (_, code, hint) in zip(errors, judged, strict=True):
         if as_json:
             print(json.dumps({"error": code, "message": _sentence(error), "hint": hint}), file=sys.stderr)
@@ -145,6 +165,18 @@ def report(*errors: Exception, as_json: bool) -> int:
     return judged[0][0]
 
 
+def _advised(error: Exception, judged: Judged, call: Call | None) -> Judged:
+    """The same with a better hint, where the cluster or the catalogue knows one."""
+    exit_code, kind, hint = judged
+    if call is None or exit_code not in (NOT_FOUND, REFUSED):
+        return judged
+    from barnabas.cli.advice import meant, permission
+
+    names = meant(kind, call.arguments)
+    resembling = f"{' or '.join(names)}, which there is; " if names else ""
+    return Judged(exit_code, kind, resembling + (permission(call.command, kind, str(error)) or hint))
+
+
 def _sentence(error: Exception) -> str:
     """What is wrong, without the number that an error of the system has."""
     if type(error).__str__ is OSError.__str__ and isinstance(error, OSError) and error.filename is not None:
@@ -152,21 +184,21 @@ def _sentence(error: Exception) -> str:
     return str(error)
 
 
-def judge(error: Exception) -> tuple[int, str, str]:
-    """Exit code, a name for the kind of error, and what to try next."""
+def judge(error: Exception) -> Judged:
+    """What an error comes to, whatever the command."""
     if isinstance(error, Failure):
-        return error.exit_code, _KINDS.get(error.exit_code, "FAILED"), error.hint
+        return Judged(error.exit_code, _KINDS.get(error.exit_code, "FAILED"), error.hint)
     if is_kafka_error(error):
         name: str = error.code.name  # type: ignore[attr-defined]  # a KafkaError; not imported for speed
-        return _EXIT_CODES.get(name, FAILED), name, _HINTS.get(name, "")
+        return Judged(_EXIT_CODES.get(name, FAILED), name, _HINTS.get(name, ""))
     if isinstance(error, ConnectionError):
         kind, hint = _CONNECTIONS.get(type(error).__name__, ("UNREACHABLE", _HINT_UNREACHABLE))
-        return UNREACHABLE, kind, hint
+        return Judged(UNREACHABLE, kind, hint)
     if isinstance(error, FileNotFoundError):
-        return NOT_FOUND, "FILE_NOT_FOUND", ""
+        return Judged(NOT_FOUND, "FILE_NOT_FOUND", "")
     if isinstance(error, ValueError):
-        return WRONG_USE, "WRONG_USE", ""
-    return FAILED, "FAILED", ""
+        return Judged(WRONG_USE, "WRONG_USE", "")
+    return Judged(FAILED, "FAILED", "")
 
 
 def is_kafka_error(error: Exception) -> bool:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from barnabas.cli import candidates
 from barnabas.cli.failures import guarded, wrong_use
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, key_value_pairs
 
@@ -31,7 +32,13 @@ def list_features(bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json = Fals
 @guarded
 def set_features(
     levels: Annotated[
-        list[str], typer.Argument(metavar="FEATURE=LEVEL...", help="0 turns it off.", show_default=False)
+        list[str],
+        typer.Argument(
+            metavar="FEATURE=LEVEL...",
+            help="0 turns it off.",
+            show_default=False,
+            autocompletion=candidates.features,
+        ),
     ],
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     downgrade: Annotated[

@@ -4,18 +4,31 @@ from typing import Annotated
 
 import typer
 
-from barnabas.cli import partitions
+from barnabas.cli import candidates, partitions
 from barnabas.cli.failures import guarded
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
 app = typer.Typer(help="See groups and their offsets, set them, delete them.", no_args_is_help=True)
 
-Group = Annotated[str, typer.Argument(metavar="GROUP", help="The id of the group.", show_default=False)]
-Groups = Annotated[list[str], typer.Argument(metavar="GROUP...", help="Their ids.", show_default=False)]
+Group = Annotated[
+    str,
+    typer.Argument(
+        metavar="GROUP", help="The id of the group.", show_default=False, autocompletion=candidates.groups
+    ),
+]
+Groups = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="GROUP...", help="Their ids.", show_default=False, autocompletion=candidates.groups
+    ),
+]
 Places = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[TOPIC[:PARTITION]...]", help="Only these; else all committed.", show_default=False
+        metavar="[TOPIC[:PARTITION]...]",
+        help="Only these; else all committed.",
+        show_default=False,
+        autocompletion=candidates.partitions,
     ),
 ]
 
@@ -100,7 +113,12 @@ def delete_offsets(
     name: Group,
     places: Annotated[
         list[str],
-        typer.Argument(metavar="TOPIC[:PARTITION]...", help="What to forget.", show_default=False),
+        typer.Argument(
+            metavar="TOPIC[:PARTITION]...",
+            help="What to forget.",
+            show_default=False,
+            autocompletion=candidates.partitions,
+        ),
     ],
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     as_json: Json = False,

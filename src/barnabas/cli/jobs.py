@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from barnabas.cli import candidates
 from barnabas.cli.failures import guarded, wrong_use
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, key_value_pairs
 
@@ -19,7 +20,13 @@ Dry = Annotated[
 Master = Annotated[str, typer.Option("--master", metavar="URL", help="Where Spark runs.")]
 Topics = Annotated[
     list[str] | None,
-    typer.Option("--topic", "-t", metavar="TOPIC", help="A topic; else all but internal ones."),
+    typer.Option(
+        "--topic",
+        "-t",
+        metavar="TOPIC",
+        help="A topic; else all but internal ones.",
+        autocompletion=candidates.topics,
+    ),
 ]
 
 

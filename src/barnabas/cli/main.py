@@ -1,11 +1,15 @@
 """The command `barnabas`. What a command needs is imported when it runs, so that `--help` is quick."""
 
+from typing import Annotated, Any
+
 import typer
+from typer.core import TyperGroup
 
 from barnabas.cli import (
     acls,
     audit,
     brokers,
+    completion,
     configs,
     console,
     consume,
@@ -30,46 +34,106 @@ from barnabas.cli import (
     users,
     verify_eos,
 )
+from barnabas.cli.catalogue import explain
+
+_SERVING = "Serving"
+_RECORDS = "Topics and records"
+_GROUPS = "Groups and transactions"
+_CLUSTER = "The cluster"
+_PERMISSIONS = "Who may do what"
+_CHANGES = "Changes"
+_SPARK = "Spark"
+_SHELL = "The shell"
+
+_PANELS = (
+    _SERVING,
+    _RECORDS,
+    _GROUPS,
+    _CLUSTER,
+    _PERMISSIONS,
+    _CHANGES,
+    _SPARK,
+    _SHELL,
+)
+
+
+class _Panelled(TyperGroup):
+    """Lists its commands in the order of their panels, not those without commands of their own first."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names, for help and completion."""
+        return sorted(super().list_commands(ctx), key=self._place)
+
+    def _place(self, name: str) -> int:
+        panel = getattr(self.commands[name], "rich_help_panel", None)
+        return _PANELS.index(panel) if panel in _PANELS else len(_PANELS)
+
 
 app = typer.Typer(
     name="barnabas",
-    help="A complete, wire-compatible Kafka broker in Python, and its command line.",
+    cls=_Panelled,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("serve")(serve.serve)
-app.add_typer(topics.app, name="topics")
-app.add_typer(configs.app, name="configs")
-app.command("produce")(produce.produce)
-app.command("consume")(consume.consume)
-app.command("metadata")(metadata.metadata)
-app.command("console")(console.console)
-app.command("elections")(elections.elections)
-app.add_typer(reassignments.app, name="reassignments")
-app.add_typer(log_dirs.app, name="log-dirs")
-app.add_typer(features.app, name="features")
-app.add_typer(quorum.app, name="quorum")
-app.add_typer(brokers.app, name="brokers")
-app.add_typer(records.app, name="records")
-app.add_typer(policy.app, name="policy")
-app.add_typer(users.app, name="users")
-app.add_typer(quotas.app, name="quotas")
-app.add_typer(acls.app, name="acls")
-app.add_typer(groups.app, name="groups")
-app.add_typer(transactions.app, name="transactions")
-app.add_typer(verify_eos.app, name="verify-eos")
-app.command("audit")(audit.audit)
-app.command("history")(audit.history)
-app.command("rollback")(audit.rollback)
-app.command("export")(declared.export)
-app.command("plan")(declared.plan)
-app.add_typer(jobs.app, name="jobs")
-app.command("spark-submit", context_settings=spark_submit.CONTEXT)(spark_submit.spark_submit)
-app.add_typer(pipeline.app, name="pipeline")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from barnabas import __version__
+
+        print(f"barnabas {__version__}")
+        raise typer.Exit
+
+
+@app.callback(
+    epilog="`barnabas COMMAND --help` has an example of each command; docs/cli.md tells the exit codes."
+)
+def barnabas(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """A complete, wire-compatible Kafka broker in Python, and a command line for any Kafka."""
+
+
+app.command("serve", rich_help_panel=_SERVING)(serve.serve)
+app.command("console", rich_help_panel=_SERVING)(console.console)
+app.add_typer(topics.app, name="topics", rich_help_panel=_RECORDS)
+app.command("produce", rich_help_panel=_RECORDS)(produce.produce)
+app.command("consume", rich_help_panel=_RECORDS)(consume.consume)
+app.add_typer(records.app, name="records", rich_help_panel=_RECORDS)
+app.add_typer(groups.app, name="groups", rich_help_panel=_GROUPS)
+app.add_typer(transactions.app, name="transactions", rich_help_panel=_GROUPS)
+app.add_typer(verify_eos.app, name="verify-eos", rich_help_panel=_GROUPS)
+app.command("metadata", rich_help_panel=_CLUSTER)(metadata.metadata)
+app.add_typer(brokers.app, name="brokers", rich_help_panel=_CLUSTER)
+app.add_typer(configs.app, name="configs", rich_help_panel=_CLUSTER)
+app.command("elections", rich_help_panel=_CLUSTER)(elections.elections)
+app.add_typer(reassignments.app, name="reassignments", rich_help_panel=_CLUSTER)
+app.add_typer(log_dirs.app, name="log-dirs", rich_help_panel=_CLUSTER)
+app.add_typer(features.app, name="features", rich_help_panel=_CLUSTER)
+app.add_typer(quorum.app, name="quorum", rich_help_panel=_CLUSTER)
+app.add_typer(users.app, name="users", rich_help_panel=_PERMISSIONS)
+app.add_typer(acls.app, name="acls", rich_help_panel=_PERMISSIONS)
+app.add_typer(quotas.app, name="quotas", rich_help_panel=_PERMISSIONS)
+app.add_typer(policy.app, name="policy", rich_help_panel=_PERMISSIONS)
+app.command("audit", rich_help_panel=_CHANGES)(audit.audit)
+app.command("history", rich_help_panel=_CHANGES)(audit.history)
+app.command("rollback", rich_help_panel=_CHANGES)(audit.rollback)
+app.command("export", rich_help_panel=_CHANGES)(declared.export)
+app.command("plan", rich_help_panel=_CHANGES)(declared.plan)
+app.add_typer(jobs.app, name="jobs", rich_help_panel=_SPARK)
+app.add_typer(pipeline.app, name="pipeline", rich_help_panel=_SPARK)
+app.command("spark-submit", rich_help_panel=_SPARK, context_settings=spark_submit.CONTEXT)(
+    spark_submit.spark_submit
+)
+app.command("completion", rich_help_panel=_SHELL)(completion.completion)
+explain(app)
 
 
 def main() -> None:
     """Run the command line; ends the process with one of the exit codes in `failures`."""
-    app()
+    with completion.answering():
+        app(prog_name="barnabas")

@@ -4,13 +4,17 @@ from typing import Annotated
 
 import typer
 
+from barnabas.cli import candidates
 from barnabas.cli.failures import guarded
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
 
 @guarded
 def metadata(
-    topic: Annotated[str | None, typer.Argument(help="Only this topic.", show_default=False)] = None,
+    topic: Annotated[
+        str | None,
+        typer.Argument(help="Only this topic.", show_default=False, autocompletion=candidates.topics),
+    ] = None,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     as_json: Json = False,
 ) -> None:

@@ -18,6 +18,10 @@ Bootstrap = Annotated[
         help="A broker of the cluster, or several with commas.",
     ),
 ]
+Wait = Annotated[
+    float | None,
+    typer.Option("--wait", metavar="SECONDS", min=0, help="Stay until it is done, at most so long."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 

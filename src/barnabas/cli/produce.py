@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from barnabas.cli import candidates
 from barnabas.cli.failures import guarded
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, key_value_pairs
 
@@ -30,7 +31,10 @@ class Acks(StrEnum):
 
 @guarded
 def produce(
-    topic: Annotated[str, typer.Argument(help="Where the records go.", show_default=False)],
+    topic: Annotated[
+        str,
+        typer.Argument(help="Where the records go.", show_default=False, autocompletion=candidates.topics),
+    ],
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     file: Annotated[
         Path | None, typer.Option("--file", "-f", metavar="FILE", help="Read lines from here, not stdin.")

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from barnabas.cli import candidates
 from barnabas.cli.failures import guarded
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
@@ -17,7 +18,9 @@ WHOSE = "user=NAME, client-id=NAME, both, or ip=ADDRESS; without a name whoever 
 @app.command("list")
 @guarded
 def list_quotas(
-    parts: Annotated[list[str] | None, typer.Argument(metavar="[WHOSE]...", help=WHOSE)] = None,
+    parts: Annotated[
+        list[str] | None, typer.Argument(metavar="[WHOSE]...", help=WHOSE, autocompletion=candidates.quotas)
+    ] = None,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     as_json: Json = False,
 ) -> None:
@@ -31,7 +34,10 @@ def list_quotas(
 @guarded
 def set_quotas(
     words: Annotated[
-        list[str], typer.Argument(metavar="WHOSE... KEY=VALUE...", help=WHOSE, show_default=False)
+        list[str],
+        typer.Argument(
+            metavar="WHOSE... KEY=VALUE...", help=WHOSE, autocompletion=candidates.quotas, show_default=False
+        ),
     ],
     validate_only: Annotated[
         bool, typer.Option("--validate-only", help="Only find out whether it could be done.")
@@ -48,7 +54,12 @@ def set_quotas(
 @app.command("remove")
 @guarded
 def remove_quotas(
-    words: Annotated[list[str], typer.Argument(metavar="WHOSE... [KEY]...", help=WHOSE, show_default=False)],
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="WHOSE... [KEY]...", help=WHOSE, autocompletion=candidates.quotas, show_default=False
+        ),
+    ],
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     as_json: Json = False,
 ) -> None:

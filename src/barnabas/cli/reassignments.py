@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from barnabas.cli import partitions
+from barnabas.cli import candidates, partitions
 from barnabas.cli.failures import guarded
-from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
+from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, Wait
 
 app = typer.Typer(
     help="Move partitions to other brokers, see how far that is, call it off.", no_args_is_help=True
@@ -30,6 +30,7 @@ def start_reassignments(
         typer.Argument(
             metavar="TOPIC[:PARTITION]=BROKER,...",
             help="Where a partition, or all of a topic, is to be; the preferred leader first.",
+            autocompletion=candidates.partitions,
             show_default=False,
         ),
     ],
@@ -37,13 +38,14 @@ def start_reassignments(
     keep_factor: Annotated[
         bool, typer.Option("--keep-replication-factor", help="Refuse another number of replicas.")
     ] = False,
+    wait_s: Wait = None,
     as_json: Json = False,
 ) -> None:
     """Move partitions."""
     wanted = [partitions.target(text) for text in targets]
     from barnabas.cli.work import reassignments
 
-    reassignments.start(bootstrap, wanted, keep_factor=keep_factor, as_json=as_json)
+    reassignments.start(bootstrap, wanted, keep_factor=keep_factor, wait_s=wait_s, as_json=as_json)
 
 
 @app.command("cancel")
@@ -51,7 +53,12 @@ def start_reassignments(
 def cancel_reassignments(
     places: Annotated[
         list[str],
-        typer.Argument(metavar="TOPIC[:PARTITION]...", help="What is not to move.", show_default=False),
+        typer.Argument(
+            metavar="TOPIC[:PARTITION]...",
+            help="What is not to move.",
+            show_default=False,
+            autocompletion=candidates.partitions,
+        ),
     ],
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     as_json: Json = False,

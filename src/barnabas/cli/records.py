@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from barnabas.cli import partitions
+from barnabas.cli import candidates, partitions
 from barnabas.cli.failures import guarded
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
@@ -14,7 +14,12 @@ app = typer.Typer(
 
 Places = Annotated[
     list[str],
-    typer.Argument(metavar="TOPIC[:PARTITION]...", help="Which partitions.", show_default=False),
+    typer.Argument(
+        metavar="TOPIC[:PARTITION]...",
+        help="Which partitions.",
+        show_default=False,
+        autocompletion=candidates.partitions,
+    ),
 ]
 
 
@@ -66,6 +71,7 @@ def delete_records(
         typer.Argument(
             metavar="TOPIC[:PARTITION]=OFFSET...",
             help="Records before the offset go; =end deletes all that there are.",
+            autocompletion=candidates.partitions,
             show_default=False,
         ),
     ],

@@ -4,12 +4,18 @@ from typing import Annotated
 
 import typer
 
+from barnabas.cli import candidates
 from barnabas.cli.failures import guarded
-from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, key_value_pairs
+from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, Wait, key_value_pairs
 
 app = typer.Typer(help="List, create, describe, delete and grow topics.", no_args_is_help=True)
 
-Names = Annotated[list[str], typer.Argument(metavar="TOPIC...", help="Names of topics.", show_default=False)]
+Names = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="TOPIC...", help="Names of topics.", show_default=False, autocompletion=candidates.topics
+    ),
+]
 Dry = Annotated[bool, typer.Option("--validate-only", help="Only find out whether it could be done.")]
 
 
@@ -38,7 +44,14 @@ def create_topics(
         int | None, typer.Option("--replication-factor", "-r", min=1, help="Else the broker's default.")
     ] = None,
     config: Annotated[
-        list[str] | None, typer.Option("--config", "-c", metavar="KEY=VALUE", help="A topic setting.")
+        list[str] | None,
+        typer.Option(
+            "--config",
+            "-c",
+            metavar="KEY=VALUE",
+            help="A topic setting.",
+            autocompletion=candidates.topic_settings,
+        ),
     ] = None,
     if_not_exists: Annotated[
         bool, typer.Option("--if-not-exists", help="Be content when a topic is there already.")
@@ -71,12 +84,13 @@ def delete_topics(
     names: Names,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     if_exists: Annotated[bool, typer.Option("--if-exists", help="Be content when a topic is gone.")] = False,
+    wait_s: Wait = None,
     as_json: Json = False,
 ) -> None:
     """Delete topics and all their records."""
     from barnabas.cli.work import topics
 
-    topics.delete(bootstrap, names, if_exists=if_exists, as_json=as_json)
+    topics.delete(bootstrap, names, if_exists=if_exists, wait_s=wait_s, as_json=as_json)
 
 
 @app.command("add-partitions")
@@ -104,7 +118,12 @@ def add_partitions(
 def show_partitions(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[TOPIC]...", help="Only these; else all.", show_default=False),
+        typer.Argument(
+            metavar="[TOPIC]...",
+            help="Only these; else all.",
+            show_default=False,
+            autocompletion=candidates.topics,
+        ),
     ] = None,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     unhealthy: Annotated[

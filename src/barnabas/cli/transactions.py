@@ -4,14 +4,20 @@ from typing import Annotated
 
 import typer
 
-from barnabas.cli import partitions
+from barnabas.cli import candidates, partitions
 from barnabas.cli.failures import guarded, wrong_use
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
 app = typer.Typer(help="See transactions and producers, abort what hangs.", no_args_is_help=True)
 
 Partition = Annotated[
-    str, typer.Argument(metavar="TOPIC:PARTITION", help="The partition.", show_default=False)
+    str,
+    typer.Argument(
+        metavar="TOPIC:PARTITION",
+        help="The partition.",
+        show_default=False,
+        autocompletion=candidates.partitions,
+    ),
 ]
 
 
@@ -44,7 +50,13 @@ def list_transactions(
 @guarded
 def describe_transactions(
     transactional_id: Annotated[
-        str, typer.Argument(metavar="TRANSACTIONAL_ID", help="Which.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="TRANSACTIONAL_ID",
+            help="Which.",
+            show_default=False,
+            autocompletion=candidates.transactional_ids,
+        ),
     ],
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     as_json: Json = False,
@@ -88,7 +100,13 @@ def abort_transaction(
 @guarded
 def terminate_transaction(
     transactional_id: Annotated[
-        str, typer.Argument(metavar="TRANSACTIONAL_ID", help="Which.", show_default=False)
+        str,
+        typer.Argument(
+            metavar="TRANSACTIONAL_ID",
+            help="Which.",
+            show_default=False,
+            autocompletion=candidates.transactional_ids,
+        ),
     ],
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     as_json: Json = False,

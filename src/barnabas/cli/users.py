@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from barnabas.cli import candidates
 from barnabas.cli.failures import guarded
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
@@ -18,7 +19,12 @@ class Mechanism(StrEnum):
     SHA_512 = "SCRAM-SHA-512"
 
 
-Name = Annotated[str, typer.Argument(metavar="USER", help="The user's name.", show_default=False)]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="USER", help="The user's name.", show_default=False, autocompletion=candidates.users
+    ),
+]
 Mechanisms = Annotated[
     list[Mechanism] | None,
     typer.Option("--mechanism", "-m", case_sensitive=False, help="Only for this one; else for all."),
@@ -30,7 +36,12 @@ Mechanisms = Annotated[
 def list_users(
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[USER]...", help="Only these; else all.", show_default=False),
+        typer.Argument(
+            metavar="[USER]...",
+            help="Only these; else all.",
+            show_default=False,
+            autocompletion=candidates.users,
+        ),
     ] = None,
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     as_json: Json = False,

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from barnabas.cli import candidates
 from barnabas.cli.failures import guarded
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
@@ -16,7 +17,9 @@ app = typer.Typer(
 @app.command("produce")
 @guarded
 def produce_inputs(
-    topic: Annotated[str, typer.Argument(help="Where the inputs go.", show_default=False)],
+    topic: Annotated[
+        str, typer.Argument(help="Where the inputs go.", show_default=False, autocompletion=candidates.topics)
+    ],
     count: Annotated[int, typer.Option("--count", "-n", min=1, help="How many inputs.", show_default=False)],
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     rate: Annotated[
@@ -36,8 +39,16 @@ def produce_inputs(
 @app.command("check")
 @guarded
 def check_outputs(
-    inputs: Annotated[str, typer.Argument(help="The topic of the inputs.", show_default=False)],
-    outputs: Annotated[str, typer.Argument(help="The topic of the outputs.", show_default=False)],
+    inputs: Annotated[
+        str,
+        typer.Argument(help="The topic of the inputs.", show_default=False, autocompletion=candidates.topics),
+    ],
+    outputs: Annotated[
+        str,
+        typer.Argument(
+            help="The topic of the outputs.", show_default=False, autocompletion=candidates.topics
+        ),
+    ],
     bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
     wait_s: Annotated[
         int, typer.Option("--wait", metavar="SECONDS", min=0, help="How long outputs may still be coming.")

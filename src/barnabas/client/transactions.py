@@ -160,6 +160,8 @@ class Transactions:
                 for each in found.active_producers
             ]
 
+        await self.cluster.topic(place.topic)
+        self.cluster.metadata.partition(place)  # what is not there now is not waited for
         return await self.cluster.retrying(attempt)
 
     async def abort(self, place: TopicPartition, start_offset: int) -> ActiveProducer:

@@ -151,9 +151,7 @@ def test_what_is_not_there_is_exit_code_3_with_advice(
         ("serve", "--set", "nonsense"),
     ],
 )
-def test_wrong_use_is_exit_code_2(
-    broker: FakeBroker, run: Run, arguments: tuple[str, ...]
-) -> None:
+def test_wrong_use_is_exit_code_2(broker: FakeBroker, run: Run, arguments: tuple[str, ...]) -> None:
     broker.create("t")
     result = run(*arguments)
     assert result.exit_code == 2

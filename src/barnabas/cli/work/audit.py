@@ -22,6 +22,8 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 COLUMNS = ("revision", "time", "who", "by", "outcome", "resource", "key", "before", "after")
 
+_NONE_YET = "there is no audit: it begins with the first change under barnabas.audit.enable=true"
+
 
 @dataclass(frozen=True)
 class Wanted:
@@ -167,15 +169,32 @@ def _read(bootstrap: str, since_ms: int | None = None) -> list[AuditEvent]:
     except KafkaError as error:
         if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise
-        notice("there is no audit: it begins with the first change under barnabas.audit.enable=true")
+        notice(_NONE_YET)
         return []
 
 
 async def _follow(cluster: Cluster, wanted: Wanted, *, as_json: bool) -> None:
+    await _until_audited(cluster)
     async for event in _events(cluster, wanted.since_ms, stop_at_end=False):
         if wanted.matches(event):
             line = json.dumps(asdict(event), ensure_ascii=False) if as_json else _line(event)
             print(line, flush=True)
+
+
+async def _until_audited(cluster: Cluster) -> None:
+    """Wait for the first event that makes the topic."""
+    attempts = 0
+    while True:
+        try:
+            await cluster.topic(AUDIT_TOPIC)
+            return
+        except KafkaError as error:
+            if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+        if attempts == 0:
+            notice(f"{_NONE_YET}; waiting for it")
+        attempts += 1
+        await cluster.retry.pause(attempts)
 
 
 def _line(event: AuditEvent) -> str:

@@ -1,6 +1,6 @@
 """What `barnabas log-dirs` does."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from barnabas.base.ids import TopicPartition
 from barnabas.cli.failures import wrong_use
@@ -8,6 +8,7 @@ from barnabas.cli.output import print_json, print_table
 from barnabas.cli.partitions import Place
 from barnabas.cli.work.calls import with_admin
 from barnabas.cli.work.places import print_outcomes, resolved
+from barnabas.cli.work.waiting import until_done
 from barnabas.client.admin import Admin
 from barnabas.client.log_dirs import LogDirDescription
 from barnabas.wire.errors import KafkaError
@@ -49,19 +50,48 @@ def describe(bootstrap: str, places: Sequence[Place] | None, broker: int | None,
 
 
 def move(
-    bootstrap: str, directory: str, places: Sequence[Place], broker: int | None, *, as_json: bool
+    bootstrap: str,
+    directory: str,
+    places: Sequence[Place],
+    broker: int | None,
+    *,
+    wait_s: float | None,
+    as_json: bool,
 ) -> None:
-    """Begin to move replicas and print what became of each."""
+    """Begin to move replicas, stay until they are there if that is wished, and print what became of each."""
 
     async def work(admin: Admin) -> dict[TopicPartition, KafkaError | None]:
         named = await resolved(admin, [(place, directory) for place in places])
-        return await admin.alter_replica_log_dirs(_the_one(admin) if broker is None else broker, named)
+        node = _the_one(admin) if broker is None else broker
+        outcomes = await admin.alter_replica_log_dirs(node, named)
+        begun = {place for place, error in outcomes.items() if error is None}
+
+        async def left() -> int:
+            return _records_left(await admin.describe_log_dirs(node, begun), directory, begun)
+
+        if wait_s is not None and begun:
+            await until_done(admin.cluster, left, wait_s, f"moves to {directory}")
+        return outcomes
 
     outcomes = {
         place: error and KafkaError(error.code, f"{place} cannot be moved to {directory}")
         for place, error in with_admin(bootstrap, work).items()
     }
-    print_outcomes(outcomes, f"moves to {directory}", {}, as_json=as_json)
+    verb = "moves to" if wait_s is None else "is in"
+    print_outcomes(outcomes, f"{verb} {directory}", {}, as_json=as_json)
+
+
+def _records_left(found: list[LogDirDescription], directory: str, places: Collection[TopicPartition]) -> int:
+    """How many records are still to be copied before `places` lie in `directory`: one at least for each that does not."""
+    left = dict.fromkeys(places, 1)
+    for each in found:
+        for place in left.keys() & each.replicas.keys():
+            replica = each.replicas[place]
+            if replica.is_future:
+                left[place] = max(1, replica.offset_lag)
+            elif each.path == directory:
+                left[place] = 0
+    return sum(left.values())
 
 
 def _the_one(admin: Admin) -> int:

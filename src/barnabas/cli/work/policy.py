@@ -64,7 +64,9 @@ def try_cases(chosen: Chosen, path: Path, *, as_json: bool) -> None:
     """Put the cases of a file to the policies and print the verdicts.
 
     :raises Failure: When one is not as expected, or the policies or the file are wrong.
+    :raises OSError: When there is no file.
     """
+    path.stat()  # one that is not there is not found, rather than wrong
     try:
         cases = read_cases(path, chosen.defaults)
     except YamlError as error:

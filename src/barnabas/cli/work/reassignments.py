@@ -7,6 +7,7 @@ from barnabas.cli.output import notice, print_json, print_table
 from barnabas.cli.partitions import Place
 from barnabas.cli.work.calls import with_admin
 from barnabas.cli.work.places import print_outcomes, resolved
+from barnabas.cli.work.waiting import until_done
 from barnabas.client.admin import Admin
 from barnabas.wire.errors import KafkaError
 
@@ -24,11 +25,28 @@ def show_list(bootstrap: str, *, as_json: bool) -> None:
 
 
 def start(
-    bootstrap: str, targets: Sequence[tuple[Place, list[int]]], *, keep_factor: bool, as_json: bool
+    bootstrap: str,
+    targets: Sequence[tuple[Place, list[int]]],
+    *,
+    keep_factor: bool,
+    wait_s: float | None,
+    as_json: bool,
 ) -> None:
-    """Move partitions and print what became of each."""
-    outcomes = with_admin(bootstrap, lambda admin: _alter(admin, targets, keep_factor))
-    print_outcomes(outcomes, "moves", {}, as_json=as_json)
+    """Move partitions, stay until they are there if that is wished, and print what became of each."""
+
+    async def work(admin: Admin) -> dict[TopicPartition, KafkaError | None]:
+        outcomes = await _alter(admin, targets, keep_factor)
+        begun = {place for place, error in outcomes.items() if error is None}
+
+        async def left() -> int:
+            return len(begun & (await admin.list_partition_reassignments()).keys())
+
+        if wait_s is not None:
+            await until_done(admin.cluster, left, wait_s, "reassignments")
+        return outcomes
+
+    outcomes = with_admin(bootstrap, work)
+    print_outcomes(outcomes, "moves" if wait_s is None else "moved", {}, as_json=as_json)
 
 
 def cancel(bootstrap: str, places: Sequence[Place], *, as_json: bool) -> None:

@@ -7,6 +7,7 @@ from barnabas.base.ids import TopicPartition, uuid_to_text
 from barnabas.cli.output import notice, print_json, print_table
 from barnabas.cli.work.calls import with_admin
 from barnabas.cli.work.outcomes import raise_all
+from barnabas.cli.work.waiting import until_done
 from barnabas.client.admin import Admin
 from barnabas.client.admin_model import (
     BROKER_DEFAULT,
@@ -74,9 +75,24 @@ def create(
     _print_outcomes(outcomes, verb, content, as_json=as_json)
 
 
-def delete(bootstrap: str, names: Collection[str], *, if_exists: bool, as_json: bool) -> None:
-    """Delete topics and print what became of each."""
-    outcomes = with_admin(bootstrap, lambda admin: admin.delete_topics(names))
+def delete(
+    bootstrap: str, names: Collection[str], *, if_exists: bool, wait_s: float | None, as_json: bool
+) -> None:
+    """Delete topics, stay until brokers know them no longer if that is wished, and print what became of each."""
+
+    async def work(admin: Admin) -> Mapping[str, KafkaError | None]:
+        outcomes = await admin.delete_topics(names)
+        gone = {name for name, error in outcomes.items() if error is None}
+
+        async def left() -> int:
+            found = await admin.describe_topics(gone)
+            return sum(isinstance(each, Topic) for each in found.values())
+
+        if wait_s is not None:
+            await until_done(admin.cluster, left, wait_s, "deletion of topics")
+        return outcomes
+
+    outcomes = with_admin(bootstrap, work)
     content = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION} if if_exists else set()
     _print_outcomes(outcomes, "deleted", content, as_json=as_json)
 

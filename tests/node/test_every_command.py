@@ -1,0 +1,248 @@
+"""Every command against a broker: with what is not there, without permission, with what it says that it needs."""
+
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+import typer.main
+from confluent_kafka import Producer
+from typer.testing import CliRunner, Result
+
+from barnabas.base.ids import TopicPartition
+from barnabas.cli.catalogue import ENTRIES
+from barnabas.cli.failures import NOT_FOUND, OK, REFUSED, UNREACHABLE, WRONG_USE
+from barnabas.cli.main import app
+from barnabas.client.connection import Connection
+from barnabas.client.framing import api_name
+from barnabas.testing import EmbeddedBroker
+from support.audit import AUDITED
+from support.sasl import MODULE, SASL_SETTINGS
+
+SETTINGS = {
+    **SASL_SETTINGS,
+    **AUDITED,
+    "auto.create.topics.enable": "false",
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+}
+VOTER = "3 AAECAwQFBgcICQoLDA0ODw"
+
+
+class Case(NamedTuple):
+    """What follows a command: once with what is there, once with what is not (None: it takes no names)."""
+
+    there: str
+    missing: str | None
+
+
+CASES = {
+    "produce": Case("orders --file {lines}", "nope --file {lines}"),
+    "consume": Case("orders --from-beginning --exit-at-end", "nope --exit-at-end"),
+    "metadata": Case("orders", "nope"),
+    "topics list": Case("", None),
+    "topics create": Case("fresh", None),
+    "topics describe": Case("orders", "nope"),
+    "topics partitions": Case("orders", "nope"),
+    "topics delete": Case("doomed", "nope"),
+    "topics add-partitions": Case("orders --total 7", "nope --total 7"),
+    "records offsets": Case("orders", "nope"),
+    "records epoch-ends": Case("orders --epoch 0", "nope:0 --epoch 0"),
+    "records delete": Case("orders:0=end", "nope:0=1"),
+    "configs list": Case("topic", None),
+    "configs get": Case("topic orders", "topic nope"),
+    "configs set": Case("topic orders retention.ms=1", "topic nope retention.ms=1"),
+    "configs delete": Case("topic orders retention.ms", "topic nope retention.ms"),
+    "configs replace": Case("topic orders retention.ms=2", "topic nope retention.ms=2"),
+    "groups list": Case("", None),
+    "groups describe": Case("billing", "nope"),
+    "groups delete": Case("doomed", "nope"),
+    "groups offsets": Case("billing", "nope"),
+    "groups reset-offsets": Case("billing orders --to-latest", "nope --to-latest"),
+    "groups delete-offsets": Case("billing orders:1", "nope orders:1"),
+    "groups remove-members": Case("billing --instance nobody", "nope --instance nobody"),
+    "transactions list": Case("", None),
+    "transactions describe": Case("payments", "nope"),
+    "transactions producers": Case("open:0", "nope:0"),
+    "transactions abort": Case("open:0 --start-offset 0", "nope:0 --start-offset 0"),
+    "transactions terminate": Case("payments", "nope"),
+    "brokers list": Case("", None),
+    "brokers api-versions": Case("1", "77"),
+    "brokers unregister": Case("77", "77"),
+    "elections": Case("orders:0", "nope:0"),
+    "reassignments list": Case("", None),
+    "reassignments start": Case("orders:0=1", "nope:0=1"),
+    "reassignments cancel": Case("orders:0", "nope:0"),
+    "log-dirs describe": Case("", "--broker 77"),
+    "log-dirs move": Case("{directory} orders:0", "/nowhere orders:0"),
+    "features list": Case("", None),
+    "features set": Case("metadata.version=30", None),
+    "quorum describe": Case("", None),
+    "quorum add-voter": Case(f"{VOTER} C=h:1", None),
+    "quorum remove-voter": Case(VOTER, VOTER),
+    "quorum update-voter": Case(f"{VOTER} C=h:1", f"{VOTER} C=h:1"),
+    "acls list": Case("", None),
+    "acls add": Case("--principal x --operation read --topic y", None),
+    "acls remove": Case("--principal nobody", None),
+    "users list": Case("carol", "nope"),
+    "users add": Case("dave --password secret", None),
+    "users remove": Case("carol", "nope"),
+    "quotas list": Case("", None),
+    "quotas set": Case("user=carol producer_byte_rate=1", None),
+    "quotas remove": Case("user=carol producer_byte_rate", None),
+    "policy test": Case("--rules {rules}", "{rules}-not --rules {rules}"),
+    "audit": Case("", None),
+    "history": Case("topic/orders", "topic/nope"),
+    "verify-eos produce": Case("orders --count 1", "nope --count 1"),
+    "verify-eos check": Case("orders orders", "nope nope"),
+}
+
+
+class World(NamedTuple):
+    """A broker with some of everything, and who asks it."""
+
+    kafka: EmbeddedBroker
+    alice: str
+    places: dict[str, str]
+
+    def run(self, command: str, arguments: str, *, as_alice: bool = False) -> Result:
+        """The command as the administrator, or as Alice, who may do nothing but what she was given."""
+        listener = "CLIENTS" if as_alice else "PLAINTEXT"
+        address = next(
+            f"{host}:{port}" for name, host, port in self.kafka.server.addresses if name == listener
+        )
+        login = {"BARNABAS_COMMAND_CONFIG": self.alice} if as_alice else {}
+        words = [*command.split(), *shlex.split(arguments.format(**self.places))]
+        return CliRunner().invoke(app, words, env={"BARNABAS_BOOTSTRAP": address, "COLUMNS": "200", **login})
+
+    def make(self) -> None:
+        """See to it that what cases name is there."""
+        for topic in {"orders", "doomed", "open"} - self.kafka.topics().keys():
+            self.kafka.create_topic(topic, partitions=2)
+        groups = self.kafka.client.groups
+        for group in ("billing", "doomed"):
+            groups.commit_offsets(group, {TopicPartition("orders", 1): 0})
+        self.run("users add", "carol --password secret")
+        self.run("topics delete", "fresh --if-exists")
+
+    def permit(self, needs: tuple[str, ...]) -> None:
+        """Give Alice these permissions and no others."""
+        self.run("acls remove", "--principal alice")
+        for operation, kind in (need.split() for need in needs):
+            on = "--cluster" if kind == "cluster" else f"--{kind} '*'"
+            done = self.run("acls add", f"--principal alice --operation {operation} {on}")
+            assert done.exit_code == OK, done.output
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    home = tmp_path_factory.mktemp("home")
+    (home / "alice").write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
+        f'sasl.jaas.config={MODULE} required username="alice" password="alice-secret";\n'
+    )
+    (home / "lines").write_text("one\n")
+    (home / "rules").write_text("mode: enforce\n")
+    with EmbeddedBroker(SETTINGS) as kafka:
+        places = {"lines": home / "lines", "rules": home / "rules", "directory": kafka.directory}
+        world = World(kafka, str(home / "alice"), {key: str(path) for key, path in places.items()})
+        world.make()
+        yield world
+
+
+@pytest.fixture(scope="module")
+def transaction(world: World) -> Iterator[None]:
+    """A transaction that stays open."""
+    address = next(
+        f"{host}:{port}" for name, host, port in world.kafka.server.addresses if name == "PLAINTEXT"
+    )
+    producer = Producer({"bootstrap.servers": address, "transactional.id": "payments"})
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.produce("open", b"1", partition=0)
+    producer.flush()
+    yield
+    producer.purge()
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The APIs that commands have called."""
+    names: set[str] = set()
+    transmit = Connection._transmit
+
+    def noted(self: Connection, request: object, version: int) -> int:
+        names.add(api_name(type(request)))  # type: ignore[arg-type]
+        return transmit(self, request, version)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Connection, "_transmit", noted)
+    return names
+
+
+def commands() -> set[str]:
+    """Every command that speaks to brokers as Kafka's clients do, but for jobs on Spark."""
+    found = set()
+    for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
+        for inner_name, inner in getattr(command, "commands", {"": command}).items():
+            if name != "jobs" and any(param.name == "bootstrap" for param in inner.params):
+                found.add(f"{name} {inner_name}".strip())
+    return found
+
+
+def test_every_command_that_speaks_to_brokers_is_tried() -> None:
+    assert sorted(commands() - CASES.keys()) == []
+
+
+@pytest.mark.parametrize("command", [name for name, case in CASES.items() if case.missing is not None])
+def test_what_is_not_there_is_exit_code_3(world: World, command: str) -> None:
+    result = world.run(command, CASES[command].missing or "")
+    assert result.exit_code == NOT_FOUND, result.output
+    assert "error: " in result.stderr
+
+
+@pytest.mark.usefixtures("transaction")
+@pytest.mark.parametrize("command", CASES)
+def test_a_command_needs_the_permissions_and_calls_the_apis_that_it_names(
+    world: World, asked: set[str], command: str
+) -> None:
+    entry, case = ENTRIES[command], CASES[command]
+    world.make()
+    world.permit(())
+    refused = world.run(command, case.there, as_alice=True)
+    assert refused.exit_code == (OK if entry.hides else REFUSED), refused.output
+    assert entry.hides or f"barnabas acls add --principal alice --operation {entry.needs[0].split()[0]}" in (
+        refused.stderr
+    )
+    world.permit(entry.needs)
+    asked.clear()
+    allowed = world.run(command, case.there, as_alice=True)
+    assert allowed.exit_code not in (WRONG_USE, REFUSED, UNREACHABLE), allowed.output
+    assert set(entry.apis) <= asked
+
+
+def test_a_policy_refuses_with_its_own_words(tmp_path: Path) -> None:
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("mode: enforce\ntopics:\n  - prefix: tmp\n    partitions: {max: 1}\n")
+    with EmbeddedBroker({"barnabas.policy.file": str(rules)}) as kafka:
+        result = CliRunner().invoke(
+            app, ["topics", "create", "tmp-1", "-p", "2"], env={"BARNABAS_BOOTSTRAP": kafka.bootstrap}
+        )
+    assert result.exit_code == REFUSED, result.output
+    assert "POLICY_VIOLATION" in result.stderr
+    assert "keep to the policy" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("topics describe ordesr", "orders"),
+        ("records delete ordr:0=1", "orders"),
+        ("groups describe biling", "billing"),
+    ],
+)
+def test_a_name_that_resembles_another_is_asked_about(world: World, command: str, name: str) -> None:
+    world.make()
+    result = world.run(command, "")
+    assert result.exit_code == NOT_FOUND
+    assert f"try: {name}, which there is" in result.stderr

@@ -1,0 +1,82 @@
+"""Every command has an example that can be typed, and the document of them is up to date."""
+
+import importlib.util
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+from typer.testing import CliRunner
+
+from barnabas.cli.catalogue import ENTRIES, NAME
+from barnabas.cli.main import app
+
+ROOT = Path(__file__).resolve().parents[3]
+#: What prints nothing, or a script.
+WITHOUT_JSON = {"serve", "spark-submit", "completion"}
+
+
+def generator() -> Any:
+    spec = importlib.util.spec_from_file_location("cli_docs", ROOT / "tools" / "generate_cli_docs.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+COMMANDS = {name: command for _, name, command in generator().commands()}
+
+
+def test_the_document_is_as_generated() -> None:
+    written = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+    assert written == generator().render(), "run tools/generate_cli_docs.py"
+
+
+def test_the_catalogue_has_every_command_and_no_other() -> None:
+    assert sorted(COMMANDS.keys() ^ ENTRIES.keys()) == []
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_programs_can_read_what_a_command_prints(name: str) -> None:
+    has_json = any(param.name == "as_json" for param in COMMANDS[name].params)
+    assert has_json == (name not in WITHOUT_JSON)
+
+
+@pytest.mark.parametrize("name", sorted(ENTRIES))
+def test_an_example_can_be_typed(name: str) -> None:
+    words = shlex.split(ENTRIES[name].example)
+    assert words[: len(name.split())] == name.split()
+    root: Any = typer.main.get_command(app)
+    context = root.make_context("barnabas", list(words), resilient_parsing=False)
+    while context.command.__class__.__name__ != "TyperCommand":
+        inner, command, rest = context.command.resolve_command(
+            context, [*context._protected_args, *context.args]
+        )
+        context = command.make_context(inner, rest, parent=context)
+    assert context.command.callback is not None
+
+
+@pytest.mark.parametrize("name", sorted(ENTRIES))
+def test_help_shows_the_example_and_the_permissions(name: str) -> None:
+    shown = CliRunner().invoke(app, [*name.split(), "--help"], env={"COLUMNS": "200"}).output
+    entry = ENTRIES[name]
+    assert f"Example: barnabas {entry.example}" in shown
+    for need in entry.needs:
+        assert need.replace(" ", " on the ") in shown
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS.keys() - {"spark-submit"}))  # which has Spark's options, too
+def test_what_there_is_not_is_wrong_use(name: str) -> None:
+    result = CliRunner().invoke(app, [*name.split(), "--no-such-option"], env={"COLUMNS": "200"})
+    assert result.exit_code == 2
+
+
+def test_a_function_knows_the_name_of_its_command() -> None:
+    assert {command.callback.__dict__[NAME] for command in COMMANDS.values()} == set(ENTRIES)
+
+
+def test_the_version_is_told() -> None:
+    result = CliRunner().invoke(app, ["--version"])
+    assert (result.exit_code, result.stdout.split()[0]) == (0, "barnabas")
