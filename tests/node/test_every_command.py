@@ -94,6 +94,9 @@ CASES = {
     "policy test": Case("--rules {rules}", "{rules}-not --rules {rules}"),
     "audit": Case("", None),
     "history": Case("topic/orders", "topic/nope"),
+    "rollback": Case("topic/orders --to {revision}", "topic/nope --to 1"),
+    "export": Case("", None),
+    "plan": Case("{state}", "{state}-not"),
     "verify-eos produce": Case("orders --count 1", "nope --count 1"),
     "verify-eos check": Case("orders orders", "nope nope"),
 }
@@ -145,9 +148,11 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     (home / "lines").write_text("one\n")
     (home / "rules").write_text("mode: enforce\n")
     with EmbeddedBroker(SETTINGS) as kafka:
-        places = {"lines": home / "lines", "rules": home / "rules", "directory": kafka.directory}
-        world = World(kafka, str(home / "alice"), {key: str(path) for key, path in places.items()})
+        files = {name: str(home / name) for name in ("lines", "rules", "state")}
+        world = World(kafka, str(home / "alice"), {**files, "directory": str(kafka.directory)})
         world.make()
+        (home / "state").write_text(world.run("export", "--include topic/open").stdout)
+        world.places["revision"] = str(kafka.server.node.image.revision)
         yield world
 
 
@@ -181,11 +186,11 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
 
 def commands() -> set[str]:
-    """Every command that speaks to brokers as Kafka's clients do, but for jobs on Spark."""
+    """Every command that asks brokers for something and ends, but for jobs on Spark."""
     found = set()
     for name, command in typer.main.get_command(app).commands.items():  # type: ignore[attr-defined]
         for inner_name, inner in getattr(command, "commands", {"": command}).items():
-            if name != "jobs" and any(param.name == "bootstrap" for param in inner.params):
+            if name not in ("jobs", "console") and any(param.name == "bootstrap" for param in inner.params):
                 found.add(f"{name} {inner_name}".strip())
     return found
 

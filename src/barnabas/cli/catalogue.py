@@ -4,7 +4,7 @@ Help, docs/cli.md and the advice after a refusal are made of this; tests run eve
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import typer
 
@@ -29,6 +29,7 @@ _CLUSTER_SEEN = ("describe cluster",)
 
 ENTRIES: Mapping[str, Entry] = {
     "serve": Entry("serve --data ./data --listen 127.0.0.1:9092"),
+    "console": Entry("console --bootstrap 127.0.0.1:9092 --read-only"),
     "produce": Entry("produce orders --key-separator : --file orders.txt", ("Produce",), ("write topic",)),
     "consume": Entry(
         "consume orders --from-beginning --exit-at-end", ("Fetch", "ListOffsets"), ("read topic",)
@@ -175,11 +176,25 @@ ENTRIES: Mapping[str, Entry] = {
     ),
     "audit": Entry("audit --resource 'topic/ord*' --since 1h --follow", ("Fetch",), ("read topic",)),
     "history": Entry("history topic/orders --since 41 --at 57", ("Fetch",), ("read topic",)),
+    "rollback": Entry(
+        "rollback topic/orders --to 41 --dry-run", ("RollbackResource",), ("alter-configs topic",)
+    ),
+    "export": Entry(
+        "export --include 'topic/*'",
+        ("Metadata", "DescribeConfigs"),
+        ("describe topic", "describe-configs topic", "describe cluster", "describe-configs cluster"),
+    ),
+    "plan": Entry(
+        "plan cluster.yaml --include 'topic/*'",
+        ("Metadata", "DescribeConfigs"),
+        ("describe topic", "describe-configs topic", "describe cluster", "describe-configs cluster"),
+    ),
     "verify-eos produce": Entry("verify-eos produce inputs --count 10000", ("Produce",), ("write topic",)),
     "verify-eos check": Entry("verify-eos check inputs outputs --wait 60", ("Fetch",), ("read topic",)),
     "jobs scrub": Entry("jobs scrub --log-dir /disk1/kafka --report report"),
     "jobs compact": Entry("jobs compact --log-dir /disk1/kafka --dry-run"),
     "jobs usage": Entry("jobs usage --bootstrap 127.0.0.1:9092 --report report"),
+    "jobs audit": Entry("jobs audit --since 30d --report ./report"),
     "jobs rekey": Entry("jobs rekey orders orders-by-key --state ./rekey"),
     "jobs archive": Entry("jobs archive ./archive --topic orders"),
     "jobs restore": Entry("jobs restore ./archive --topic orders"),
@@ -197,7 +212,10 @@ def explain(app: typer.Typer, prefix: str = "") -> None:
     for command in app.registered_commands:
         assert command.callback is not None
         name = f"{prefix}{command.name}"
-        command.callback.__dict__[NAME] = name
+        function: Any = command.callback
+        while function is not None:
+            function.__dict__[NAME] = name
+            function = getattr(function, "__wrapped__", None)
         entry = ENTRIES.get(name)
         if entry is not None and command.epilog is None:
             command.epilog = f"Example: barnabas {entry.example}" + needed(entry)

@@ -8,7 +8,7 @@ from typing import Annotated, ParamSpec
 
 import typer
 
-from barnabas.cli.failures import FAILED, WRONG_USE_OR_UNREACHABLE, guarded
+from barnabas.cli.failures import FAILED, WRONG_USE, guarded
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
 
 #: What is different from what was declared, as `terraform plan -detailed-exitcode` tells it.
@@ -37,7 +37,7 @@ class Different(typer.Exit):
 
 
 def comparing(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
-    """A guarded command whose exit code 2 says that something is different: what fails ends with 1, or 3."""
+    """A guarded command whose exit code 2 says that something is different: what is typed wrongly ends with 1."""
     run = guarded(command)
 
     @functools.wraps(run)
@@ -47,9 +47,7 @@ def comparing(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
         except Different:
             raise
         except typer.Exit as ended:
-            raise typer.Exit(
-                FAILED if ended.exit_code == WRONG_USE_OR_UNREACHABLE else ended.exit_code
-            ) from None
+            raise typer.Exit(FAILED if ended.exit_code == WRONG_USE else ended.exit_code) from None
 
     return compare
 

@@ -14,7 +14,7 @@ from barnabas.cli.main import app
 
 ROOT = Path(__file__).resolve().parents[3]
 #: What prints nothing, or a script.
-WITHOUT_JSON = {"serve", "spark-submit", "completion"}
+WITHOUT_JSON = {"serve", "console", "spark-submit", "completion"}
 
 
 def generator() -> Any:

@@ -82,7 +82,7 @@ def move(
 
 
 def _records_left(found: list[LogDirDescription], directory: str, places: Collection[TopicPartition]) -> int:
-    """How many records are still to be copied before `places` lie in `directory`: one at least for each that does not."""
+    """How many records are still to be copied before `places` lie there: one at least for each that does not."""
     left = dict.fromkeys(places, 1)
     for each in found:
         for place in left.keys() & each.replicas.keys():
