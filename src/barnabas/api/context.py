@@ -11,7 +11,7 @@ from barnabas.base.clock import Clock
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.coordinator.coordinator import Coordinator
 from barnabas.groups.shard import GroupShard
-from barnabas.metadata.audit import Actor, Difference, Refusal
+from barnabas.metadata.audit import Actor, Difference, Refusal, Verdict
 from barnabas.metadata.client_metrics import ClientTelemetry
 from barnabas.metadata.decision import Decision, ResponseT
 from barnabas.metadata.dynamic_config import DynamicConfig
@@ -120,6 +120,8 @@ class RequestContext:
     span: Span | None = None
     #: what policies in mode `warn` are against in what this request changes
     warnings: tuple[Refusal, ...] = ()
+    #: what policies said to what this request changes, by resource; nothing of those that no policy was asked about
+    verdicts: dict[str, Verdict] = field(default_factory=dict)
     #: what this request has changed elsewhere than in the store
     differences: tuple[Difference, ...] = ()
 
@@ -132,7 +134,7 @@ class RequestContext:
         self, decide: Callable[[Image], Decision[ResponseT]], timeout_ms: int | None = None
     ) -> ResponseT:
         """Change the cluster's state on behalf of who asks: see `MetadataWriter.write`."""
-        return await self.node.metadata.write(decide, timeout_ms, self.actor)
+        return await self.node.metadata.write(decide, timeout_ms, self.actor, self.verdicts)
 
     def changed(self, resource: str, key: str, before: Any, after: Any) -> None:
         """Have the audit tell of a change elsewhere than in the store, before the request is answered."""
@@ -141,10 +143,14 @@ class RequestContext:
 
     @property
     def policies(self) -> Policies:
-        """The policies, which tell this request of what they would have refused."""
-        return self.node.policies.telling(self._warned)
+        """The policies, which tell this request what they say."""
+        return self.node.policies.telling(self._judged)
 
-    def _warned(self, resource: str, message: str) -> None:
+    def _judged(self, resource: str, message: str | None) -> None:
+        if message is None:
+            self.verdicts.setdefault(resource, Verdict.PASSED)
+            return
+        self.verdicts[resource] = Verdict.WARNED
         warning = Refusal(resource, ErrorCode.POLICY_VIOLATION.name, message)
         if warning not in self.warnings:  # a decision may be made twice
             self.warnings = (*self.warnings, warning)

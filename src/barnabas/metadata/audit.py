@@ -3,8 +3,10 @@
 A record lies in the store from the transaction on that it tells of, until it has been published.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from barnabas.metadata.noun import Noun
@@ -37,6 +39,18 @@ class Refusal(NamedTuple):
     message: str
 
 
+class Verdict(enum.StrEnum):
+    """What policies said to a change."""
+
+    PASSED = "passed"
+    WARNED = "warned"  #: it was made, though a policy in mode `warn` says no
+    REFUSED = "refused"
+
+
+#: Of a change that no policy was asked about.
+NO_VERDICTS: Mapping[str, Verdict] = MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class AuditRecord:
     """What one request has changed, and what of it was refused; times in ms since the epoch."""
@@ -47,6 +61,8 @@ class AuditRecord:
     refusals: Sequence[Refusal] = ()
     #: what policies in mode `warn` would have refused
     warnings: Sequence[Refusal] = ()
+    #: by resource; nothing of those that no policy was asked about
+    verdicts: Mapping[str, Verdict] = field(default_factory=lambda: NO_VERDICTS)
 
 
 def _to_plain(record: AuditRecord) -> Any:
@@ -60,6 +76,7 @@ def _to_plain(record: AuditRecord) -> Any:
         "differences": [list(each) for each in record.differences],
         "refusals": [list(each) for each in record.refusals],
         "warnings": [list(each) for each in record.warnings],
+        "verdicts": dict(record.verdicts),
     }
 
 
@@ -70,6 +87,7 @@ def _from_plain(plain: Any) -> AuditRecord:
         tuple(Difference(*each) for each in plain["differences"]),
         tuple(Refusal(*each) for each in plain["refusals"]),
         tuple(Refusal(*each) for each in plain["warnings"]),
+        {resource: Verdict(verdict) for resource, verdict in plain["verdicts"].items()},
     )
 
 

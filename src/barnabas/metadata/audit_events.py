@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
-from barnabas.metadata.audit import AuditRecord
+from barnabas.metadata.audit import AuditRecord, Verdict
+from barnabas.wire.errors import ErrorCode
 
 
 class Outcome(enum.StrEnum):
@@ -42,6 +43,7 @@ class AuditEvent:
     after: Any = None
     error: str | None = None
     message: str | None = None
+    policy: Verdict | None = None  #: None where no policy was asked
 
     @property
     def sequence(self) -> EventSequence:
@@ -72,9 +74,19 @@ def events_of(revision: int, record: AuditRecord) -> Iterator[AuditEvent]:
     who = (record.time_ms, actor.principal, actor.client_id, actor.client_host, actor.api)
     number = 0
     for each in record.differences:
-        yield AuditEvent(revision, number, *who, Outcome.CHANGED, *each)
+        verdict = record.verdicts.get(each.resource)
+        yield AuditEvent(revision, number, *who, Outcome.CHANGED, *each, policy=verdict)
         number += 1
     for outcome, refusals in ((Outcome.REFUSED, record.refusals), (Outcome.WARNED, record.warnings)):
         for resource, error, message in refusals:
-            yield AuditEvent(revision, number, *who, outcome, resource, error=error, message=message)
+            verdict = _verdict(outcome, error)
+            yield AuditEvent(
+                revision, number, *who, outcome, resource, error=error, message=message, policy=verdict
+            )
             number += 1
+
+
+def _verdict(outcome: Outcome, error: str) -> Verdict | None:
+    if outcome is Outcome.WARNED:
+        return Verdict.WARNED
+    return Verdict.REFUSED if error == ErrorCode.POLICY_VIOLATION.name else None

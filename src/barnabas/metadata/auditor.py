@@ -1,10 +1,10 @@
 """Writes down who changes what, in the transaction that changes it, and who wanted to and may not."""
 
 import random
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from barnabas.base.clock import Clock
-from barnabas.metadata.audit import AUDIT, Actor, AuditRecord, Difference, Refusal
+from barnabas.metadata.audit import AUDIT, NO_VERDICTS, Actor, AuditRecord, Difference, Refusal, Verdict
 from barnabas.metadata.decision import Decision, ResponseT
 from barnabas.metadata.differences import differences
 from barnabas.metadata.former_states import kept
@@ -28,7 +28,11 @@ class Auditor:
         self._told_ms: dict[tuple[Actor, Refusal], int] = {}
 
     def recorded(
-        self, image: Image, decision: Decision[ResponseT], actor: Actor | None
+        self,
+        image: Image,
+        decision: Decision[ResponseT],
+        actor: Actor | None,
+        verdicts: Mapping[str, Verdict] = NO_VERDICTS,
     ) -> Decision[ResponseT]:
         """The decision with what it replaces and, of an actor, its record.
 
@@ -37,7 +41,7 @@ class Auditor:
         now_ms = self._clock.wall_ms()
         added = list(kept(image, decision.changes, now_ms))
         if actor is not None and (found := tuple(differences(image, decision.changes))):
-            added.append(self._put(AuditRecord(now_ms, actor, found)))
+            added.append(self._put(AuditRecord(now_ms, actor, found, verdicts=_of_these(verdicts, found))))
         if not added:
             return decision
         return Decision(
@@ -79,3 +83,9 @@ class Auditor:
 
     def _put(self, record: AuditRecord) -> Change:
         return AUDIT.put(self._dice.randbytes(_ID_BYTES).hex(), record)
+
+
+def _of_these(verdicts: Mapping[str, Verdict], found: Iterable[Difference]) -> Mapping[str, Verdict]:
+    """Those on resources that a change makes different."""
+    changed = {each.resource for each in found}
+    return {resource: verdict for resource, verdict in verdicts.items() if resource in changed}

@@ -1,10 +1,10 @@
 """The one path by which cluster state changes: decide, commit by compare-and-set, await its return."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from barnabas.metadata.audit import Actor, Difference, Refusal
+from barnabas.metadata.audit import NO_VERDICTS, Actor, Difference, Refusal, Verdict
 from barnabas.metadata.auditor import Auditor
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import Image
@@ -15,6 +15,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 ResponseT = TypeVar("ResponseT")
 
 _log = get_logger("barnabas.metadata")
+
 
 #: Called after each replay with the image before, the image after and the changes that lie between. The next commit
 #: waits for it; requests do not.
@@ -69,10 +70,12 @@ class MetadataWriter:
         decide: Callable[[Image], Decision[ResponseT]],
         timeout_ms: int | None = None,
         actor: Actor | None = None,
+        verdicts: Mapping[str, Verdict] = NO_VERDICTS,
     ) -> ResponseT:
         """Commit what `decide` decides, deciding again on a newer image after each conflict.
 
-        What an `actor` changes is recorded; without one it is a broker's own affair. Returns when this node's own
+        What an `actor` changes is recorded, with what policies said to it by then (`verdicts`, by resource); without
+        one it is a broker's own affair. Returns when this node's own
         image has reached the commit.
 
         :raises KafkaError: REQUEST_TIMED_OUT when `timeout_ms` is over first. What was decided is not taken back: it
@@ -80,10 +83,10 @@ class MetadataWriter:
             when the store cannot be written.
         """
         if timeout_ms is None:
-            return await self._write(decide, actor)
+            return await self._write(decide, actor, verdicts)
         if timeout_ms <= 0:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"A timeout of {timeout_ms} ms leaves no time.")
-        writing = asyncio.ensure_future(self._write(decide, actor))
+        writing = asyncio.ensure_future(self._write(decide, actor, verdicts))
         self._writing.add(writing)
         writing.add_done_callback(self._written)
         await asyncio.wait({writing}, timeout=timeout_ms / 1000)
@@ -106,20 +109,25 @@ class MetadataWriter:
         auditor = self._auditor
         if auditor is not None:
             remarked = auditor.remarked(actor, refusals, warnings, differences)
-            await self._write(lambda image: remarked, None)
+            await self._write(lambda image: remarked, None, NO_VERDICTS)
 
     def _written(self, writing: asyncio.Future[Any]) -> None:
         self._writing.discard(writing)
         if not writing.cancelled():
             writing.exception()  # heard here, too, because whoever waited for it may be gone
 
-    async def _write(self, decide: Callable[[Image], Decision[ResponseT]], actor: Actor | None) -> ResponseT:
+    async def _write(
+        self,
+        decide: Callable[[Image], Decision[ResponseT]],
+        actor: Actor | None,
+        verdicts: Mapping[str, Verdict],
+    ) -> ResponseT:
         while True:
             decision = decide(self.image)
             if not decision.changes:
                 return decision.response
             if self._auditor is not None:
-                decision = self._auditor.recorded(self.image, decision, actor)
+                decision = self._auditor.recorded(self.image, decision, actor, verdicts)
             try:
                 revision = await self._store.commit(decision.reads, decision.changes)
             except Conflict as conflict:

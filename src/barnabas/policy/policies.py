@@ -69,7 +69,7 @@ class Policies:
         """`on_warning` is told what rules in mode `warn` would have refused; by default the log is."""
         self._settings = settings or PolicySettings()
         self._on_warning = on_warning or _log_warning
-        self.tell: Callable[[str, str], None] | None = None
+        self.tell: Callable[[str, str | None], None] | None = None
         self._loaded = _Loaded()
         self._reloading = asyncio.Lock()
         self._counts = dict.fromkeys(
@@ -133,8 +133,11 @@ class Policies:
         loaded, self._loaded = self._loaded, _Loaded()
         await loaded.close()
 
-    def telling(self, tell: Callable[[str, str], None]) -> "Policies":
-        """The same, for one request: `tell` hears (resource, message) of what rules in mode `warn` let through."""
+    def telling(self, tell: Callable[[str, str | None], None]) -> "Policies":
+        """The same, for one request: `tell` hears of each resource that is judged, with None for a message.
+
+        And, with a message, of what rules in mode `warn` let through.
+        """
         mine = copy.copy(self)
         mine.tell = tell
         return mine
@@ -156,6 +159,8 @@ class Policies:
 
         :raises KafkaError: POLICY_VIOLATION; UNKNOWN_SERVER_ERROR when a policy failed or was too slow.
         """
+        if self.guards_creation:
+            self._tell(f"topic/{new.topic}", None)
         if self._loaded.rules is not None:
             self._act_on(f"topic/{new.topic}", self._loaded.rules.create_topic(new))
         if new.configs and self._loaded.alter_config is not None:
@@ -172,9 +177,12 @@ class Policies:
         :param removed: The keys that AlterConfigs removes by leaving them out; rules are told of them, classes not.
         :raises KafkaError: As `check_create_topic`.
         """
+        kind, name = altered.resource
+        resource = resource_name(kind.name, name)
+        if self.guards_alteration:
+            self._tell(resource, None)
         if self._loaded.rules is not None:
-            kind, name = altered.resource
-            self._act_on(resource_name(kind.name, name), self._loaded.rules.alter_config(altered, removed))
+            self._act_on(resource, self._loaded.rules.alter_config(altered, removed))
         await self._ask_alter_config(altered)
 
     async def _ask_alter_config(self, altered: AlterConfigPolicy.RequestMetadata) -> None:
@@ -210,16 +218,20 @@ class Policies:
 
     def _act_on(self, resource: str, violations: Sequence[Violation]) -> None:
         self._counts["checks_count"] += 1
+        self._tell(resource, None)
         refused = "; ".join(violation.message for violation in violations if violation.enforced)
         for violation in violations:
             if not violation.enforced:
                 self._counts["warnings_count"] += 1
                 self._on_warning(violation.message)
-                if self.tell is not None:
-                    self.tell(resource, violation.message)
+                self._tell(resource, violation.message)
         if refused:
             self._counts["refusals_count"] += 1
             raise KafkaError(ErrorCode.POLICY_VIOLATION, f"{refused}.")
+
+    def _tell(self, resource: str, message: str | None) -> None:
+        if self.tell is not None:
+            self.tell(resource, message)
 
     def statistics(self) -> dict[str, int]:
         """What the policies were asked, and what came of it."""
