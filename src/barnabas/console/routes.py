@@ -9,12 +9,15 @@ from barnabas.console.pages import (
     log_dirs,
     login,
     messages,
+    new_topic,
     overview,
+    produce,
     quorum,
     quotas,
     reassignments,
     theme,
     topic,
+    topic_configs,
     topics,
     users,
 )
@@ -37,8 +40,11 @@ _FURTHER = (
     group,
     login,
     messages,
+    new_topic,
+    produce,
     theme,
     topic,
+    topic_configs,
 )
 
 ROUTES: tuple[Route, ...] = tuple(route for page in (*_PAGES, *_FURTHER) for route in page.ROUTES)

@@ -1,0 +1,88 @@
+"""Creating a topic; what the cluster or a policy refuses is told where it was typed."""
+
+from collections.abc import Mapping
+
+from starlette.responses import Response
+
+from barnabas.client.admin_model import BROKER_DEFAULT, NewTopic
+from barnabas.console.forms import Form
+from barnabas.console.page import Route
+from barnabas.console.problems import sentence
+from barnabas.console.view import View, segment
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+#: Configs that have a field of their own.
+CONFIGS = ("cleanup.policy", "retention.ms", "retention.bytes", "min.insync.replicas", "max.message.bytes")
+_FIELDS = ("name", "partitions", "replicas", "configs", *CONFIGS)
+_PARTITIONS_MAX = 100_000
+_REPLICAS_MAX = 32_767
+#: Which field an error is about; others, a policy's for one, are told at the top.
+_PLACES: Mapping[ErrorCode, str] = {
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "name",
+    ErrorCode.TOPIC_ALREADY_EXISTS: "name",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "name",
+    ErrorCode.INVALID_PARTITIONS: "partitions",
+    ErrorCode.INVALID_REPLICATION_FACTOR: "replicas",
+    ErrorCode.INVALID_CONFIG: "configs",
+}
+
+
+async def ask(view: View) -> Response:
+    """The form."""
+    return await view.page("new_topic.html", values={}, errors={}, checked=False, configs=CONFIGS)
+
+
+async def create(view: View) -> Response:
+    """Create the topic, or only find out whether it could be."""
+    form = await view.form()
+    topic = new_topic(form)
+    checking = form.flag("check")
+    if not form.errors:
+        outcome = (await view.admin.create_topics([topic], validate_only=checking))[topic.name]
+        if isinstance(outcome, KafkaError):
+            _place(form, outcome)
+        elif not checking:
+            view.access.topics.forget()
+            return view.back_to(f"/topics/{segment(topic.name)}", f"Topic {topic.name} is there.")
+    values = {name: form.raw(name) for name in _FIELDS}
+    status = 400 if form.errors else 200
+    return await view.page(
+        "new_topic.html",
+        status=status,
+        values=values,
+        errors=form.errors,
+        checked=not form.errors,
+        configs=CONFIGS,
+    )
+
+
+def new_topic(form: Form) -> NewTopic:
+    """The topic that a form describes."""
+    configs: dict[str, str | None] = {key: form.text(key) for key in CONFIGS if form.text(key)}
+    for line in form.raw("configs").splitlines():
+        key, equals, value = line.partition("=")
+        if not line.strip():
+            continue
+        if not equals or not key.strip():
+            form.refuse("configs", f"'{line[:60]}' is no config: a line is 'key=value'.")
+            break
+        configs[key.strip()] = value.strip()
+    partitions = form.whole("partitions", minimum=1, maximum=_PARTITIONS_MAX, default=BROKER_DEFAULT)
+    replicas = form.whole("replicas", minimum=1, maximum=_REPLICAS_MAX, default=BROKER_DEFAULT)
+    return NewTopic(
+        form.needed("name"),
+        BROKER_DEFAULT if partitions is None else partitions,
+        BROKER_DEFAULT if replicas is None else replicas,
+        configs,
+    )
+
+
+def _place(form: Form, error: KafkaError) -> None:
+    """Tell a refusal beside the field that it is about, else at the top."""
+    place = _PLACES.get(error.code, "")
+    if place == "configs":
+        place = next((key for key in CONFIGS if form.text(key) and key in error.message), place)
+    form.refuse(place, sentence(error))
+
+
+ROUTES = (Route("/new-topic", ask), Route("/new-topic", create, "POST"))

@@ -1,0 +1,96 @@
+"""Producing a record by hand."""
+
+import base64
+import binascii
+import json
+from typing import Any
+
+from starlette.responses import Response
+
+from barnabas.client.producer import Producer
+from barnabas.console.forms import Form
+from barnabas.console.page import Route
+from barnabas.console.pages.topic import frame, topic_of
+from barnabas.console.problems import sentence
+from barnabas.console.topic_view import TopicView
+from barnabas.console.view import View
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.records.record import RecordHeaders
+
+FORMS = ("text", "json", "hex", "base64")
+_DELIVERY_TIMEOUT_MS = 10_000
+
+
+async def ask(view: View) -> Response:
+    """The form."""
+    topic = await topic_of(view)
+    return await _form(view, topic, {"partition": view.query.get("partition", "")}, {})
+
+
+async def produce(view: View) -> Response:
+    """Write the record, and tell where it is."""
+    topic, form = await topic_of(view), await view.form()
+    partition = form.whole("partition", maximum=max(0, len(topic.partitions) - 1))
+    key, value = field_bytes(form, "key"), field_bytes(form, "value")
+    headers = headers_in(form)
+    if not form.errors:
+        producer = Producer(
+            view.cluster, linger_ms=0, delivery_timeout_ms=_DELIVERY_TIMEOUT_MS, clock=view.access.clock
+        )
+        try:
+            async with producer:
+                delivery = await producer.send_and_wait(
+                    topic.name, value, key, partition=partition, headers=headers
+                )
+        except KafkaError as error:
+            form.refuse("", sentence(error))
+        else:
+            path = frame(view, topic)["topic_path"]
+            notice = f"Written to partition {delivery.place.partition} at offset {delivery.offset}."
+            return view.back_to(f"{path}/messages?partition={delivery.place.partition}", notice)
+    names = ("partition", "key", "value", "headers", "key_form", "value_form", "no_key", "no_value")
+    return await _form(view, topic, {name: form.raw(name) for name in names}, form.errors)
+
+
+def field_bytes(form: Form, name: str) -> bytes | None:
+    """Key or value as the form says that it is written; None where there is to be none."""
+    if form.flag(f"no_{name}"):
+        return None
+    text, written = form.raw(name), form.one_of(f"{name}_form", FORMS)
+    try:
+        if written == "hex":
+            return bytes.fromhex(text)
+        if written == "base64":
+            return base64.b64decode("".join(text.split()), validate=True)
+        if written == "json":
+            json.loads(text)
+    except (ValueError, binascii.Error, RecursionError) as error:
+        form.refuse(name, f"This is not {written.upper() if written == 'json' else written}: {error}.")
+        return None
+    return text.encode()
+
+
+def headers_in(form: Form) -> RecordHeaders:
+    """Headers, a line `name: value` for each."""
+    headers = []
+    for line in form.raw("headers").splitlines():
+        name, colon, value = line.partition(":")
+        if not line.strip():
+            continue
+        if not colon or not name.strip():
+            form.refuse("headers", f"'{line[:60]}' is no header: a line is 'name: value'.")
+            break
+        headers.append((name.strip(), value.strip().encode()))
+    return tuple(headers)
+
+
+async def _form(view: View, topic: TopicView, values: dict[str, Any], errors: dict[str, str]) -> Response:
+    status = 400 if errors else 200
+    head = frame(view, topic)
+    return await view.page("produce.html", status=status, **head, values=values, errors=errors)
+
+
+ROUTES = (
+    Route("/topics/{name}/produce", ask),
+    Route("/topics/{name}/produce", produce, "POST"),
+)

@@ -1,0 +1,120 @@
+"""The configs of a topic: where each value comes from, what it means, and changing it, seen beforehand."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from starlette.responses import Response
+
+from barnabas.client.admin import raise_errors
+from barnabas.client.admin_model import ConfigEntry
+from barnabas.config.resources import Resource, ResourceKind
+from barnabas.console.config_changes import OWN, SOURCES, changes_of, is_stale
+from barnabas.console.page import Route
+from barnabas.console.pages.topic import frame, topic_of
+from barnabas.console.problems import sentence
+from barnabas.console.topic_view import TopicView
+from barnabas.console.view import View
+from barnabas.wire.errors import KafkaError
+
+
+async def show(view: View) -> Response:
+    """All configs of the topic, its own first."""
+    topic = await topic_of(view)
+    entries = sorted(await _entries(view, topic), key=lambda entry: (entry.source is not OWN, entry.name))
+    return await view.page("topic_configs.html", **_head(view, topic), entries=entries)
+
+
+async def ask(view: View) -> Response:
+    """The form for the configs that the address names."""
+    topic = await topic_of(view)
+    keys = view.request.query_params.getlist("key")
+    chosen = [entry for entry in await _entries(view, topic) if entry.name in keys]
+    if not chosen:
+        return view.back_to(_head(view, topic)["here"], "Choose which configs to change.", "warn")
+    values = {entry.name: entry.value or "" for entry in chosen}
+    return await _form(view, topic, chosen, values, set())
+
+
+async def alter(view: View) -> Response:
+    """Show what would change, as the broker judges it; change it when that comes back confirmed."""
+    topic, form = await topic_of(view), await view.form()
+    entries = await _entries(view, topic)
+    changes = changes_of(form, entries)
+    resource = Resource(ResourceKind.TOPIC, topic.name)
+    chosen = [entry for entry in entries if entry.name in form.all("key")]
+    values = {entry.name: form.text(f"value:{entry.name}") for entry in chosen}
+    resets = {entry.name for entry in chosen if form.flag(f"reset:{entry.name}")}
+    if not changes:
+        form.refuse("", "Nothing would change: these values hold already.")
+        return await _form(view, topic, chosen, values, resets, form.errors)
+    is_agreed = form.flag("confirmed") and not is_stale(form, changes)
+    edits = {resource: [change.edit for change in changes]}
+    try:
+        raise_errors((await view.admin.alter_configs(edits, validate_only=not is_agreed)).values())
+    except KafkaError as error:
+        _place(form.errors, error, [change.edit.key for change in changes])
+        return await _form(view, topic, chosen, values, resets, form.errors)
+    if is_agreed:
+        keys = ", ".join(change.edit.key for change in changes)
+        return view.back_to(_head(view, topic)["here"], f"Changed: {keys}.")
+    return await view.page(
+        "topic_configs_preview.html",
+        **_head(view, topic),
+        changes=changes,
+        differences=[(change.edit.key, change.before, change.after) for change in changes],
+        values=values,
+        resets=resets,
+        is_stale=form.flag("confirmed"),
+    )
+
+
+async def _entries(view: View, topic: TopicView) -> list[ConfigEntry]:
+    resource = Resource(ResourceKind.TOPIC, topic.name)
+    outcome = (await view.admin.describe_configs([resource], documentation=True))[resource]
+    if isinstance(outcome, KafkaError):
+        raise outcome
+    return outcome
+
+
+def _head(view: View, topic: TopicView) -> dict[str, Any]:
+    head = frame(view, topic)
+    may_alter = view.offers("ALTER_CONFIGS", topic.operations)
+    return {
+        **head,
+        "here": f"{head['topic_path']}/configs",
+        "may_alter": may_alter,
+        "sources": SOURCES,
+        "own": OWN,
+    }
+
+
+async def _form(
+    view: View,
+    topic: TopicView,
+    chosen: Sequence[ConfigEntry],
+    values: dict[str, str],
+    resets: set[str],
+    errors: dict[str, str] | None = None,
+) -> Response:
+    return await view.page(
+        "topic_configs_alter.html",
+        status=400 if errors else 200,
+        **_head(view, topic),
+        chosen=chosen,
+        values=values,
+        resets=resets,
+        errors=errors or {},
+    )
+
+
+def _place(errors: dict[str, str], error: KafkaError, keys: Sequence[str]) -> None:
+    """Put a refusal beside the one field that it speaks of, else at the top."""
+    named = [key for key in keys if key in error.message]
+    errors[f"value:{named[0]}" if len(named) == 1 else ""] = sentence(error)
+
+
+ROUTES = (
+    Route("/topics/{name}/configs", show),
+    Route("/topics/{name}/configs/alter", ask),
+    Route("/topics/{name}/configs/alter", alter, "POST"),
+)

@@ -1,0 +1,178 @@
+"""Creating topics, changing their configs, and producing to them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from barnabas.testing import EmbeddedBroker
+from support.consoles import Visitor, visiting
+
+RULES = """
+topics:
+  - prefix: ''
+    partitions: {max: 4}
+    configs: {retention.ms: {max: 5000}}
+"""
+
+
+@pytest.fixture
+def person(kafka: EmbeddedBroker) -> Iterator[Visitor]:
+    with visiting(kafka.bootstrap) as visitor:
+        yield visitor
+
+
+def test_a_topic_is_created_with_configs(kafka: EmbeddedBroker, person: Visitor) -> None:
+    fields = {"name": "orders", "partitions": "3", "retention.ms": "1000", "configs": "segment.ms = 5000\n"}
+    page = person.submit("/new-topic", **fields, check="1")
+    assert "would create this topic" in page.text
+    assert person.get("/topics/orders").status_code == 404
+    page = person.submit("/new-topic", **fields)
+    assert page.url.path == "/topics/orders"
+    assert "Topic orders is there" in page.text
+    configs = person.get("/topics/orders/configs").text
+    assert configs.count("set for this topic") == 2
+    assert ">1000<" in configs
+    assert ">orders</a>" in person.get("/topics").text
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"name": ""}, "name-error"),
+        ({"name": "a b"}, "name-error"),
+        ({"name": "t"}, "name-error"),
+        ({"name": "n", "partitions": "0"}, "partitions-error"),
+        ({"name": "n", "replicas": "3"}, "replicas-error"),
+        ({"name": "n", "retention.ms": "-7"}, "retention.ms-error"),
+        ({"name": "n", "configs": "what"}, "configs-error"),
+        ({"name": "n", "configs": "no.such=1"}, "configs-error"),
+    ],
+)
+def test_a_refusal_stands_beside_its_field(
+    kafka: EmbeddedBroker, person: Visitor, fields: dict[str, str], told: str
+) -> None:
+    kafka.create_topic("t")
+    page = person.submit("/new-topic", **fields)
+    assert page.status_code == 400
+    assert f'id="{told}"' in page.text
+    assert 'aria-invalid="true"' in page.text
+    assert person.get("/topics/n").status_code == 404
+
+
+def test_what_a_policy_refuses_is_told_in_its_words(tmp_path: Path) -> None:
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(RULES)
+    with EmbeddedBroker({"barnabas.policy.file": str(rules)}) as kafka, visiting(kafka.bootstrap) as person:
+        page = person.submit("/new-topic", name="wide", partitions="5", **{"retention.ms": "1"})
+        assert page.status_code == 400
+        assert "POLICY_VIOLATION" in page.text
+        assert 'role="alert"' in page.text
+        kafka.create_topic("t", configs={"retention.ms": "100"})
+        page = person.submit(
+            "/topics/t/configs/alter", "/", key="retention.ms", **{"value:retention.ms": "9000"}
+        )
+        assert page.status_code == 400
+        assert "POLICY_VIOLATION" in page.text
+
+
+def test_a_config_is_changed_after_the_difference_was_seen(kafka: EmbeddedBroker, person: Visitor) -> None:
+    kafka.create_topic("t")
+    path = "/topics/t/configs/alter"
+    form = person.get(f"{path}?key=retention.ms&key=cleanup.policy").text
+    assert "604800000" in form
+    fields = {
+        "key": ["retention.ms", "cleanup.policy"],
+        "value:retention.ms": "1000",
+        "value:cleanup.policy": "delete",
+    }
+    page = person.submit(path, "/", **fields)
+    assert "<del>604800000</del>" in page.text
+    assert "<ins>1000</ins>" in page.text
+    assert "cleanup.policy</th>" not in page.text
+    assert "set for this topic" not in person.get("/topics/t/configs").text
+    page = person.submit(path, "/", **fields, confirmed="1", **{"was:retention.ms": "604800000"})
+    assert page.url.path == "/topics/t/configs"
+    assert "Changed: retention.ms" in page.text
+    assert "set for this topic" in page.text
+    page = person.submit(path, "/", key="retention.ms", **{"reset:retention.ms": "1"})
+    assert "<ins>what the brokers have</ins>" in page.text
+    fields = {"key": "retention.ms", "reset:retention.ms": "1", "was:retention.ms": "1000", "confirmed": "1"}
+    assert "set for this topic" not in person.submit(path, "/", **fields).text
+
+
+def test_a_difference_that_is_no_longer_true_is_shown_again(kafka: EmbeddedBroker, person: Visitor) -> None:
+    kafka.create_topic("t", configs={"retention.ms": "5"})
+    fields = {"key": "retention.ms", "value:retention.ms": "7", "was:retention.ms": "6", "confirmed": "1"}
+    page = person.submit("/topics/t/configs/alter", "/", **fields)
+    assert "in the meantime" in page.text
+    assert "<del>5</del>" in page.text
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"key": "retention.ms", "value:retention.ms": "604800000"}, "Nothing would change"),
+        ({"key": "retention.ms", "value:retention.ms": "soon"}, 'id="value:retention.ms-error"'),
+        ({"key": "no.such", "value:no.such": "1"}, "There is no config"),
+    ],
+)
+def test_what_cannot_be_changed_is_said(
+    kafka: EmbeddedBroker, person: Visitor, fields: dict[str, str], told: str
+) -> None:
+    kafka.create_topic("t")
+    page = person.submit("/topics/t/configs/alter", "/", **fields)
+    assert page.status_code == 400
+    assert told in page.text
+
+
+def test_a_record_is_produced_by_hand(kafka: EmbeddedBroker, person: Visitor) -> None:
+    kafka.create_topic("t", partitions=2)
+    fields = {
+        "key": "00ff",
+        "key_form": "hex",
+        "value": '{"a": 1}',
+        "value_form": "json",
+        "headers": "x: 1\ny: z: 2",
+    }
+    page = person.submit("/topics/t/produce", partition="1", **fields)
+    assert "Written to partition 1 at offset 0" in page.text
+    person.submit("/topics/t/produce", key="k", value="aGk=", value_form="base64")
+    person.submit("/topics/t/produce", key="gone", no_value="1")
+    person.submit("/topics/t/produce", no_key="1", value="line\r\nline")
+    records = sorted(kafka.records("t"), key=lambda record: record.timestamp_ms)
+    assert [(record.key, record.value) for record in records] == [
+        (b"\x00\xff", b'{"a": 1}'),
+        (b"k", b"hi"),
+        (b"gone", None),
+        (None, b"line\nline"),
+    ]
+    assert list(records[0].headers) == [("x", b"1"), ("y", b"z: 2")]
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"key": "zz", "key_form": "hex"}, "key-error"),
+        ({"value": "{", "value_form": "json"}, "value-error"),
+        ({"value": "*", "value_form": "base64"}, "value-error"),
+        ({"headers": "nothing"}, "headers-error"),
+        ({"partition": "9"}, "partition-error"),
+    ],
+)
+def test_a_record_that_cannot_be_is_told_beside_its_field(
+    kafka: EmbeddedBroker, person: Visitor, fields: dict[str, str], told: str
+) -> None:
+    kafka.create_topic("t")
+    page = person.submit("/topics/t/produce", **fields)
+    assert page.status_code == 400
+    assert f'id="{told}"' in page.text
+    assert not kafka.records("t")
+
+
+@pytest.mark.kafka_settings({"message.max.bytes": "1000"})
+def test_what_the_broker_does_not_take_is_told(kafka: EmbeddedBroker, person: Visitor) -> None:
+    kafka.create_topic("t")
+    page = person.submit("/topics/t/produce", value="x" * 5000)
+    assert page.status_code == 400
+    assert "MESSAGE_TOO_LARGE" in page.text
