@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from support.documents import ROOT
+from support.spark import ROOT, worker_environment
 
 COUNT = 20_000
 WAIT_S = 240
@@ -15,11 +15,10 @@ WAIT_S = 240
 
 def started(home: Path) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "examples.orders", "--count", str(COUNT), "--home", str(home)]
-    paths = os.pathsep.join([str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])])
     return subprocess.Popen(
         [*command, "--master", "local[2]"],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": paths},
+        env={**os.environ, **worker_environment()},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

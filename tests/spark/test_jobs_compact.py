@@ -1,18 +1,18 @@
 """The job `compact` on a broker that serves, as a function and as a command."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 
 import pytest
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
 from barnabas.base.ids import TopicPartition
+from barnabas.cli.main import app
 from barnabas.testing import EmbeddedBroker
+from pyspark_barnabas.jobs import running
 from pyspark_barnabas.jobs.compact import ADOPTED, CLEAN, DRY, compact
-from support.spark import worker_environment
 from support.transactions_of_others import transact
 
 CONFIGS = {
@@ -27,8 +27,8 @@ CONFIGS = {
 def eager() -> Iterator[EmbeddedBroker]:
     """A broker that looks for replacements all the time."""
     settings = {"log.cleaner.backoff.ms": "20", "log.retention.ms": "-1"}
-    with EmbeddedBroker(settings) as running:
-        yield running
+    with EmbeddedBroker(settings) as broker:
+        yield broker
 
 
 def options_of(broker: EmbeddedBroker, topic: str) -> dict[str, str]:
@@ -89,26 +89,14 @@ def test_a_topic_is_compacted_while_the_broker_serves_it(
     assert last_values(eager, topic) == expected
 
 
-def test_as_a_command_it_tells_what_would_be_left(eager: EmbeddedBroker, topic: str) -> None:
+def test_as_a_command_it_tells_what_would_be_left(
+    spark: SparkSession, eager: EmbeddedBroker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fill(eager, topic)
-    command = [sys.executable, "-c", "from barnabas.cli.main import main; main()", "jobs", "compact"]
-    arguments = [
-        "--dry-run",
-        "--json",
-        "-b",
-        eager.bootstrap,
-        "-d",
-        str(eager.directory),
-        "-t",
-        topic,
-        "--master",
-        "local[1]",
-    ]
-    environment = {**os.environ, **worker_environment()}
-    result = subprocess.run(
-        [*command, *arguments], capture_output=True, text=True, timeout=120, env=environment, check=False
-    )
-    assert result.returncode == 0, result.stderr
+    monkeypatch.setattr(running, "job_session", lambda *_: nullcontext(spark))
+    where = ["-b", eager.bootstrap, "-d", str(eager.directory), "-t", topic]
+    result = CliRunner().invoke(app, ["jobs", "compact", "--dry-run", "--json", *where])
+    assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
     [partition] = found["partitions"]
     assert found["dry_run"]

@@ -1,10 +1,8 @@
 """The job `scrub` on a broker's own files, and as a command."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -16,9 +14,9 @@ from barnabas.base.ids import TopicPartition
 from barnabas.cli.main import app
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.records.batch import iterate_headers
+from pyspark_barnabas.jobs import running
 from pyspark_barnabas.jobs.scrub import scrub
 from support.source_rows import fill
-from support.spark import worker_environment
 from support.transactions_of_others import transact
 
 
@@ -110,23 +108,18 @@ def test_a_dry_run_says_what_would_be_read_and_writes_nothing(
     assert not report.exists()
 
 
-def test_the_command_ends_with_one_when_something_is_damaged(broker: EmbeddedBroker, topic: str) -> None:
+def test_the_command_ends_with_one_when_something_is_damaged(
+    spark: SparkSession, broker: EmbeddedBroker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     broker.create_topic(topic)
     broker.produce(topic, "intact", partition=0)
     [path] = (broker.directory / f"{topic}-0").glob("*.log")
     data = path.read_bytes()
     path.write_bytes(data.replace(b"intact", b"INTACT"))
     arguments = ["jobs", "scrub", "-d", str(broker.directory), "-b", broker.bootstrap, "-t", topic]
-    command = [sys.executable, "-c", "from barnabas.cli.main import main; main()", *arguments]
-    ended = subprocess.run(
-        [*command, "--json", "--master", "local[1]"],
-        env={**os.environ, **worker_environment()},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert ended.returncode == 1, ended.stderr
+    monkeypatch.setattr(running, "job_session", lambda *_: nullcontext(spark))
+    ended = CliRunner().invoke(app, [*arguments, "--json"])
+    assert ended.exit_code == 1, ended.output
     [partition] = json.loads(ended.stdout)["partitions"]
     [finding] = partition["findings"]
     assert (finding["kind"], finding["file"], finding["position"]) == ("crc", str(path), 0)

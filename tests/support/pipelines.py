@@ -19,7 +19,7 @@ from pyspark_barnabas.pipelines.declaration import Pipeline
 from pyspark_barnabas.pipelines.engine import run_pipeline
 from pyspark_barnabas.pipelines.reading import read_pipeline
 from pyspark_barnabas.pipelines.state import FlowStatus
-from support.spark import SETTINGS, worker_environment
+from support.spark import worker_environment
 
 WAIT_S = 150
 
@@ -82,9 +82,8 @@ class Driver:
 
     def __init__(self, file: Path, *arguments: str) -> None:
         self._log = file.parent / "run.log"
-        settings = {**SETTINGS, "spark.driver.memory": "700m"}
-        conf = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
-        command = ["pipeline", "run", str(file), "--master", "local[2]", *conf, *arguments]
+        command = ["pipeline", "run", str(file), "--master", "local[2]", *arguments]
+        command += ["--conf", "spark.driver.memory=700m"]
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-c", "from barnabas.cli.main import main; main()", *command],

@@ -15,26 +15,20 @@ from pyspark_barnabas.session import prepare
 ROOT = Path(__file__).resolve().parents[2]
 JVM_STOPS_S = 30
 
-#: Enough for tests; the compiler's second stage costs more than it gives in so short a life.
-SETTINGS: Mapping[str, str] = {
-    "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dderby.stream.error.file=/dev/null",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.host": "127.0.0.1",
-    "spark.ui.enabled": "false",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.log.level": "ERROR",
-}
+#: Where Spark finds what it is by default.
+CONF = ROOT / "tests" / "support" / "spark_conf"
+_LINES = (CONF / "spark-defaults.conf").read_text().splitlines()
+SETTINGS: Mapping[str, str] = dict(line.split(None, 1) for line in _LINES if not line.startswith("#"))
 
 
 def worker_environment() -> dict[str, str]:
-    """What Python workers need to know: the packages under test, and this interpreter."""
+    """What drivers and Python workers need to know: the packages under test, this interpreter, and `SETTINGS`."""
     paths = [str(ROOT / "src"), str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {
         "PYTHONPATH": os.pathsep.join(paths),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "SPARK_CONF_DIR": str(CONF),
     }
 
 
@@ -48,7 +42,7 @@ def running_session(
     with TemporaryDirectory(prefix="barnabas-spark-", ignore_cleanup_errors=True) as home:
         builder = SparkSession.builder.master(master).appName("barnabas-tests")
         places = {"spark.local.dir": f"{home}/local", "spark.sql.warehouse.dir": f"{home}/warehouse"}
-        for key, value in {**SETTINGS, **places, **(settings or {})}.items():
+        for key, value in {**places, **(settings or {})}.items():
             builder = builder.config(key, value)
         session = builder.getOrCreate()
         try:

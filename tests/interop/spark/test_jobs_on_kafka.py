@@ -10,12 +10,11 @@ from interop.targets import START
 from pyspark.sql import SparkSession
 
 from barnabas.base.ids import TopicPartition
-from barnabas.log.checkpoints import CLEANER_OFFSET_FILE
-from pyspark_barnabas.files import checkpointed_offset
 from pyspark_barnabas.jobs.archive import archive
 from pyspark_barnabas.jobs.archive_target import open_archive
 from pyspark_barnabas.jobs.batch_checks import Finding, Scrubbed
 from pyspark_barnabas.jobs.scrub import plan_scrub, scrub_options, scrub_part
+from support.cleaned_logs import is_cleaned
 from support.source_rows import WAIT_S, consumed_rows, fill, frame_rows, producer
 from support.transactions_of_others import transact_at
 from support.waiting import until
@@ -45,7 +44,7 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
             outcome.result(WAIT_S)
         fill_plain(broker.bootstrap)
         fill_compacted(broker.bootstrap)
-        until(lambda: cleaned(broker) == active_segment(broker) > 0)
+        until(lambda: is_cleaned(broker.data_dir, COMPACTED))
         yield broker
     finally:
         broker.stop()
@@ -72,16 +71,6 @@ def fill_compacted(bootstrap: str) -> None:
                 writer.produce(COMPACTED.topic, value, b"key-%d" % (number % 900), partition=0)
                 writer.poll(0)
             outcome(WAIT_S)
-
-
-def cleaned(broker: Broker) -> int:
-    """How far Kafka says that it has cleaned."""
-    return checkpointed_offset(broker.data_dir / CLEANER_OFFSET_FILE, COMPACTED)
-
-
-def active_segment(broker: Broker) -> int:
-    """Where the segment begins that cleaners leave alone."""
-    return max(int(path.name[:20]) for path in (broker.data_dir / str(COMPACTED)).glob("*.log"))
 
 
 def scrubbed(options: dict[str, str], topics: Sequence[str] = TOPICS) -> list[Scrubbed]:

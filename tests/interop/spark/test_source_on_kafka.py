@@ -11,10 +11,30 @@ from interop.brokers import Broker
 from interop.targets import START
 from pyspark.sql import SparkSession
 
-from support.befallen import STEPS, Step, Topic, some
-from support.source_rows import WAIT_S, consumed_rows, fill, frame_rows, read_rows, source_options
+from barnabas.base.ids import TopicPartition
+from support.befallen import CODECS, STEPS, TRANSPORTS, Step, Stream, Topic, some
+from support.cleaned_logs import is_cleaned
+from support.source_rows import (
+    WAIT_S,
+    consumed_rows,
+    fill,
+    frame_rows,
+    producer,
+    read_rows,
+    record,
+    source_options,
+)
 from support.spark_topics import KAFKA_PROPERTIES
 from support.transactions_of_others import transact_at
+from support.waiting import until
+
+#: As soon as it can be; records are of a time long ago, and what comes later closes a segment.
+COMPACTED = {
+    "cleanup.policy": "compact",
+    "segment.ms": "100",
+    "min.cleanable.dirty.ratio": "0.01",
+    "delete.retention.ms": "0",
+}
 
 
 @pytest.fixture(params=["fetch", "files"])
@@ -33,7 +53,7 @@ def test_records_of_every_kind_and_codec(
 ) -> None:
     topic = next(names)
     create(kafka.bootstrap, topic, 3)
-    for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
+    for codec in CODECS:
         fill(kafka.bootstrap, topic, 200, 2, compression_type=codec)
     rows = read_rows(source_options(kafka.bootstrap, topic, minPartitions="5", **transport))
     assert len(rows) == 1_000
@@ -49,6 +69,32 @@ def test_whatever_befell_a_topic(
     for step in steps:
         topic.befall(step)
     topic.check(tasks)
+
+
+def test_what_kafka_has_compacted(kafka: Broker, names: Iterator[str]) -> None:
+    topic = Topic(kafka.bootstrap, kafka.data_dir, next(names), COMPACTED)
+    place = TopicPartition(topic.name, 0)
+    for number, codec in enumerate(CODECS):
+        fill_keys(topic, range(60), codec)
+        transact_at(kafka.bootstrap, topic.name, f"{topic.name}-{number}", "cac", key=b"key-%d" % number)
+    fill_keys(topic, range(5), "none")  # a segment is closed by what comes behind it
+    until(lambda: is_cleaned(kafka.data_dir, place))
+    topic.check(4)
+    cleaned = topic.rows()
+    offsets = [row.offset for row in cleaned if row.partition == 0]
+    assert len(offsets) < (offsets[-1] - offsets[0]) / 2, "most of it is gone"
+    fill_keys(topic, range(7), "zstd")
+    for transport in TRANSPORTS:
+        assert Stream(topic.options(transport)).finish() == topic.rows()
+
+
+def fill_keys(topic: Topic, numbers: range, codec: str) -> None:
+    """Records of few keys, some of them without a value, each in a batch of its own or nearly."""
+    writer = producer(topic.bootstrap, compression_type=codec, batch_num_messages=3)
+    for number in numbers:
+        key = b"key-%d" % (number * 7 % 20)
+        writer.produce(topic.name, partition=number % 2, **{**record(number), "key": key})
+    assert writer.flush(WAIT_S) == 0
 
 
 @pytest.mark.parametrize("level", ["read_committed", "read_uncommitted"])
