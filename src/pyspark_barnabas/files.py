@@ -31,7 +31,7 @@ from pyspark_barnabas.losses import Losses
 from pyspark_barnabas.offsets import NO_OFFSET
 from pyspark_barnabas.options import Assign, Selection, SourceOptions, Subscribe
 from pyspark_barnabas.planning import OffsetRange
-from pyspark_barnabas.rows import NONE_ABORTED
+from pyspark_barnabas.rows import NONE_ABORTED, AbortedRanges
 from pyspark_barnabas.segment_files import SegmentFiles
 from pyspark_barnabas.values import OptionError
 
@@ -157,16 +157,30 @@ class FileReader:
         if self._isolation is Isolation.READ_COMMITTED:
             aborted = segments.aborted(max(low, start), high)
         position = max(low, start)
-        for attempt in range(_ATTEMPTS_COUNT):
-            if attempt and position < high:
-                time.sleep(_PAUSE_S)  # the last records may not have come to this machine yet
+        for pause_s in (*[_PAUSE_S] * (_ATTEMPTS_COUNT - 1), 0.0):
             for chunk in segments.chunks(position, high):
                 yield RawBatches(chunk.buffer, position, aborted)
                 position = chunk.next_offset
-        if position < high:
-            self._losses.report(
-                f"partition {place} ends at offset {position} now: offsets up to {high} are gone"
-            )
+            if position >= high:
+                return
+            if segments.go_beyond(high):
+                yield from self._rest(wanted, position, segments, aborted)
+                return
+            time.sleep(pause_s)  # the last records may not have come to this machine yet
+        self._losses.report(f"partition {place} ends at offset {position} now: offsets up to {high} are gone")
+
+    def _rest(
+        self, wanted: OffsetRange, position: int, segments: SegmentFiles, aborted: AbortedRanges
+    ) -> Iterator[RawBatches]:
+        """What has come since, of a log that goes on behind the range: else nothing is there, as after compaction."""
+        place, _, high = wanted
+        for chunk in segments.chunks(position, high):
+            yield RawBatches(chunk.buffer, position, aborted)
+            position = chunk.next_offset
+        start = log_start_offset(self._directories[place], place, segments)
+        if position < min(start, high):
+            what = f"partition {place} begins at offset {start} now: offsets {position} to {high} are gone"
+            self._losses.report(what)
 
     def close(self) -> None:
         """See `RangeReader`: nothing is open."""

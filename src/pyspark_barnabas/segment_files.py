@@ -29,6 +29,8 @@ _CHUNK_BYTES = 8 * 1024 * 1024
 #: How often a directory is listed whose segments are just being replaced.
 _LISTINGS_COUNT = 50
 _PAUSE_S = 0.1
+#: More than a segment can have: those of its index are kept in four bytes.
+_OFFSETS_MAX = 1 << 32
 
 
 #: What tells a file from another one that has its name, or its inode, later.
@@ -96,6 +98,11 @@ class SegmentFiles:
                     position = chunk.next_offset
                     yield chunk
                 read.add(_file_id(file))
+
+    def go_beyond(self, offset: int) -> bool:
+        """Whether the log goes on at `offset` or behind it; what is not there before it will not come any more."""
+        bases = self.base_offsets()
+        return bool(bases) and (bases[-1] >= offset or any(self.chunks(offset, bases[-1] + _OFFSETS_MAX)))
 
     def _open(self, offset: int, high: int, read: set[_FileId]) -> tuple[int, BinaryIO] | None:
         """The first segment that may hold `offset` or later ones below `high`, and was not read."""

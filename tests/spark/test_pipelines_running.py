@@ -11,7 +11,7 @@ from pyspark_barnabas.pipelines.planning import pipeline_plan
 from pyspark_barnabas.pipelines.state import FlowState, FlowStatus, pipeline_status
 from support.pipelines import WAIT_S, Driver, Scene
 
-COUNT = 160
+COUNT = 200
 
 WINDOWS = """
   windows:
@@ -152,7 +152,9 @@ def test_sigterm_lets_the_batch_end_and_metrics_and_status_are_there_meanwhile(s
     driver.wait_for(lambda: pipeline_status(scene.pipeline)[0].lag == 0)
     assert pipeline_status(scene.pipeline)[0].state is FlowState.RUNNING
     [url] = [line.split()[1] for line in driver.told.splitlines() if line.startswith("metrics: ")]
-    driver.wait_for(lambda: b'rows_written{flow="endless"} %d.0' % COUNT in urllib.request.urlopen(url).read())
+    driver.wait_for(
+        lambda: b'rows_written{flow="endless"} %d.0' % COUNT in urllib.request.urlopen(url).read()
+    )
     driver.process.send_signal(signal.SIGTERM)
     assert driver.process.wait(WAIT_S) == 0, driver.told[-4000:]
     assert pipeline_status(scene.pipeline)[0].state is FlowState.STOPPED

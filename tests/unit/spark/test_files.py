@@ -6,9 +6,15 @@ import pytest
 
 from barnabas.base.ids import TopicPartition
 from barnabas.log.checkpoints import MalformedFile
-from pyspark_barnabas.files import find_directories, log_start_offset
+from barnabas.log.files import offset_file
+from pyspark_barnabas import files
+from pyspark_barnabas.files import FileReader, find_directories, log_start_offset
+from pyspark_barnabas.losses import DataLossError
+from pyspark_barnabas.options import batch_options
+from pyspark_barnabas.planning import OffsetRange
 from pyspark_barnabas.segment_files import SegmentFiles
 from pyspark_barnabas.values import OptionError
+from support.segments import write_segment
 
 PLACE = TopicPartition("orders", 0)
 CHECKPOINT = "log-start-offset-checkpoint"
@@ -41,6 +47,40 @@ def test_a_damaged_checkpoint_is_no_guess(directory: Path) -> None:
     (directory.parent / CHECKPOINT).write_text("nonsense")
     with pytest.raises(MalformedFile, match=CHECKPOINT):
         start_of(directory)
+
+
+@pytest.fixture
+def reader(directory: Path, monkeypatch: pytest.MonkeyPatch) -> FileReader:
+    """Of a log whose offsets 5 to 10 were compacted away."""
+    monkeypatch.setattr(files, "_PAUSE_S", 0.0)
+    (directory / "00000000000000000005.log").unlink()
+    write_segment(directory, 0, 3, 2)
+    write_segment(directory, 10, 2)
+    options = {"subscribe": PLACE.topic, "transport": "files", "logDirs": str(directory.parent)}
+    return FileReader(batch_options(options))
+
+
+def lows(reader: FileReader, low: int, high: int) -> list[int]:
+    """Where the batches begin that are read for a range."""
+    return [found.low for found in reader.read(OffsetRange(PLACE, low, high), bytes(16))]
+
+
+def test_a_range_that_ends_in_a_gap_of_compaction_has_lost_nothing(reader: FileReader) -> None:
+    assert lows(reader, 0, 7) == [0]
+    assert lows(reader, 5, 10) == []
+    assert lows(reader, 6, 12) == [6]
+
+
+def test_a_log_that_ends_before_the_range_or_begins_behind_it_has_lost_records(
+    reader: FileReader, directory: Path
+) -> None:
+    with pytest.raises(DataLossError, match="ends at offset 12 now: offsets up to 13"):
+        lows(reader, 6, 13)
+    reading = reader.read(OffsetRange(PLACE, 0, 7), bytes(16))
+    assert next(reading).low == 0
+    offset_file(directory, 0, ".log").unlink()
+    with pytest.raises(DataLossError, match="begins at offset 10 now: offsets 5 to 7"):
+        next(reading)
 
 
 def test_partitions_are_found_in_all_log_directories(directory: Path, tmp_path: Path) -> None:

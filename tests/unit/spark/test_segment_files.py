@@ -10,19 +10,7 @@ from barnabas.wire.records.batch import assign, read_header
 from barnabas.wire.records.record import decode_batch
 from pyspark_barnabas.segment_files import Chunk, SegmentFiles
 from support.batches import batch
-
-
-def write_segment(
-    directory: Path, base_offset: int, *sizes: int, suffix: str = "", tail: bytes = b""
-) -> None:
-    """Batches of so many records each, and what lies behind them."""
-    offset, data = base_offset, bytearray()
-    for size in sizes:
-        one = bytearray(batch(*(b"%d" % (offset + index) for index in range(size))))
-        assign(one, offset, read_header(one).batch_length, 0)
-        data += one
-        offset += size
-    offset_file(directory, base_offset, ".log" + suffix).write_bytes(bytes(data) + tail)
+from support.segments import write_segment
 
 
 def never(_: float) -> None:
@@ -88,6 +76,15 @@ def test_gaps_of_compaction_are_passed_over(tmp_path: Path) -> None:
     write_segment(tmp_path, 10, 2)
     assert read(files(tmp_path), 0, 12) == [0, 1, 10, 11]
     assert read(files(tmp_path), 5, 11) == [10, 11]
+
+
+def test_a_log_goes_on_behind_a_gap_and_not_behind_its_end(tmp_path: Path) -> None:
+    write_segment(tmp_path, 0, 2)
+    write_segment(tmp_path, 10, 2, 2)
+    segments = files(tmp_path)
+    assert [segments.go_beyond(offset) for offset in (5, 10, 13, 14)] == [True, True, True, False]
+    write_segment(tmp_path, 20)
+    assert [segments.go_beyond(offset) for offset in (14, 20, 21)] == [True, True, False]
 
 
 def test_segments_that_are_merged_meanwhile_are_read_on(tmp_path: Path) -> None:
