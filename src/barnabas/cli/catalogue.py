@@ -188,6 +188,7 @@ ENTRIES: Mapping[str, Entry] = {
         "plan cluster.yaml --include 'topic/*'",
         ("Metadata", "DescribeConfigs"),
         ("describe topic", "describe-configs topic", "describe cluster", "describe-configs cluster"),
+        hides=True,
     ),
     "verify-eos produce": Entry("verify-eos produce inputs --count 10000", ("Produce",), ("write topic",)),
     "verify-eos check": Entry("verify-eos check inputs outputs --wait 60", ("Fetch",), ("read topic",)),

@@ -39,6 +39,48 @@ def test_a_terminal_gets_a_table_in_which_markup_is_just_text(
     assert "│" in printed
 
 
+WIDE = ("revision", "time", "who", "by", "outcome", "resource", "key", "before", "after")
+EVENT = (
+    57,
+    "2026-01-31 09:30:00+01:00",
+    "User:alice at 10.0.0.7",
+    "CreateTopics",
+    "changed",
+    "topic/orders",
+    "",
+    "-",
+    1,
+)
+
+
+@pytest.mark.parametrize(
+    ("columns", "row", "width", "readable"),
+    [
+        (("topic", "partitions"), ("orders", 3), 80, True),
+        (("topic", "value"), ("orders", "x" * 500), 80, True),
+        (WIDE, EVENT, 80, False),
+        (WIDE, EVENT, 200, True),
+    ],
+)
+def test_a_table_is_folded_in_one_column_at_most(
+    columns: tuple[str, ...], row: tuple[object, ...], width: int, readable: bool
+) -> None:
+    assert output.fits(columns, [row], width) == readable
+    assert output.fits(columns, [], 200)
+
+
+def test_a_row_that_is_too_wide_is_a_list_of_its_cells(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output.sys, "stdout", Terminal(output.sys.stdout))
+    monkeypatch.setenv("COLUMNS", "80")
+    output.print_table(WIDE, [EVENT, EVENT], "Events")
+    title, *lines = capsys.readouterr().out.splitlines()
+    assert (title, lines[2]) == ("Events", "who       User:alice at 10.0.0.7")
+    assert lines[:8] == lines[9:]
+    assert not any(line.startswith("key") for line in lines)
+
+
 def test_notices_are_for_terminals_only(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,135 @@
+"""Completion as shells ask for it: the protocol, and bash itself."""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from barnabas.base.ids import TopicPartition
+from barnabas.cli.live import TIME_LIMIT_S, quickly
+from barnabas.testing import EmbeddedBroker
+
+COMMAND_LINE = "from barnabas.cli.main import main; main()"
+NOBODY = {"BARNABAS_BOOTSTRAP": "127.0.0.1:1"}
+
+
+@pytest.fixture(scope="module")
+def there() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker() as kafka:
+        kafka.create_topic("orders", partitions=3)
+        kafka.create_topic("ordinary")
+        kafka.create_topic("clicks")
+        kafka.client.groups.commit_offsets("billing", {TopicPartition("orders", 0): 0})
+        yield kafka
+
+
+def ask(line: str, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """What a shell gets for a line whose last word is not finished."""
+    words = line.split(" ")
+    told = {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1), "_BARNABAS_COMPLETE": "complete_bash"}
+    return subprocess.run(
+        [sys.executable, "-c", COMMAND_LINE],
+        env=os.environ | environment | told,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("barnabas top", ["topics"]),
+        ("barnabas topics describe ord", ["orders", "ordinary"]),
+        ("barnabas consume cl", ["clicks"]),
+        ("barnabas records delete orders:", ["orders:0", "orders:1", "orders:2"]),
+        ("barnabas groups describe ", ["billing"]),
+        ("barnabas configs get topic or", ["orders", "ordinary"]),
+        ("barnabas configs set topic orders retention.m", ["retention.ms="]),
+        ("barnabas configs get broker ", ["1", "default"]),
+        ("barnabas history topic/cl", ["topic/clicks"]),
+        ("barnabas history to", ["topic/"]),
+        ("barnabas quotas set user=x prod", ["producer_byte_rate="]),
+        ("barnabas features set transaction.v", ["transaction.version="]),
+    ],
+)
+def test_names_of_the_cluster_are_completed(there: EmbeddedBroker, line: str, expected: list[str]) -> None:
+    answer = ask(line, {"BARNABAS_BOOTSTRAP": there.bootstrap})
+    assert sorted(answer.stdout.split()) == expected
+    assert answer.stderr == ""
+
+
+def test_the_broker_that_the_line_names_is_asked(there: EmbeddedBroker) -> None:
+    answer = ask(f"barnabas topics describe -b {there.bootstrap} cl", NOBODY)
+    assert answer.stdout.split() == ["clicks"]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("barnabas topics describe ord", []),
+        ("barnabas configs set topic orders retention.m", ["retention.ms="]),
+        ("barnabas topics delete --if", ["--if-exists"]),
+    ],
+)
+def test_without_a_broker_what_is_known_anyway_is_completed_in_silence(
+    line: str, expected: list[str]
+) -> None:
+    answer = ask(line, NOBODY)
+    assert (answer.stdout.split(), answer.stderr) == (expected, "")
+
+
+def test_who_does_not_answer_is_not_waited_for() -> None:
+    with EmbeddedBroker() as kafka:
+        kafka.delay_next("Metadata", 60_000, times=9)
+        assert quickly(kafka.bootstrap, lambda admin: admin.describe_topics()) is None
+    assert TIME_LIMIT_S <= 0.5
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_of_a_shell_asks_the_command(shell: str) -> None:
+    printed = subprocess.run(
+        [sys.executable, "-c", COMMAND_LINE, "completion", shell], capture_output=True, text=True, check=True
+    ).stdout
+    assert f"_BARNABAS_COMPLETE=complete_{shell}" in printed
+    checker = shutil.which(shell)
+    if checker is not None:
+        subprocess.run([checker, "-n"], input=printed, text=True, check=True)
+
+
+@pytest.mark.parametrize(
+    ("words", "cursor", "expected"),
+    [
+        (["barnabas", "topics", "describe", "cli"], 3, ["clicks"]),
+        (["barnabas", "records", "delete", "orders", ":"], 4, ["0", "1", "2"]),
+        (["barnabas", "configs", "set", "topic", "orders", "segment.b"], 5, ["segment.bytes="]),
+        (["barnabas", "groups", "describe", ""], 3, ["billing"]),
+    ],
+)
+def test_bash_completes(
+    there: EmbeddedBroker, tmp_path: Path, words: list[str], cursor: int, expected: list[str]
+) -> None:
+    """Bash parts words at colons, and so is told only what comes behind them."""
+    command = tmp_path / "barnabas"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{COMMAND_LINE}" "$@"\n')
+    command.chmod(0o755)
+    line = " ".join(words).replace(" :", ":")
+    script = f"""
+        source <(barnabas completion bash)
+        compopt() {{ :; }}
+        COMP_WORDS=({" ".join(f"'{word}'" for word in words)}) COMP_CWORD={cursor}
+        COMP_LINE='{line}' COMP_POINT={len(line)}
+        _barnabas_completion barnabas
+        printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    environment = os.environ | {"PATH": path, "BARNABAS_BOOTSTRAP": there.bootstrap}
+    answer = subprocess.run(
+        ["bash", "-c", script], env=environment, capture_output=True, text=True, check=True
+    )
+    assert (answer.stdout.split(), answer.stderr) == (expected, "")
