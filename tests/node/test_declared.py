@@ -200,4 +200,4 @@ def test_failures_are_told_from_differences(run: Run, file: Path) -> None:
     assert failed.exit_code == 1
     assert f"{file}: line 1: topics.orders.partitions is 'none': must be a whole number" in failed.output
     file.write_text("topics: {orders: {partitions: 1}}\n")
-    assert run("plan", file, "--bootstrap", "127.0.0.1:1").exit_code == 1
+    assert run("plan", file, "--bootstrap", "127.0.0.1:1").exit_code == 5

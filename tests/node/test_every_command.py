@@ -97,6 +97,7 @@ CASES = {
     "rollback": Case("topic/orders --to {revision}", "topic/nope --to 1"),
     "export": Case("", None),
     "plan": Case("{state}", "{state}-not"),
+    "apply": Case("{state} --yes", "{state}-not --yes"),
     "verify-eos produce": Case("orders --count 1", "nope --count 1"),
     "verify-eos check": Case("orders orders", "nope nope"),
 }

@@ -1,16 +1,29 @@
 """A cluster with something of everything that can be declared, made over the protocol: of any Kafka."""
 
 import asyncio
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
+from barnabas.base.clock import SystemClock
 from barnabas.client.admin import Admin, raise_errors
 from barnabas.client.admin_model import NewTopic
 from barnabas.client.cluster import Cluster
+from barnabas.client.errors import ConnectionLost
 from barnabas.client.quotas import Alteration
 from barnabas.client.scram import Upsertion
 from barnabas.config.edits import Edit, Operation
 from barnabas.config.resources import Resource, ResourceKind
+from barnabas.declared.apply import Outcome, apply_plan
+from barnabas.declared.live import whole_state
+from barnabas.declared.plan import Plan, Wish, make_plan
+from barnabas.declared.secrets import Secrets
+from barnabas.declared.state import PRUNABLE, State
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
+from barnabas.wire.schema import Message
 from barnabas.wire.scram import ScramMechanism
+
+SECRETS = Secrets({"WORD": "a word"}, Path())
 
 #: A broker on which there can be ACLs; everybody may do everything.
 SECURED = {
@@ -89,3 +102,38 @@ async def _enrich(admin: Admin) -> None:
     raise_errors(await admin.create_acls(ACLS))
     raise_errors((await admin.alter_client_quotas(QUOTAS)).values())
     raise_errors((await admin.alter_user_scram_credentials(USERS)).values())
+
+
+class CutShort(Cluster):
+    """Loses the connection at the n-th order, before it is sent or after."""
+
+    def __init__(self, bootstrap: str, at: int, *, is_heard: bool) -> None:
+        super().__init__(bootstrap)
+        self._left, self._is_heard = at, is_heard
+
+    async def send(self, request: Message, *args: Any, **kwargs: Any) -> Any:
+        is_order = type(request).__name__.startswith(("Create", "Delete", "Alter", "IncrementalAlter"))
+        if is_order and not getattr(request, "validate_only", False):
+            self._left -= 1
+            if self._left <= 0:
+                if self._is_heard:
+                    await super().send(request, *args, **kwargs)
+                raise ConnectionLost(self.bootstrap[0], "cut")
+        return await super().send(request, *args, **kwargs)
+
+
+async def grown(admin: Admin, declared: State) -> Wish:
+    """The state with no fewer partitions than there are: those cannot go. What it does not mention goes."""
+    live = await whole_state(admin)
+    topics = {
+        name: replace(topic, partitions=max(topic.partitions or 1, there.partitions or 1))
+        if (there := live.topics.get(name))
+        else topic
+        for name, topic in declared.topics.items()
+    }
+    return Wish(replace(declared, topics=topics, prune=frozenset(PRUNABLE)), SECRETS)
+
+
+async def applied(admin: Admin, wish: Wish) -> tuple[Plan, list[Outcome]]:
+    plan = await make_plan(admin, wish, SystemClock())
+    return plan, await apply_plan(admin, plan, wish)

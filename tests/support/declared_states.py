@@ -47,7 +47,7 @@ entities: st.SearchStrategy[Entity] = st.sampled_from(
 )
 quotas = st.dictionaries(
     st.sampled_from(["producer_byte_rate", "consumer_byte_rate"]),
-    st.sampled_from([1024.0, 0.5, 1e9]),
+    st.sampled_from([1024.0, 1e9]),
     min_size=1,
 )
 credentials = st.dictionaries(

@@ -190,6 +190,11 @@ ENTRIES: Mapping[str, Entry] = {
         ("describe topic", "describe-configs topic", "describe cluster", "describe-configs cluster"),
         hides=True,
     ),
+    "apply": Entry(
+        "apply cluster.yaml --yes --allow-destroy",
+        ("Metadata", "DescribeConfigs"),
+        ("describe topic", "describe-configs topic", "describe cluster", "describe-configs cluster"),
+    ),
     "verify-eos produce": Entry("verify-eos produce inputs --count 10000", ("Produce",), ("write topic",)),
     "verify-eos check": Entry("verify-eos check inputs outputs --wait 60", ("Fetch",), ("read topic",)),
     "jobs scrub": Entry("jobs scrub --log-dir /disk1/kafka --report report"),

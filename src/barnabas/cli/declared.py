@@ -1,4 +1,4 @@
-"""`barnabas export`, `plan`: the declared state of a cluster, any Kafka's."""
+"""`barnabas export`, `plan`, `apply`: the declared state of a cluster, any Kafka's."""
 
 import functools
 from collections.abc import Callable
@@ -104,3 +104,29 @@ def plan(
     wish = wish_of(file, choice_of(include, exclude, section), renew_password)
     if work.plan(bootstrap, wish, as_json=as_json):
         raise Different
+
+
+@guarded
+def apply(
+    file: File,
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    include: Include = None,
+    exclude: Exclude = None,
+    section: Parts = None,
+    renew_password: Renewed = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    allow_destroy: Annotated[
+        bool, typer.Option("--allow-destroy", help="Do what cannot be undone, too.")
+    ] = False,
+    allow_lockout: Annotated[
+        bool, typer.Option("--allow-lockout", help="Give up the own right to ALTER the cluster, too.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Do what `plan` shows, after asking. What is interrupted goes on when it is applied again."""
+    from barnabas.cli.work import apply as work
+    from barnabas.cli.work.choices import choice_of, wish_of
+
+    wish = wish_of(file, choice_of(include, exclude, section), renew_password)
+    consent = work.Consent(yes, allow_destroy, allow_lockout)
+    work.apply(bootstrap, wish, consent, as_json=as_json)

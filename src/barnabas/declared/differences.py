@@ -87,6 +87,11 @@ class Change:
         return name_of(self.section, self.name)
 
     @property
+    def place(self) -> tuple[Section, Name, str]:
+        """What is changed, whatever its values."""
+        return self.section, self.name, self.key
+
+    @property
     def level(self) -> Level:
         """The weight of its heaviest remark."""
         return max((each.level for each in self.remarks), default=Level.NOTE)

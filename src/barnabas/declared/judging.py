@@ -172,5 +172,16 @@ def with_lockout(changes: Sequence[Change], live: State, applicant: Applicant) -
     ]
 
 
+def with_own_user(changes: Iterable[Change], principal: str) -> list[Change]:
+    """The changes with a remark on those that take from the applicant a way to log in."""
+    remark = Remark(Level.LOCKOUT, f"{principal}, who applies this, could log in so no longer")
+    return [
+        remarked(each, remark)
+        if each.section is Section.USERS and each.action is Action.DELETE and f"User:{each.name}" == principal
+        else each
+        for each in changes
+    ]
+
+
 def _is_about_cluster(change: Change) -> bool:
     return isinstance(change.name, AclBinding) and change.name.resource_type is ResourceType.CLUSTER

@@ -1,6 +1,6 @@
 """The state that a live cluster has, asked for over the Kafka protocol: all of it, or what a file tells about."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
@@ -102,7 +102,7 @@ class _Asking:
         everything = self._takes_all(Section.TOPICS)
         declared = self._names(Section.TOPICS)
         found = await self.admin.describe_topics(None if everything else declared)
-        topics = {name: each for name, each in found.items() if isinstance(each, metadata.Topic)}
+        topics = dict(_readable(found))
         wanted = [
             name
             for name, each in topics.items()
@@ -191,6 +191,15 @@ class _Asking:
         wanted = declared.expected if declared else {}
         expected = {entry.name: entry.value for entry in entries if entry.name in wanted}
         return Broker(configs, expected)
+
+
+def _readable(found: Mapping[str, metadata.Topic | KafkaError]) -> Iterator[tuple[str, metadata.Topic]]:
+    """The topics that there are; one that may not be seen must not be taken for one that is not there."""
+    for name, each in found.items():
+        if isinstance(each, metadata.Topic):
+            yield name, each
+        elif each.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            raise KafkaError(each.code, f"topic '{name}' may not be described")
 
 
 def _topic(topic: metadata.Topic, configs: Configs) -> Topic:

@@ -10,7 +10,7 @@ from typing import Any
 from barnabas.base.clock import Clock
 from barnabas.client.admin import Admin
 from barnabas.declared.differences import Action, Change, Level, as_json, differences
-from barnabas.declared.judging import judged, with_lockout
+from barnabas.declared.judging import judged, with_lockout, with_own_user
 from barnabas.declared.live import state_beside
 from barnabas.declared.secrets import Secrets
 from barnabas.declared.state import EVERYTHING, Choice, Section, State
@@ -66,7 +66,7 @@ async def make_plan(admin: Admin, wish: Wish, clock: Clock) -> Plan:
     changes = [*differences(declared, live), *_renewals(declared, live, wish.renewed)]
     if not changes:
         return Plan([])
-    changes = judged(sorted(changes, key=_in_order), live)
+    changes = with_own_user(judged(sorted(changes, key=_in_order), live), wish.principal)
     if any(each.section is Section.ACLS for each in changes):
         changes = with_lockout(changes, live, await applicant(admin, wish.principal))
     changes = with_missing_secrets(changes, wish.secrets)

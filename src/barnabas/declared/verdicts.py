@@ -72,7 +72,10 @@ async def applicant(admin: Admin, principal: str) -> Applicant:
 
 async def with_losses(admin: Admin, changes: Sequence[Change], now_ms: int) -> list[Change]:
     """The changes with what a lowered retention takes from topics; of what is there now."""
-    limits = {change: limit for change in changes if (limit := lowered(change)) is not None}
+    there = {name for name, topic in admin.cluster.metadata.topics.items() if topic.error is None}
+    limits = {
+        change: limit for change in changes if (limit := lowered(change)) is not None and change.name in there
+    }
     by_time = {str(each.name): limit for each, limit in limits.items() if each.key == RETENTION_MS}
     by_size = {str(each.name): limit for each, limit in limits.items() if each.key != RETENTION_MS}
     old = await _older(admin, {name: max(now_ms - limit, 0) for name, limit in by_time.items()})

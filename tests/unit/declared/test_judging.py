@@ -7,7 +7,7 @@ import pytest
 
 from barnabas.client.partitioner import partition_for_key
 from barnabas.declared.differences import Action, Change, Level, differences
-from barnabas.declared.judging import Applicant, judged, lowered, moved_share, with_lockout
+from barnabas.declared.judging import Applicant, judged, lowered, moved_share, with_lockout, with_own_user
 from barnabas.declared.state import Credential, Secret, Section, State, Topic
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.scram import ScramMechanism
@@ -116,3 +116,9 @@ def test_who_loses_the_right_to_alter_the_cluster_is_told(
     changes = differences(State(acls=frozenset(after), prune=frozenset({"acls"})), live)
     found = with_lockout(changes, live, applicant)
     assert {each.level for each in found if each.level} == ({Level.LOCKOUT} if locked else set())
+
+
+def test_who_takes_from_himself_a_way_to_log_in_is_told() -> None:
+    live = State(users={name: {ScramMechanism.SCRAM_SHA_256: Credential(4096)} for name in ("me", "other")})
+    changes = with_own_user(differences(State(prune=frozenset({"users"})), live), "User:me")
+    assert {each.name for each in changes if each.level is Level.LOCKOUT} == {"me"}

@@ -1,0 +1,133 @@
+"""Doing what a plan says: thing by thing, in a safe order; what fails stops nothing but itself.
+
+Nothing is kept of how far it came. Whoever is interrupted makes a new plan, which holds what is left to do.
+"""
+
+import enum
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from barnabas.client.admin import Admin
+from barnabas.client.errors import BrokerConnectionError
+from barnabas.declared.differences import Action, Change, Level, differences
+from barnabas.declared.live import state_beside
+from barnabas.declared.orders import Order, Outcomes, Task, batches_of, carried_out, tasks_of
+from barnabas.declared.plan import Plan, Wish
+from barnabas.declared.secrets import SecretMissing, Secrets
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+_ATTEMPTS_MAX = 8
+#: What may go well a moment later.
+_RETRIED = (
+    ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.NOT_CONTROLLER,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+)
+#: What shows, when it is tried again, that it was done before.
+_DONE_ALREADY = {
+    Order.CREATE_TOPICS: ErrorCode.TOPIC_ALREADY_EXISTS,
+    Order.DELETE_TOPICS: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    Order.REMOVE_CREDENTIALS: ErrorCode.RESOURCE_NOT_FOUND,
+}
+
+
+class Fate(enum.StrEnum):
+    """What became of a change."""
+
+    DONE = "done"
+    FAILED = "failed"
+    LEFT = "left"  #: not tried
+
+
+class Outcome(NamedTuple):
+    """What became of one change, and why it was not done."""
+
+    change: Change
+    fate: Fate
+    reason: str = ""
+
+
+async def apply_plan(
+    admin: Admin, plan: Plan, wish: Wish, advance: Callable[[int], None] = lambda count: None
+) -> list[Outcome]:
+    """Do what a plan says, then wait until the cluster shows it; `advance` is told of changes as they are made.
+
+    Who makes no answer ends the work: what is left then, a new plan tells.
+    """
+    outcomes = [Outcome(each, Fate.LEFT, _reason(each)) for each in plan.changes if not each.is_possible]
+    lost = ""
+    for batch in batches_of(tasks_of([each for each in plan.changes if each.is_possible])):
+        changes = [each for task in batch for each in task.changes]
+        if lost:
+            outcomes += [Outcome(each, Fate.LEFT, lost) for each in changes]
+            continue
+        try:
+            outcomes += _outcomes(batch, await _done(admin, batch, wish.secrets))
+        except BrokerConnectionError as error:
+            lost = f"{error}; apply again: what is done already is not done twice"
+            outcomes += [Outcome(each, Fate.FAILED, lost) for each in changes]
+        advance(len(changes))
+    return outcomes if lost else await _shown(admin, outcomes, wish)
+
+
+def _reason(change: Change) -> str:
+    """Why a change is not tried."""
+    if change.action is Action.EXPECT:
+        return change.remarks[0].text if change.remarks else ""
+    return next((each.text for each in change.remarks if each.level is Level.IMPOSSIBLE), "")
+
+
+def _outcomes(batch: Iterable[Task], answers: Outcomes) -> list[Outcome]:
+    found = []
+    for task in batch:
+        error = answers.get(task.name)
+        fate = Fate.DONE if error is None else Fate.FAILED
+        found += [Outcome(each, fate, "" if error is None else str(error)) for each in task.changes]
+    return found
+
+
+async def _done(admin: Admin, batch: Sequence[Task], secrets: Secrets) -> Outcomes:
+    """What became of each task; those that were put off are tried again."""
+    outcomes: dict[object, KafkaError | None] = {}
+    left = list(batch)
+    for attempt in range(1, _ATTEMPTS_MAX + 1):
+        answers = await _answers(admin, left, secrets)
+        for task in left:
+            error = answers.get(task.name)
+            is_done = attempt > 1 and error is not None and error.code is _DONE_ALREADY.get(task.order)
+            outcomes[task.name] = None if is_done else error
+        left = [task for task in left if (error := outcomes[task.name]) and error.code in _RETRIED]
+        if not left:
+            break
+        await admin.cluster.retry.pause(attempt)
+    return outcomes
+
+
+async def _answers(admin: Admin, batch: Sequence[Task], secrets: Secrets) -> Outcomes:
+    """What became of each; an error of the whole is that of each."""
+    try:
+        return await carried_out(admin, batch, secrets)
+    except KafkaError as error:
+        return {task.name: error for task in batch}
+    except SecretMissing as error:
+        refusal = KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, str(error))
+        return {task.name: refusal for task in batch}
+
+
+async def _shown(admin: Admin, outcomes: Sequence[Outcome], wish: Wish) -> list[Outcome]:
+    """The outcomes once the cluster shows what was done: brokers learn of it a moment later than they answer."""
+    declared = wish.choice.of(wish.declared)
+    done = {each.change.place for each in outcomes if each.fate is Fate.DONE}
+    missing = done
+    for attempt in range(1, _ATTEMPTS_MAX + 1):
+        live = wish.choice.of(await state_beside(admin, declared))
+        missing = done & {each.place for each in differences(declared, live)}
+        if not missing:
+            break
+        await admin.cluster.retry.pause(attempt)
+    reason = "accepted, but the cluster does not show it"
+    return [
+        Outcome(each.change, Fate.FAILED, reason) if each.change.place in missing else each
+        for each in outcomes
+    ]

@@ -1,0 +1,224 @@
+"""Applying declared states to a broker: what is declared comes about, at once or after an interruption."""
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner, Result
+
+from barnabas.base.clock import SystemClock
+from barnabas.cli.main import app
+from barnabas.client.admin import Admin
+from barnabas.client.cluster import Cluster
+from barnabas.declared.apply import Fate
+from barnabas.declared.live import whole_state
+from barnabas.declared.plan import make_plan
+from barnabas.declared.state import State
+from barnabas.testing import EmbeddedBroker
+from barnabas.wire.errors import ErrorCode
+from support.declared import SECURED, CutShort, applied, enriched, grown
+from support.declared_states import states
+from support.process import clean_environment
+from support.waiting import until
+
+Run = Callable[..., Result]
+COMMAND = [sys.executable, "-c", "from barnabas.cli.main import main; main()"]
+#: What fails depends on what was there before: there is nothing to shrink.
+MANY = settings(max_examples=12, deadline=None, phases=(Phase.explicit, Phase.generate))
+
+pytestmark = pytest.mark.kafka_settings(SECURED)
+
+
+@pytest.fixture
+def run(kafka: EmbeddedBroker) -> Run:
+    def invoke(*command: str | Path) -> Result:
+        environment = {"BARNABAS_BOOTSTRAP": kafka.bootstrap, "COLUMNS": "200", "WORD": "a word"}
+        return CliRunner().invoke(app, [str(each) for each in command], env=environment)
+
+    return invoke
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[EmbeddedBroker]:
+    with EmbeddedBroker(SECURED) as broker:
+        yield broker
+
+
+@MANY
+@given(states())
+def test_any_state_comes_about_in_one_apply(shared: EmbeddedBroker, declared: State) -> None:
+    async def work() -> None:
+        async with Cluster(shared.bootstrap) as cluster:
+            admin = Admin(cluster)
+            wish = await grown(admin, declared)
+            plan, outcomes = await applied(admin, wish)
+            assert [each for each in outcomes if each.fate is not Fate.DONE] == []
+            assert len(outcomes) == len(plan.changes)
+            assert (await make_plan(admin, wish, SystemClock())).changes == []
+            found = await whole_state(admin)
+            assert found.acls == declared.acls
+            assert found.topics == wish.declared.topics
+            assert found.quotas == declared.quotas
+
+    asyncio.run(work())
+
+
+@MANY
+@given(states(), st.integers(1, 8), st.booleans())
+def test_what_is_cut_short_comes_about_in_the_next_apply(
+    shared: EmbeddedBroker, declared: State, at: int, is_heard: bool
+) -> None:
+    async def work() -> None:
+        async with (
+            Cluster(shared.bootstrap) as cluster,
+            CutShort(shared.bootstrap, at, is_heard=is_heard) as cut,
+        ):
+            admin = Admin(cluster)
+            wish = await grown(admin, declared)
+            _, outcomes = await applied(Admin(cut), wish)
+            fates = [each.fate for each in outcomes]
+            assert fates == sorted(fates, key=list(Fate).index), (
+                "nothing is tried after the connection is lost"
+            )
+            await applied(admin, wish)
+            assert (await make_plan(admin, wish, SystemClock())).changes == []
+
+    asyncio.run(work())
+
+
+RICH = """
+prune: [topics, acls, users, configs]
+topics:
+  orders: {partitions: 4, configs: {retention.ms: 100000000, cleanup.policy: compact}}
+  fresh: {partitions: 1, configs: {segment.ms: 3600000}}
+acls: [{principal: "User:carol", resource_type: topic, resource_name: orders, operations: [read]}]
+quotas: [{entity: {user: carol}, values: {consumer_byte_rate: 5}}]
+users: {carol: {SCRAM-SHA-256: {password: {env: WORD}}, SCRAM-SHA-512: {password: {env: WORD}}}}
+groups: {billing: {configs: {consumer.session.timeout.ms: 47000}}}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "cluster.yaml"
+
+
+def apply_process(kafka: EmbeddedBroker, file: Path) -> subprocess.Popen[bytes]:
+    environment = clean_environment({"BARNABAS_BOOTSTRAP": kafka.bootstrap, "WORD": "a word"})
+    command = [*COMMAND, "apply", str(file), "--yes", "--allow-destroy"]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize(
+    "api", ["AlterUserScramCredentials", "CreateAcls", "DeleteAcls", "DeleteTopics", "DescribeConfigs"]
+)
+def test_an_apply_that_is_killed_at_a_request_goes_on_there(
+    kafka: EmbeddedBroker, run: Run, file: Path, api: str
+) -> None:
+    enriched(kafka.bootstrap)
+    file.write_text(RICH)
+    fault = kafka.delay_next(api, 60_000)
+    process = apply_process(kafka, file)
+    until(lambda: fault.struck_count)
+    process.kill()
+    process.wait()
+    done = run("apply", file, "--yes", "--allow-destroy")
+    assert done.exit_code == 0, done.output
+    assert run("plan", file).exit_code == 0
+    assert set(kafka.topics()) == {"orders", "fresh"}
+
+
+def test_an_apply_that_is_killed_again_and_again_ends(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
+    topics = "".join(f"  t{index}: {{partitions: 100}}\n" for index in range(12))
+    file.write_text(f"topics:\n{topics}")
+    for count in (1, 6):
+        process = apply_process(kafka, file)
+        until(lambda least=count: len(kafka.topics()) >= least)  # type: ignore[misc]
+        process.kill()
+        process.wait()
+    assert run("apply", file, "--yes").exit_code == 0
+    assert len(kafka.topics()) == 12
+    assert run("plan", file).exit_code == 0
+
+
+# As a person types it
+
+
+def test_what_is_applied_is_shown_and_done(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
+    enriched(kafka.bootstrap)
+    file.write_text(RICH)
+    done = run("apply", file, "--yes", "--allow-destroy")
+    assert done.exit_code == 0, done.output
+    assert "~  topic/orders" in done.stdout
+    assert done.stdout.endswith(" done\n")
+    again = run("apply", file, "--yes")
+    assert (again.exit_code, again.stdout) == (0, "Nothing to do: the cluster has the declared state.\n")
+    assert "a word" not in done.output
+
+
+def test_nothing_is_destroyed_without_consent(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
+    enriched(kafka.bootstrap)
+    file.write_text(RICH)
+    refused = run("apply", file, "--yes")
+    assert refused.exit_code == 1
+    assert "changes are destructive" in refused.output
+    assert "--allow-destroy" in refused.output
+    asked = run("apply", file, "--allow-destroy")
+    assert asked.exit_code == 2
+    assert "--yes" in asked.output
+    assert "fresh" not in kafka.topics()
+
+
+@pytest.mark.kafka_settings({"super.users": "", "allow.everyone.if.no.acl.found": "true"})
+def test_nobody_locks_himself_out_by_chance(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
+    file.write_text("acls: [{principal: 'User:alice', resource_type: cluster, operations: [alter]}]\n")
+    refused = run("apply", file, "--yes", "--allow-destroy")
+    assert refused.exit_code == 1
+    assert "lock himself out" in refused.output
+    assert (
+        run("apply", file, "--yes", "--allow-lockout", "--allow-destroy").exit_code == 1
+    )  # cannot look any more
+    assert run("acls", "list").exit_code == 1
+
+
+def test_what_fails_does_not_stop_its_neighbours(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
+    enriched(kafka.bootstrap)
+    file.write_text("""
+topics:
+  "no good": {partitions: 1}
+  orders: {partitions: 2}
+  fresh: {partitions: 2}
+  clicks: {configs: {retention.ms: 5, no.such.key: 1}}
+groups: {billing: {configs: {consumer.session.timeout.ms: 47000}}}
+""")
+    done = run("apply", file, "--yes", "--json")
+    assert done.exit_code == 1
+    fates = {(each["resource"], each["key"]): each["outcome"] for each in json.loads(done.stdout)}
+    assert {place for place, fate in fates.items() if fate == "done"} == {
+        ("topic/fresh", "partitions"),
+        ("topic/fresh", "replication_factor"),
+        ("group/billing", "consumer.session.timeout.ms"),
+    }
+    assert fates["topic/orders", "partitions"] == fates["topic/clicks", "no.such.key"] == "left"
+    assert "5 of 8 changes are not done" in done.stderr
+
+
+def test_what_is_put_off_is_tried_again(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
+    file.write_text("acls: [{principal: 'User:alice', resource_type: cluster, operations: [describe]}]\n")
+    fault = kafka.fail_next("CreateAcls", ErrorCode.THROTTLING_QUOTA_EXCEEDED, times=2)
+    assert run("apply", file, "--yes").exit_code == 0
+    assert fault.struck_count == 2
+
+
+def test_a_new_password_is_that_of_the_file(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
+    enriched(kafka.bootstrap)
+    (file.parent / "word").write_text("another\n")
+    file.write_text("users: {alice: {SCRAM-SHA-256: {iterations: 8192, password: {file: word}}}}\n")
+    done = run("apply", file, "--yes", "--renew-password", "alice")
+    assert (done.exit_code, done.stdout.splitlines()[-1]) == (0, "1 done")
