@@ -1,6 +1,8 @@
 """A range of offsets over the wire: few large Fetches, the next one under way while the last is decoded."""
 
+import math
 from collections.abc import Iterator
+from concurrent.futures import Future
 from typing import NamedTuple, Protocol
 
 import uvloop
@@ -22,6 +24,9 @@ from pyspark_barnabas.rows import NONE_ABORTED, AbortedRanges
 
 _LANE = "fetch"
 _MAX_WAIT_MS = 500
+#: More is asked for than a range is thought to take: its last batch goes on behind it, and a guess is one.
+_SURPLUS_SHARE = 1 / 8
+_SURPLUS_BYTES = 64 * 1024
 #: How often a topic that is said not to be there is asked for before it counts as deleted.
 _UNKNOWN_ATTEMPTS_COUNT = 8
 #: What a broker answers for a topic that is not, or not any more, the one that was asked for.
@@ -45,9 +50,12 @@ class RawBatches(NamedTuple):
 class RangeReader(Protocol):
     """Reads ranges of partitions; a context manager."""
 
-    def read(self, wanted: OffsetRange, topic_id: bytes) -> Iterator[RawBatches]:
+    def read(
+        self, wanted: OffsetRange, topic_id: bytes, record_bytes: float = math.inf
+    ) -> Iterator[RawBatches]:
         """Every batch that holds offsets of the range, in their order.
 
+        :param record_bytes: About how much of the log an offset takes, where that is known.
         :raises DataLossError: When records are gone, unless that is to be passed over.
         """
         ...
@@ -75,42 +83,50 @@ class FetchReader:
     def __init__(self, options: SourceOptions) -> None:
         self._isolation = options.isolation
         self._losses = Losses(fail=options.fail_on_data_loss)
-        size_bytes = options.fetch_bytes
-        self._limits = FetchLimits(_MAX_WAIT_MS, 1, size_bytes, size_bytes)
+        self._fetch_bytes = options.fetch_bytes
         self._cluster = new_cluster(options.connection, options.connection.retry_timeout_ms)
         self._loop = LoopThread("barnabas-fetch", uvloop.new_event_loop())
 
-    def read(self, wanted: OffsetRange, topic_id: bytes) -> Iterator[RawBatches]:
+    def read(
+        self, wanted: OffsetRange, topic_id: bytes, record_bytes: float = math.inf
+    ) -> Iterator[RawBatches]:
         """See `RangeReader`."""
-        coming = self._loop.start(self._next(*wanted, topic_id))
+        coming = self._begin(wanted, topic_id, record_bytes)
         try:
             while True:
                 fetched = coming.result()
-                position = fetched.next_offset
                 if fetched.lost is not None:
                     self._losses.report(fetched.lost)
-                if position < wanted.high:
-                    coming = self._loop.start(self._next(wanted.place, position, wanted.high, topic_id))
+                if fetched.raw is not None:
+                    record_bytes = len(fetched.raw.batches) / (fetched.next_offset - wanted.low)
+                wanted = wanted._replace(low=fetched.next_offset)
+                if wanted.offsets_count > 0:
+                    coming = self._begin(wanted, topic_id, record_bytes)
                 if fetched.raw is not None:
                     yield fetched.raw
-                if position >= wanted.high:
+                if wanted.offsets_count <= 0:
                     return
         finally:
             coming.cancel()
+
+    def _begin(self, wanted: OffsetRange, topic_id: bytes, record_bytes: float) -> "Future[_Fetched]":
+        size_bytes = bytes_to_ask_for(wanted.offsets_count, record_bytes, self._fetch_bytes)
+        limits = FetchLimits(_MAX_WAIT_MS, 1, size_bytes, size_bytes)
+        return self._loop.start(self._next(wanted, topic_id, limits))
 
     def close(self) -> None:
         """See `RangeReader`."""
         self._loop.run(self._cluster.close())
         self._loop.stop()
 
-    async def _next(self, place: TopicPartition, position: int, high: int, topic_id: bytes) -> _Fetched:
-        """The batches from `position` on, asked for until they come or are known to be gone."""
+    async def _next(self, wanted: OffsetRange, topic_id: bytes, limits: FetchLimits) -> _Fetched:
+        """The first batches of a range, asked for until they come or are known to be gone."""
         asked_in_vain_count = 0
 
         async def attempt() -> _Fetched:
             nonlocal asked_in_vain_count
             try:
-                return await self._fetch(place, position, high, topic_id)
+                return await self._fetch(wanted, topic_id, limits)
             except KafkaError as error:
                 if error.code in _NOT_THIS_TOPIC:
                     asked_in_vain_count += 1
@@ -121,16 +137,18 @@ class FetchReader:
         try:
             return await self._cluster.retrying(attempt)
         except _Gone:
-            what = f"topic '{place.topic}' was deleted: offsets {position} to {high} of partition {place} are gone"
+            place, low, high = wanted
+            what = f"topic '{place.topic}' was deleted: offsets {low} to {high} of partition {place} are gone"
             return _Fetched(None, high, what)
 
-    async def _fetch(self, place: TopicPartition, position: int, high: int, topic_id: bytes) -> _Fetched:
+    async def _fetch(self, wanted: OffsetRange, topic_id: bytes, limits: FetchLimits) -> _Fetched:
+        place, position, high = wanted
         leader = await self._cluster.leader(place)
         metadata = self._cluster.metadata
         known_id = metadata.topic(place.topic).topic_id
         if ZERO_UUID not in (topic_id, known_id) and known_id != topic_id:
             raise _Gone
-        request = fetch_request({place: position}, metadata, self._limits, self._isolation)
+        request = fetch_request({place: position}, metadata, limits, self._isolation)
         response: FetchResponse = await self._cluster.send(
             request, leader, lane=_LANE, version_max=version_max(request)
         )
@@ -168,3 +186,8 @@ class FetchReader:
             return _Fetched(None, high, what)
         message = f"nothing came from offset {position} of partition {place}, which ends at {end}"
         raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE, message)
+
+
+def bytes_to_ask_for(offsets_count: int, record_bytes: float, fetch_bytes: int) -> int:
+    """How much a Fetch may bring: `fetch_bytes` at most, and not much more than so many offsets are thought to take."""
+    return int(min(fetch_bytes, offsets_count * record_bytes * (1 + _SURPLUS_SHARE) + _SURPLUS_BYTES))

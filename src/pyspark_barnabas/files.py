@@ -4,6 +4,7 @@ Nothing is read that the checkpoints do not vouch for: uncommitted up to the hig
 stable offset. Where brokers are named, they are asked instead, as their checkpoints are some seconds old.
 """
 
+import math
 import re
 import time
 from bisect import bisect_right
@@ -138,7 +139,9 @@ class FileReader:
         self._losses = Losses(fail=options.fail_on_data_loss)
         self._directories = find_directories(options.log_dirs)
 
-    def read(self, wanted: OffsetRange, topic_id: bytes) -> Iterator[RawBatches]:
+    def read(
+        self, wanted: OffsetRange, topic_id: bytes, record_bytes: float = math.inf
+    ) -> Iterator[RawBatches]:
         """See `RangeReader`; what it yields is valid until the next is asked for."""
         place, low, high = wanted
         directory = self._directories.get(place)

@@ -83,8 +83,8 @@ def read_headers(
     if not isinstance(task, ReadTask):
         return
     with closing(open_reader(options)) as reader:
-        for wanted, topic_id in task.pieces:
-            for batches, _, aborted in reader.read(wanted, topic_id):
+        for wanted, topic_id, record_bytes in task.pieces:
+            for batches, _, aborted in reader.read(wanted, topic_id, record_bytes):
                 found = [
                     (position, header)
                     for position, header in iterate_headers(batches)

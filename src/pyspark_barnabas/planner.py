@@ -7,7 +7,7 @@ from pyspark_barnabas.cluster_logs import ClusterLogs
 from pyspark_barnabas.files import FileLogs
 from pyspark_barnabas.offsets import Logs
 from pyspark_barnabas.options import SourceOptions, Transport
-from pyspark_barnabas.planning import OffsetRange, TaskLimits, plan_tasks
+from pyspark_barnabas.planning import RECORD_BYTES_DEFAULT, OffsetRange, TaskLimits, plan_tasks
 from pyspark_barnabas.tasks import Piece, ReadTask
 
 
@@ -36,7 +36,10 @@ class Planner:
         unknown = [each for each in wanted if each.place not in self._record_bytes]
         if unknown:
             self._record_bytes |= self._logs.record_bytes(unknown)
-        return [
-            ReadTask(tuple(Piece(each, topic_ids.get(each.place, ZERO_UUID)) for each in task))
-            for task in plan_tasks(wanted, self._record_bytes, self._limits)
-        ]
+
+        def piece(each: OffsetRange) -> Piece:
+            record_bytes = self._record_bytes.get(each.place, RECORD_BYTES_DEFAULT)
+            return Piece(each, topic_ids.get(each.place, ZERO_UUID), record_bytes)
+
+        tasks = plan_tasks(wanted, self._record_bytes, self._limits)
+        return [ReadTask(tuple(piece(each) for each in task)) for task in tasks]

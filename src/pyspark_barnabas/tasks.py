@@ -20,10 +20,11 @@ Read = Callable[[InputPartition, SourceOptions, Sequence[str]], Iterator[pa.Reco
 
 
 class Piece(NamedTuple):
-    """A range, and the topic that it was planned for."""
+    """A range, the topic that it was planned for, and about how many bytes of the log an offset takes there."""
 
     range: OffsetRange
     topic_id: bytes
+    record_bytes: float
 
 
 @dataclass
@@ -33,7 +34,7 @@ class ReadTask(InputPartition):
     pieces: tuple[Piece, ...]
 
     def __repr__(self) -> str:
-        return ", ".join(f"{place} [{low}, {high})" for (place, low, high), _ in self.pieces)
+        return ", ".join(f"{place} [{low}, {high})" for (place, low, high), *_ in self.pieces)
 
 
 def open_reader(options: SourceOptions) -> RangeReader:
@@ -48,9 +49,15 @@ def read_records(
     if not isinstance(task, ReadTask):
         return
     with closing(open_reader(options)) as reader:
-        for (place, low, high), topic_id in task.pieces:
-            for batches, start, aborted in reader.read(OffsetRange(place, low, high), topic_id):
+        for wanted, topic_id, record_bytes in task.pieces:
+            for batches, start, aborted in reader.read(wanted, topic_id, record_bytes):
                 yield from read_arrow(
-                    batches, *place, start, high, columns, aborted, check_crcs=options.check_crcs
+                    batches,
+                    *wanted.place,
+                    start,
+                    wanted.high,
+                    columns,
+                    aborted,
+                    check_crcs=options.check_crcs,
                 )
     spare_what_lasts()

@@ -36,6 +36,7 @@ def test_the_size_of_a_partition_is_asked_for_once() -> None:
         tasks = planner.plan([OffsetRange(A, 0, 20), OffsetRange(B, 5, 5)], {A: b"i" * 16})
         assert [repr(task) for task in tasks] == ["orders-0 [0, 10)", "orders-0 [10, 20)"]
         assert tasks[0].pieces[0].topic_id == b"i" * 16
+        assert tasks[0].pieces[0].record_bytes == 100.0
     planner.plan([OffsetRange(B, 0, 20)], {})
     assert logs.asked == [A, B]
 
