@@ -21,6 +21,7 @@ from barnabas.wire.acls import AclBinding, AclPermission
 from barnabas.wire.errors import KafkaError
 from pyspark_barnabas.jobs.auditing import (
     ACL_KEY,
+    ACL_KIND,
     NEEDS,
     AclChange,
     Drift,
@@ -282,7 +283,9 @@ def _events(records: DataFrame) -> DataFrame:
     told = records.select(event.alias("e"))
     return told.select("e.*").withColumns(
         {
-            "kind": f.substring_index("resource", "/", 1),
+            "kind": f.expr(
+                f"if(startswith(key, '{ACL_KEY}'), '{ACL_KIND}', substring_index(resource, '/', 1))"
+            ),
             "date": f.expr("cast(date_add(date'1970-01-01', cast(floor(time / 86400000) as int)) as string)"),
         }
     )

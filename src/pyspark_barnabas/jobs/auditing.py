@@ -8,6 +8,8 @@ from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternT
 
 #: What keys of events begin with that tell of ACLs.
 ACL_KEY = "acl "
+#: What they are of; of all others the kind of their resource.
+ACL_KIND = "acl"
 
 _CONFIGS = ("AlterConfigs", "IncrementalAlterConfigs")
 #: Brokers make topics for who asks for their metadata, too.
@@ -34,22 +36,29 @@ def _on_cluster(operation: AclOperation, kinds: Mapping[str, Sequence[str]]) -> 
     ]
 
 
-_ACL_KINDS = ("topic", "group", "cluster", "transactional-id", "delegation-token", "user")
+#: What ACLs are on, of requests that were refused; those that were granted tell of an ACL.
+_BEARERS = ("topic", "group", "cluster", "transactional-id", "delegation-token", "user")
+_ROLLBACK = "RollbackResource"
 
 #: As the brokers ask, of requests that the audit tells of.
 NEEDS: tuple[Need, ...] = (
     *(Need(api, "topic", _OP.CREATE, _TYPE.TOPIC, is_own=True) for api in _CREATING),
     *_on_cluster(_OP.CREATE, dict.fromkeys(_CREATING, ("topic",))),
-    Need("DeleteTopics", "topic", _OP.DELETE, _TYPE.TOPIC, is_own=True),
+    *(Need(api, "topic", _OP.DELETE, _TYPE.TOPIC, is_own=True) for api in ("DeleteTopics", "DeleteRecords")),
+    *(Need(api, "group", _OP.DELETE, _TYPE.GROUP, is_own=True) for api in ("DeleteGroups", "OffsetDelete")),
     Need("CreatePartitions", "topic", _OP.ALTER, _TYPE.TOPIC, is_own=True),
-    *(Need(api, "topic", _OP.ALTER_CONFIGS, _TYPE.TOPIC, is_own=True) for api in _CONFIGS),
-    *(Need(api, "group", _OP.ALTER_CONFIGS, _TYPE.GROUP, is_own=True) for api in _CONFIGS),
-    *_on_cluster(_OP.ALTER_CONFIGS, dict.fromkeys(_CONFIGS, ("broker", "client-metrics"))),
+    *(Need(api, "topic", _OP.ALTER_CONFIGS, _TYPE.TOPIC, is_own=True) for api in (*_CONFIGS, _ROLLBACK)),
+    *(Need(api, "group", _OP.ALTER_CONFIGS, _TYPE.GROUP, is_own=True) for api in (*_CONFIGS, _ROLLBACK)),
+    *_on_cluster(_OP.ALTER_CONFIGS, dict.fromkeys(_CONFIGS, ("broker", "broker-logger", "client-metrics"))),
     *_on_cluster(_OP.ALTER_CONFIGS, {"AlterClientQuotas": ("quota",)}),
-    *_on_cluster(_OP.ALTER, {"CreateAcls": _ACL_KINDS, "DeleteAcls": _ACL_KINDS}),
-    *_on_cluster(_OP.ALTER, {"AlterUserScramCredentials": ("user",), "UpdateFeatures": ("feature", "cluster")}),
+    *_on_cluster(_OP.ALTER_CONFIGS, {_ROLLBACK: ("broker", "client-metrics", "quota")}),
+    *_on_cluster(_OP.ALTER, dict.fromkeys(("CreateAcls", "DeleteAcls"), (ACL_KIND, *_BEARERS))),
+    *_on_cluster(_OP.ALTER, {_ROLLBACK: (ACL_KIND, "user"), "AlterUserScramCredentials": ("user",)}),
     *_on_cluster(_OP.ALTER, dict.fromkeys(("AlterPartitionReassignments", "ElectLeaders"), ("topic", "cluster"))),
-    *_on_cluster(_OP.ALTER, {"UnregisterBroker": ("broker", "cluster")}),
+    *_on_cluster(_OP.ALTER, dict.fromkeys(("AlterReplicaLogDirs", "WriteTxnMarkers"), ("topic", "cluster"))),
+    *_on_cluster(_OP.CLUSTER_ACTION, {"WriteTxnMarkers": ("topic", "cluster")}),
+    *_on_cluster(_OP.ALTER, {"UpdateFeatures": ("feature", "cluster"), "UnregisterBroker": ("broker", "cluster")}),
+    *_on_cluster(_OP.ALTER, dict.fromkeys(("AddRaftVoter", "RemoveRaftVoter"), ("cluster",))),
 )  # fmt: skip
 
 _TOLD = frozenset((need.operation, need.resource_type) for need in NEEDS)

@@ -2,6 +2,9 @@
 
 import re
 
+import barnabas.api
+from barnabas.api import registry
+from barnabas.api.refused_changes import CHANGING_APIS
 from barnabas.metadata.audit_events import AuditEvent
 from barnabas.wire.acls import AclBinding, AclOperation, PatternType, ResourceType
 from pyspark_barnabas.jobs.audit import EVENT_DDL
@@ -63,7 +66,7 @@ def test_only_of_acls_that_are_for_changes_it_can_be_told_that_they_changed_noth
         READ,
         allow(AclOperation.DESCRIBE),
         allow(AclOperation.ALL, ResourceType.TRANSACTIONAL_ID),
-        allow(AclOperation.DELETE, ResourceType.GROUP),
+        allow(AclOperation.READ, ResourceType.GROUP),
     ):
         assert verdict_of(binding, 0) == UNTOLD
 
@@ -81,6 +84,11 @@ def test_needs_are_those_that_no_broker_lets_pass_without() -> None:
         ("CreatePartitions", AclOperation.ALTER, ResourceType.TOPIC),
     }
     assert all(need.is_own == (need.resource_type is not ResourceType.CLUSTER) for need in NEEDS)
+
+
+def test_the_needs_of_every_request_that_the_audit_tells_of_are_known() -> None:
+    told = {each.name for key, each in registry.build(barnabas.api).items() if key in CHANGING_APIS}
+    assert told == {need.api for need in NEEDS} - {"Metadata"}
 
 
 def test_grants_are_judged_by_their_uses_and_by_when_their_principal_was_seen() -> None:
