@@ -129,6 +129,16 @@ def test_acls_are_listed_by_what_applies_to_a_name(run: Run) -> None:
     assert "User:bob" in run("acls", "list").stdout
 
 
+def test_acls_that_nobody_has_needed_are_listed(run: Run, alice: Client) -> None:
+    assert run("topics", "create", "orders").exit_code == 0
+    run("acls", "add", *ORDERS, "--operation", "write", "--operation", "read")
+    produce(alice, b"1")
+    result = run("acls", "list", "--unused", "--json")
+    assert [each["operation"] for each in rows(result)] == ["read"]
+    assert refused(alice.admin.describe_acl_use) is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert len(rows(run("acls", "list", "--json"))) == 2
+
+
 @pytest.mark.parametrize(
     "command",
     [

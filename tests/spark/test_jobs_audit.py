@@ -21,7 +21,7 @@ from barnabas.wire.errors import KafkaError
 from pyspark_barnabas.jobs import running
 from pyspark_barnabas.jobs.audit import Audited, AuditError, Refused, Setting, analysed, audit
 from pyspark_barnabas.jobs.audit_report import audit_html
-from pyspark_barnabas.jobs.auditing import UNTOLD, UNUSED, USED, Drift
+from pyspark_barnabas.jobs.auditing import UNCHANGED, UNTOLD, UNUSED, USED, Drift
 from support.acls import allow, allow_cluster, deny
 from support.audit import AUDITED, events
 from support.waiting import until
@@ -135,13 +135,13 @@ def test_acls_are_used_by_what_they_let_while_they_stand(spark: SparkSession) ->
     assert uses(found, [*standing, early]) == [
         (1, USED),
         (3, USED),
-        (0, UNUSED),
-        (0, UNUSED),
+        (0, UNCHANGED),
+        (0, UNCHANGED),
         (2, USED),
         (0, UNTOLD),
         (1, USED),
         (1, USED),
-        (0, UNUSED),
+        (0, UNCHANGED),
     ]
     rows = {(row.principal, row.acl): row for row in found.grant_rows()}
     gone = rows["User:alice", "ALLOW CREATE on topic/orders from *"]

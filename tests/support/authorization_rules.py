@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from barnabas.wire.acls import AclOperation as Op
 from barnabas.wire.acls import ResourceType
+from barnabas.wire.barnabas_messages.describe_acl_use import DescribeAclUseRequest
 from barnabas.wire.barnabas_messages.rollback_resource import RollbackResourceRequest
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.offset_commit import OffsetCommitRequest
@@ -105,4 +106,5 @@ OWN_RULES = [
     Rule(rollback("broker/1"), one(Op.ALTER_CONFIGS, CLUSTER), CLUSTER_REFUSED),
     Rule(rollback("quota/user=t"), one(Op.ALTER_CONFIGS, CLUSTER), CLUSTER_REFUSED),
     Rule(rollback("user/t"), ALTER_CLUSTER, CLUSTER_REFUSED),
+    Rule(DescribeAclUseRequest(), SEE_CLUSTER, CLUSTER_REFUSED),
 ]

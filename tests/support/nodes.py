@@ -254,7 +254,7 @@ async def running_node(
         groups=coordinators.groups,
         transactions=coordinators.transactions,
         transaction_verifier=coordinators.verifier,
-        authorizer=configured_authorizer(config, metadata),
+        authorizer=configured_authorizer(config, metadata, clock),
     )
     dispatcher = Dispatcher(node, RequestStatistics())
     connection = ConnectionInfo(LISTENER, "client", 1234)

@@ -85,13 +85,18 @@ def list_acls(
     exact: Annotated[
         bool, typer.Option("--exact", help="Not what applies to the name by '*' or by a prefix, too.")
     ] = False,
+    unused: Annotated[
+        bool,
+        typer.Option("--unused", help="Only those that have decided nothing since brokers were started."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """List ACLs: all, or those that apply to a resource or concern a principal."""
     from barnabas.cli.work import acls
 
     resources = acls.resources(topic, group, transactional_id, delegation_token, user, cluster=cluster)
-    acls.show_list(bootstrap, acls.filters(resources, principal, exact=exact), as_json=as_json)
+    wanted = acls.filters(resources, principal, exact=exact)
+    acls.show_list(bootstrap, wanted, unused=unused, as_json=as_json)
 
 
 @app.command("add")

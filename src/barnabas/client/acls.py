@@ -1,9 +1,11 @@
 """ACLs, administered: listed, made and removed."""
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from barnabas.client.errors import check, error_for
 from barnabas.wire.acls import AclBinding, AclFilter
+from barnabas.wire.barnabas_messages.describe_acl_use import DescribeAclUseResponse
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from barnabas.wire.messages.delete_acls import (
@@ -47,6 +49,37 @@ def described(response: DescribeAclsResponse) -> list[AclBinding]:
         for resource in response.resources
         for acl in resource.acls
     ]
+
+
+class AclUse(NamedTuple):
+    """The ACLs that have decided something since then, in ms since the epoch."""
+
+    since_ms: int
+    used: frozenset[AclBinding]
+
+
+def use_described(responses: Iterable[DescribeAclUseResponse]) -> AclUse:
+    """What all brokers say together: from when on none of them can have missed a use, and what was used.
+
+    :raises KafkaError: When one of them refused.
+    """
+    since_ms, used = 0, set()
+    for response in responses:
+        check(response.error_code, response.error_message)
+        since_ms = max(since_ms, response.since)
+        used |= {
+            AclBinding.from_codes(
+                each.resource_type,
+                each.resource_name,
+                each.pattern_type,
+                each.principal,
+                each.host,
+                each.operation,
+                each.permission_type,
+            )
+            for each in response.acls
+        }
+    return AclUse(since_ms, frozenset(used))
 
 
 def creating(bindings: Iterable[AclBinding]) -> CreateAclsRequest:

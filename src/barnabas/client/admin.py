@@ -37,6 +37,7 @@ from barnabas.client.offsets import Isolation, ListedOffset, OffsetSpec, list_of
 from barnabas.config.edits import Edit
 from barnabas.config.resources import Resource, ResourceKind
 from barnabas.wire.acls import AclBinding, AclFilter
+from barnabas.wire.barnabas_messages.describe_acl_use import DescribeAclUseRequest
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.features import UpgradeType
 from barnabas.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
@@ -373,6 +374,14 @@ class Admin:
         :raises KafkaError: CLUSTER_AUTHORIZATION_FAILED; SECURITY_DISABLED where no authorizer is configured.
         """
         return acls.described(await self.send(acls.describing(wanted or AclFilter())))
+
+    async def describe_acl_use(self) -> acls.AclUse:
+        """Which ACLs have decided something at any broker; only Barnabas tells.
+
+        :raises KafkaError: CLUSTER_AUTHORIZATION_FAILED, SECURITY_DISABLED; UNSUPPORTED_VERSION of any other broker.
+        """
+        nodes = sorted(self.cluster.metadata.nodes)
+        return acls.use_described([await self.send(DescribeAclUseRequest(), node) for node in nodes])
 
     async def create_acls(self, bindings: Iterable[AclBinding]) -> list[KafkaError | None]:
         """Make each ACL; one that is there already is as good as made. None stands for success."""

@@ -69,6 +69,7 @@ class Admin(_Face[aio_admin.Admin]):
     list_offsets = _blocking(aio_admin.Admin.list_offsets)
     delete_records = _blocking(aio_admin.Admin.delete_records)
     describe_acls = _blocking(aio_admin.Admin.describe_acls)
+    describe_acl_use = _blocking(aio_admin.Admin.describe_acl_use)
     create_acls = _blocking(aio_admin.Admin.create_acls)
     delete_acls = _blocking(aio_admin.Admin.delete_acls)
     describe_cluster = _blocking(aio_admin.Admin.describe_cluster)

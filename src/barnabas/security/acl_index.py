@@ -1,8 +1,9 @@
 """ACLs by the resources that they apply to, so that a decision looks at few of many."""
 
 import ipaddress
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
+from typing import NamedTuple
 
 from barnabas.wire.acls import (
     WILDCARD,
@@ -37,6 +38,17 @@ _FORBIDDING = {asked: frozenset({asked, _Op.ALL}) for asked in _Op}
 Entries = dict[str, list[AclBinding]]
 
 
+class Decided(NamedTuple):
+    """ALLOW or DENY, None where no ACL at all applies to the resource; and the entries that are used by that.
+
+    Those are all that allow just this operation, or the first that forbids it. An entry that allows it by implication
+    alone (who may write may describe) is used where no other allows it.
+    """
+
+    permission: AclPermission | None
+    by: Sequence[AclBinding] = ()
+
+
 class AclIndex:
     """The ACLs of one resource type; it changes with the cluster's state, entry by entry."""
 
@@ -48,7 +60,7 @@ class AclIndex:
 
     def add(self, binding: AclBinding) -> None:
         """Let a new ACL count."""
-        binding = binding._replace(host=one_way_to_write(binding.host))
+        binding = entry_of(binding)
         patterns = self._patterns(binding)
         name = binding.resource_name
         if name not in patterns:
@@ -59,7 +71,7 @@ class AclIndex:
 
     def remove(self, binding: AclBinding) -> None:
         """Let an ACL that was added count no longer."""
-        binding = binding._replace(host=one_way_to_write(binding.host))
+        binding = entry_of(binding)
         patterns = self._patterns(binding)
         name = binding.resource_name
         entries = patterns[name]
@@ -106,18 +118,18 @@ def one_way_to_write(host: str) -> str:
         return host
 
 
-def decide(
-    index: AclIndex, principal: str, host: str, operation: AclOperation, name: str
-) -> AclPermission | None:
-    """DENY before ALLOW, whichever pattern either stands on.
+def entry_of(binding: AclBinding) -> AclBinding:
+    """An ACL as the index has it."""
+    return binding._replace(host=one_way_to_write(binding.host))
 
-    :returns: ALLOW or DENY; None where no ACL at all applies to the resource.
-    """
+
+def decide(index: AclIndex, principal: str, host: str, operation: AclOperation, name: str) -> Decided:
+    """DENY before ALLOW, whichever pattern either stands on."""
     applying = index.applying(name)
     if not applying:
-        return None
+        return Decided(None)
     granting, forbidding = _GRANTING[operation], _FORBIDDING[operation]
-    permission = _DENY
+    allowing = []
     for entries in applying:
         for who in (principal, WILDCARD_PRINCIPAL):
             if who not in entries:
@@ -128,10 +140,14 @@ def decide(
                     continue
                 if its_permission is _DENY:
                     if its_operation in forbidding:
-                        return _DENY
+                        return Decided(_DENY, (acl,))
                 elif its_operation in granting:
-                    permission = _ALLOW
-    return permission
+                    allowing.append(acl)
+    if not allowing:
+        return Decided(_DENY)
+    if len(allowing) > 1:
+        allowing = [acl for acl in allowing if acl.operation in forbidding]
+    return Decided(_ALLOW, allowing)
 
 
 def decide_any(index: AclIndex, principal: str, host: str, operation: AclOperation) -> bool:

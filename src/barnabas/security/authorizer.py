@@ -3,13 +3,14 @@
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
+from barnabas.base.clock import Clock
 from barnabas.config.authorization import allows_if_no_acl, super_users
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.metadata.acls import ACLS
 from barnabas.metadata.image import Image
 from barnabas.metadata.store import Change
 from barnabas.metadata.writer import MetadataWriter
-from barnabas.security.acl_index import decide, decide_any, indexes
+from barnabas.security.acl_index import decide, decide_any, entry_of, indexes
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, ResourceType
 
@@ -35,6 +36,9 @@ class Authorizer(Protocol):
     #: Counts every change of what is allowed: answers of one version hold until the next.
     version: int
 
+    #: From when on it remembers which ACLs have decided something, in ms since the epoch.
+    since_ms: int
+
     def allows(
         self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType, name: str
     ) -> bool:
@@ -47,19 +51,28 @@ class Authorizer(Protocol):
         """Whether there could be a resource of that type to which the operation may be done (KIP-679)."""
         ...
 
+    def used(self) -> list[AclBinding]:
+        """The ACLs that have decided something, as far as this authorizer remembers."""
+        ...
+
 
 class StandardAuthorizer:
     """Decides by the ACLs of the cluster, as Apache Kafka's class of that name.
 
     :param users: Principals that may do everything.
     :param allow_if_no_acl: What holds for resources to which no ACL applies.
+    :param since_ms: When it begins, in ms since the epoch.
     """
 
-    def __init__(self, acls: Mapping[str, AclBinding], users: Collection[str], *, allow_if_no_acl: bool):
+    def __init__(
+        self, acls: Mapping[str, AclBinding], users: Collection[str], *, allow_if_no_acl: bool, since_ms: int
+    ) -> None:
+        self.since_ms = since_ms
         self._super_users = frozenset(users)
         self._allow_if_no_acl = allow_if_no_acl
         self._indexes = indexes()
         self._decisions: dict[_Question, bool] = {}
+        self._used: set[AclBinding] = set()  #: entries of the indexes
         self._acls: dict[str, AclBinding] = {}
         self.version = 0
         for key, binding in acls.items():
@@ -81,6 +94,7 @@ class StandardAuthorizer:
         gone = self._acls.pop(key, None)
         if gone is not None:
             self._indexes[gone.resource_type].remove(gone)
+            self._used.discard(entry_of(gone))
         if binding is not None:
             self._acls[key] = binding
             self._indexes[binding.resource_type].add(binding)
@@ -107,7 +121,8 @@ class StandardAuthorizer:
     ) -> bool:
         if principal in self._super_users:
             return True
-        permission = decide(self._indexes[resource_type], principal, host, operation, name)
+        permission, by = decide(self._indexes[resource_type], principal, host, operation, name)
+        self._used.update(by)
         allowed = self._allow_if_no_acl if permission is None else permission is AclPermission.ALLOW
         if not allowed and _log.tells_developers:
             what = f"{operation.name} on {resource_type.name} {name}"
@@ -122,18 +137,33 @@ class StandardAuthorizer:
             self._indexes[resource_type], principal, host, operation
         )
 
+    def used(self) -> list[AclBinding]:
+        """The ACLs that have decided something since they were made, or since this authorizer was.
+
+        A decision that is kept counts when it is made, which costs the many that come after it nothing.
+        """
+        return [binding for binding in self._acls.values() if entry_of(binding) in self._used]
+
     def statistics(self) -> dict[str, int]:
-        """How many ACLs count, and how many decisions are kept."""
-        return {"acls_count": len(self._acls), "decisions_count": len(self._decisions)}
+        """How many ACLs count, how many of them have decided something, and how many decisions are kept."""
+        return {
+            "acls_count": len(self._acls),
+            "acls_used_count": len(self._used),
+            "decisions_count": len(self._decisions),
+        }
 
 
-def configured_authorizer(config: BrokerConfig, metadata: MetadataWriter) -> StandardAuthorizer | None:
+def configured_authorizer(
+    config: BrokerConfig, metadata: MetadataWriter, clock: Clock
+) -> StandardAuthorizer | None:
     """The authorizer that `authorizer.class.name` asks for, following the cluster's ACLs; None for none."""
     if not config.part("authorizer.class.name"):
         return None
     users, allow_if_no_acl = super_users(config), allows_if_no_acl(config)
     if not (users or allow_if_no_acl or metadata.image.acls):
         _log.warning("nobody may do anything: there are neither ACLs nor super.users")
-    authorizer = StandardAuthorizer(metadata.image.acls, users, allow_if_no_acl=allow_if_no_acl)
+    authorizer = StandardAuthorizer(
+        metadata.image.acls, users, allow_if_no_acl=allow_if_no_acl, since_ms=clock.wall_ms()
+    )
     metadata.listen(authorizer.apply)
     return authorizer

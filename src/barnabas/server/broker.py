@@ -290,7 +290,7 @@ class BrokerServer:
             groups=self._coordinators.groups,
             transactions=self._coordinators.transactions,
             transaction_verifier=self._coordinators.verifier,
-            authorizer=configured_authorizer(config, self._metadata),
+            authorizer=configured_authorizer(config, self._metadata, self._clock),
         )
         self.statistics = RequestStatistics()
         self.dispatcher = Dispatcher(self.node, self.statistics)

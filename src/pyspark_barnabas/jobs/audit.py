@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from barnabas.client.acls import AclUse
 from barnabas.client.offsets import EARLIEST, LATEST
 from barnabas.wire.acls import AclBinding, AclPermission
 from barnabas.wire.errors import KafkaError
@@ -124,6 +125,7 @@ class GrantRow(NamedTuple):
     last_used: int | None
     principal_seen: int | None
     verdict: str
+    unused_since: int | None
 
 
 @dataclass(frozen=True)
@@ -165,6 +167,7 @@ class Audited:
                 each.last_used,
                 each.principal_seen,
                 each.verdict,
+                each.unused_since,
             )
             for each in self.grants
             for grant in (each.grant,)
@@ -207,7 +210,9 @@ _SCHEMAS = {
     "refusals": _schema(Refused._fields, "events_count first_time last_time"),
     "settings": _schema(Setting._fields, "changes_count last_time", "is_back"),
     "drift": _schema(Drift._fields, "keys_count changed_count"),
-    "grants": _schema(GrantRow._fields, "made removed uses_count last_used principal_seen", "is_standing"),
+    "grants": _schema(
+        GrantRow._fields, "made removed uses_count last_used principal_seen unused_since", "is_standing"
+    ),
 }
 
 
@@ -232,16 +237,20 @@ def audit(
         return Audited(ranges, dry_run=True)
     records = spark.read.format("barnabas").schema("value BINARY").options(**given).load()
     with progress(spark, "reading the audit"):
-        return replace(analysed(records, _standing(parsed.connection), since_ms), ranges=ranges)
+        return replace(analysed(records, *_standing(parsed.connection), since_ms), ranges=ranges)
 
 
 def analysed(
-    records: DataFrame, standing: Sequence[AclBinding] | None, since_ms: int | None = None
+    records: DataFrame,
+    standing: Sequence[AclBinding] | None,
+    told: AclUse | None = None,
+    since_ms: int | None = None,
 ) -> Audited:
     """Count what events tell.
 
     :param records: The topic's values, as `value`.
     :param standing: The ACLs that there are; None where nobody tells.
+    :param told: Those of them that have decided something; None where nobody tells.
     """
     events = _events(records).cache()
     try:
@@ -255,7 +264,7 @@ def analysed(
             _refusals(wanted),
             _settings(wanted),
             tuple(drift_of(_key_days(wanted))),
-            tuple(judged(grants, _uses(wanted, grants), _seen(wanted))),
+            tuple(judged(grants, _uses(wanted, grants), _seen(wanted), told)),
             knows_acls=standing is not None,
         )
     finally:
@@ -270,7 +279,7 @@ def _ranges(parsed: SourceOptions) -> tuple[tuple[int, int, int], ...]:
             places = []
         if not places:
             message = (
-                f"there is no topic {TOPIC}: it begins with the first change under barnabas.audit.enable=true"
+                f"there is no topic {TOPIC}: brokers of Barnabas write it, unless barnabas.audit.enable=false"
             )
             raise AuditError(message)
         lows = logs.offsets(dict.fromkeys(places, EARLIEST))
@@ -291,13 +300,13 @@ def _events(records: DataFrame) -> DataFrame:
     )
 
 
-def _standing(connection: ConnectionOptions) -> list[AclBinding] | None:
-    """The ACLs that there are; None where brokers do not tell."""
+def _standing(connection: ConnectionOptions) -> tuple[list[AclBinding] | None, AclUse | None]:
+    """The ACLs that there are, and which of them have decided something; None where brokers do not tell."""
     with closing(connected(connection)) as client:
         try:
-            return client.admin.describe_acls()
+            return client.admin.describe_acls(), client.admin.describe_acl_use()
         except KafkaError:  # without an authorizer there are none to be told, or this principal may not know
-            return None
+            return None, None
 
 
 def _acl_changes(events: DataFrame) -> list[AclChange]:

@@ -161,6 +161,7 @@ def _grants(found: Audited) -> list[str]:
             each.verdict,
             each.uses_count,
             _moment(each.last_used),
+            _moment(each.unused_since),
             _moment(each.made) or "before the audit",
             each.made_by or "",
             _moment(each.removed) or ("" if each.is_standing else "yes"),
@@ -168,10 +169,21 @@ def _grants(found: Audited) -> list[str]:
         )
         for each in found.grant_rows()[:_ROWS_MAX]
     ]
-    columns = ("PRINCIPAL", "ACL", "USE", "REQUESTS", "LAST", "MADE", "BY", "REMOVED", "PRINCIPAL SEEN")
+    columns = (
+        "PRINCIPAL",
+        "ACL",
+        "USE",
+        "CHANGES",
+        "LAST",
+        "UNUSED SINCE",
+        "MADE",
+        "BY",
+        "REMOVED",
+        "PRINCIPAL SEEN",
+    )
     words = (
-        "Told are requests that change the cluster, and so the use of ACLs that let them (or, of DENY, forbade them); "
-        "reading, writing, groups, transactions and descriptions are not."
+        "Changes are those that an ACL let, or of DENY forbade, as the audit tells. Unused is what no broker has "
+        "decided anything by since then, whatever it was asked."
     )
     whence = (
         "" if found.knows_acls else " Brokers did not tell which ACLs stand: these are those of the audit."

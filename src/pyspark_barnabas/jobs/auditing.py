@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from barnabas.client.acls import AclUse
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 
 #: What keys of events begin with that tell of ACLs.
@@ -100,13 +101,15 @@ class GrantUse(NamedTuple):
     """An ACL and what became of it; `verdict` is one of the words of `verdict_of`."""
 
     grant: Grant
-    uses_count: int
+    uses_count: int  #: of which the audit tells
     last_used: int | None
     principal_seen: int | None  #: when its principal last changed anything, or wanted to
     verdict: str
+    #: from when on no broker has decided anything by it; None where one has, or none tells
+    unused_since: int | None = None
 
 
-USED, UNUSED, UNTOLD = "used", "no change", "not told"
+USED, UNUSED, UNCHANGED, UNTOLD = "used", "unused", "no change", "not told"
 
 
 def grants_of(changes: Iterable[AclChange], standing: Iterable[AclBinding] | None) -> list[Grant]:
@@ -129,35 +132,45 @@ def grants_of(changes: Iterable[AclChange], standing: Iterable[AclBinding] | Non
     return sorted(found, key=lambda each: (each.made or 0, each.binding))
 
 
-def verdict_of(binding: AclBinding, uses_count: int) -> str:
-    """What the audit can say of an ACL: it tells of requests that change the cluster, and of no others.
+def verdict_of(grant: Grant, uses_count: int, told: AclUse | None) -> str:
+    """What can be said of an ACL.
 
-    `used`; `no change`, where changes are among what it is for (and descriptions, which are not told); `not told`,
-    as none are: the data itself, groups, transactions.
+    `used`, as the audit or a broker tells. Else, of one that stands where brokers tell of their decisions, `unused`.
+    Else the audit alone counts, which tells of requests that change the cluster, and of no others: `no change`, where
+    changes are among what it is for (and descriptions, which are not told); `not told`, as none are: the data
+    itself, groups, transactions.
     """
-    if uses_count:
+    binding = grant.binding
+    if uses_count or (told is not None and grant.is_standing and binding in told.used):
         return USED
+    if told is not None and grant.is_standing:
+        return UNUSED
     types = {kind for operation, kind in _TOLD if binding.operation in (operation, AclOperation.ALL)}
-    return UNUSED if binding.resource_type in types else UNTOLD
+    return UNCHANGED if binding.resource_type in types else UNTOLD
 
 
-def judged(grants: Sequence[Grant], uses: Iterable[Use], seen: Mapping[str, int]) -> list[GrantUse]:
+def judged(
+    grants: Sequence[Grant], uses: Iterable[Use], seen: Mapping[str, int], told: AclUse | None = None
+) -> list[GrantUse]:
     """Each grant with its uses.
 
     :param seen: When each principal was last told of, in ms since the epoch.
+    :param told: What brokers say of the ACLs that stand; None where they say nothing.
     """
     by_grant = {each.grant: each for each in uses}
     found = []
     for number, grant in enumerate(grants):
         use = by_grant.get(number)
         count = 0 if use is None else use.requests_count
+        is_unused = told is not None and grant.is_standing and grant.binding not in told.used
         found.append(
             GrantUse(
                 grant,
                 count,
                 None if use is None else use.last,
                 seen.get(grant.binding.principal),
-                verdict_of(grant.binding, count),
+                verdict_of(grant, count, told),
+                max(told.since_ms, grant.made or 0) if told is not None and is_unused else None,
             )
         )
     return found
@@ -219,6 +232,10 @@ def advice(grants: Sequence[GrantUse], refusals: Mapping[str, int]) -> list[str]
         if not each.grant.is_standing or binding.permission is not AclPermission.ALLOW:
             continue
         if each.verdict == UNUSED:
+            said.append(
+                f"{binding.principal}: {acl_text(binding)} is not used; see from when on that was counted"
+            )
+        elif each.verdict == UNCHANGED:
             said.append(
                 f"{binding.principal}: nothing was changed by {acl_text(binding)}; take it away, unless it is there "
                 "to describe, which the audit does not tell"

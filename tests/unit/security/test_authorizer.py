@@ -18,7 +18,7 @@ READ, TOPIC = AclOperation.READ, ResourceType.TOPIC
 
 def authorizer_of(*bindings: AclBinding, allow_if_no_acl: bool = False) -> StandardAuthorizer:
     table = {acl_key(binding): binding for binding in bindings}
-    return StandardAuthorizer(table, [ROOT], allow_if_no_acl=allow_if_no_acl)
+    return StandardAuthorizer(table, [ROOT], allow_if_no_acl=allow_if_no_acl, since_ms=0)
 
 
 def test_a_super_user_may_do_what_is_denied_to_all() -> None:
@@ -58,7 +58,7 @@ def test_decisions_follow_the_clusters_state() -> None:
         assert authorizer.version == version + 1
         assert authorizer.allows(ALICE, "h", READ, TOPIC, "t") is expected
         image = after
-    assert authorizer.statistics() == {"acls_count": 0, "decisions_count": 1}
+    assert authorizer.statistics() == {"acls_count": 0, "acls_used_count": 0, "decisions_count": 1}
 
 
 def test_changes_of_other_things_change_no_decision() -> None:
@@ -66,7 +66,7 @@ def test_changes_of_other_things_change_no_decision() -> None:
     assert authorizer.allows(ALICE, "h", READ, TOPIC, "t")
     asyncio.run(authorizer.apply(Image(), Image(), ()))
     assert authorizer.version == 0
-    assert authorizer.statistics() == {"acls_count": 1, "decisions_count": 1}
+    assert authorizer.statistics() == {"acls_count": 1, "acls_used_count": 1, "decisions_count": 1}
 
 
 def test_decisions_that_are_kept_are_bounded(monkeypatch) -> None:
@@ -98,3 +98,28 @@ def test_an_authorizer_that_lets_nobody_in_is_warned_of(
             assert ("nobody may do anything" in capsys.readouterr().err) is warns
 
     scenario()
+
+
+def test_acls_are_used_from_their_first_decision_until_they_are_removed() -> None:
+    reading, writing = allow(READ, host="0:0:0:0:0:0:0:1"), allow(AclOperation.WRITE)
+    forbidding = deny(AclOperation.DELETE, name="*")
+    authorizer = authorizer_of()
+    image = Image()
+    for decide, expected in (
+        (lambda table: decide_create_acls(table, [reading, writing, forbidding]), []),
+        (lambda table: decide_delete_acls(table, [AclFilter(operation=READ)]), [forbidding]),
+        (lambda table: decide_create_acls(table, [reading]), [forbidding]),
+    ):
+        decision = decide(image.acls)
+        after = replayed(image, decision)
+        asyncio.run(authorizer.apply(image, after, decision.changes))
+        assert authorizer.used() == expected
+        if not image.acls:
+            assert not authorizer.allows(ALICE, "::2", READ, TOPIC, "t")
+            assert not authorizer.allows("User:bob", "::1", READ, TOPIC, "t")
+            assert authorizer.used() == []
+            assert authorizer.allows(ALICE, "::1", READ, TOPIC, "t")
+            assert not authorizer.allows(ALICE, "::1", AclOperation.DELETE, TOPIC, "t")
+            assert set(authorizer.used()) == {reading, forbidding}
+            assert authorizer.statistics()["acls_used_count"] == 2
+        image = after

@@ -1,6 +1,7 @@
 """What the three ACL APIs share: ACLs and filters as messages carry them, and the broker that has none."""
 
 from barnabas.api.context import RequestContext
+from barnabas.security.authorizer import Authorizer
 from barnabas.wire.acls import (
     AclBinding,
     AclFilter,
@@ -16,14 +17,15 @@ from barnabas.wire.messages.delete_acls import DeleteAclsFilter
 from barnabas.wire.messages.describe_acls import DescribeAclsRequest
 
 
-def require_authorizer(context: RequestContext) -> None:
-    """Let pass where ACLs mean something.
+def require_authorizer(context: RequestContext) -> Authorizer:
+    """Let pass where ACLs mean something; gives who decides by them.
 
     :raises KafkaError: SECURITY_DISABLED.
     """
     if context.node.authorizer is None:
         message = "ACLs mean nothing here: no authorizer is configured. Set authorizer.class.name."
         raise KafkaError(ErrorCode.SECURITY_DISABLED, message)
+    return context.node.authorizer
 
 
 def binding_of(creation: AclCreation) -> AclBinding:

@@ -1,6 +1,7 @@
 """What `barnabas acls` does."""
 
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from itertools import product
 from typing import TypeVar
 
@@ -143,11 +144,16 @@ def _operation(text: str) -> AclOperation:
     return AclOperation[text.upper().replace("-", "_")]
 
 
-def show_list(bootstrap: str, wanted: Sequence[AclFilter], *, as_json: bool) -> None:
-    """Print the ACLs that the filters mean."""
+def show_list(bootstrap: str, wanted: Sequence[AclFilter], *, unused: bool, as_json: bool) -> None:
+    """Print the ACLs that the filters mean; with `unused` those that no broker has decided anything by."""
     found = with_admin(bootstrap, lambda admin: _find(admin, wanted))
+    if unused:
+        use = with_admin(bootstrap, Admin.describe_acl_use)
+        found -= use.used
+        since = datetime.fromtimestamp(use.since_ms / 1000).astimezone().isoformat(" ", "seconds")
+        notice(f"all brokers have been counting since {since}")
     _print(sorted(found), as_json=as_json)
-    if not found:
+    if not found and not unused:
         notice("no such ACLs: 'barnabas acls add' makes some")
 
 

@@ -55,7 +55,14 @@ def _show(found: "Audited") -> None:
     configs = [(*each[:4], each.last_before, each.last_after) for each in found.configs]
     refusals = [(*each[:6], each.events_count) for each in found.refusals]
     grants = [
-        (row.principal, row.acl, row.verdict, row.uses_count, _moment(row.last_used))
+        (
+            row.principal,
+            row.acl,
+            row.verdict,
+            row.uses_count,
+            _moment(row.last_used),
+            _moment(row.unused_since),
+        )
         for row in found.grant_rows()
         if row.is_standing
     ]
@@ -63,7 +70,7 @@ def _show(found: "Audited") -> None:
     for title, columns, rows in (
         ("Config changes", ("RESOURCE", "CONFIG", "BY", "CHANGES", "LAST FROM", "TO"), configs),
         ("Refusals", ("WHO", "BY", "RESOURCE", "OUTCOME", "ERROR", "WHY", "TIMES"), refusals),
-        ("ACLs that stand", ("PRINCIPAL", "ACL", "USE", "REQUESTS", "LAST"), grants),
+        ("ACLs that stand", ("PRINCIPAL", "ACL", "USE", "CHANGES", "LAST", "UNUSED SINCE"), grants),
         ("Not what it was", ("RESOURCE", "KEY", "AT FIRST", "NOW", "BY"), differing),
     ):
         if rows:

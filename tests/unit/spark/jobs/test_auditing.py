@@ -5,11 +5,13 @@ import re
 import barnabas.api
 from barnabas.api import registry
 from barnabas.api.refused_changes import CHANGING_APIS
+from barnabas.client.acls import AclUse
 from barnabas.metadata.audit_events import AuditEvent
 from barnabas.wire.acls import AclBinding, AclOperation, PatternType, ResourceType
 from pyspark_barnabas.jobs.audit import EVENT_DDL
 from pyspark_barnabas.jobs.auditing import (
     NEEDS,
+    UNCHANGED,
     UNTOLD,
     UNUSED,
     USED,
@@ -58,17 +60,17 @@ def test_what_brokers_say_counts_for_what_stands() -> None:
 
 
 def test_only_of_acls_that_are_for_changes_it_can_be_told_that_they_changed_nothing() -> None:
-    assert verdict_of(ALTER, 0) == UNUSED
-    assert verdict_of(ALTER, 1) == USED
-    assert verdict_of(allow(AclOperation.ALL), 0) == UNUSED
-    assert verdict_of(allow_cluster(AclOperation.CREATE), 0) == UNUSED
+    assert verdict_of(Grant(ALTER), 0, None) == UNCHANGED
+    assert verdict_of(Grant(ALTER), 1, None) == USED
+    assert verdict_of(Grant(allow(AclOperation.ALL)), 0, None) == UNCHANGED
+    assert verdict_of(Grant(allow_cluster(AclOperation.CREATE)), 0, None) == UNCHANGED
     for binding in (
         READ,
         allow(AclOperation.DESCRIBE),
         allow(AclOperation.ALL, ResourceType.TRANSACTIONAL_ID),
         allow(AclOperation.READ, ResourceType.GROUP),
     ):
-        assert verdict_of(binding, 0) == UNTOLD
+        assert verdict_of(Grant(binding), 0, None) == UNTOLD
 
 
 def test_needs_are_those_that_no_broker_lets_pass_without() -> None:
@@ -101,6 +103,21 @@ def test_grants_are_judged_by_their_uses_and_by_when_their_principal_was_seen() 
         UNTOLD,
     )
     assert (used.uses_count, used.last_used, used.verdict) == (3, 9, USED)
+
+
+def test_of_acls_that_stand_brokers_know_more() -> None:
+    gone = Grant(ALTER, 1, "User:root", 2, "User:root")
+    grants = [Grant(READ), Grant(ALTER, 30, "User:root"), gone]
+    other = allow(AclOperation.WRITE)
+    used, unused, removed = judged(grants, [], {}, AclUse(20, frozenset({READ, other})))
+    assert (used.verdict, used.unused_since) == (USED, None)
+    assert (unused.verdict, unused.unused_since) == (UNUSED, 30)
+    assert (removed.verdict, removed.unused_since) == (UNCHANGED, None)
+    [early] = judged([Grant(ALTER, 10, "User:root")], [], {}, AclUse(20, frozenset()))
+    assert early.unused_since == 20
+    assert advice([early], {}) == [
+        "User:alice: ALLOW ALTER_CONFIGS on topic/orders from * is not used; see from when on that was counted"
+    ]
 
 
 def test_advice_is_of_grants_that_stand_and_changed_nothing_and_of_who_lacks_rights() -> None:
