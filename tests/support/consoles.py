@@ -11,6 +11,7 @@ import httpx
 from barnabas.base.clock import Clock
 from barnabas.console.serving import ConsoleServer
 from barnabas.console.settings import ConsoleSettings
+from barnabas.console.sockets import listening
 
 
 class Visitor(httpx.Client):
@@ -37,7 +38,9 @@ def token_in(text: str) -> str:
 @contextmanager
 def running_console(bootstrap: str, clock: Clock | None = None, **settings: Any) -> Iterator[ConsoleServer]:
     """A console on a free port of 127.0.0.1."""
-    with ConsoleServer(ConsoleSettings(bootstrap, **settings), "127.0.0.1", 0, clock=clock) as server:
+    with ConsoleServer(
+        ConsoleSettings(bootstrap, **settings), listening("127.0.0.1", 0), clock=clock
+    ) as server:
         yield server
 
 

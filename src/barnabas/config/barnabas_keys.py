@@ -2,13 +2,19 @@
 
 from barnabas.config.definition import ConfigKey
 from barnabas.config.validators import NonNull, OneOfIgnoreCase, Range
-from barnabas.config.vocabulary import BOOLEAN, HONOURED, INT, LONG, READ_ONLY, STRING
+from barnabas.config.vocabulary import BOOLEAN, HONOURED, INT, LIST, LONG, READ_ONLY, STRING
 
 # fmt: off
 BARNABAS_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("barnabas.metrics.listener", STRING, "", NonNull(), READ_ONLY, HONOURED,
               "Where metrics are served to Prometheus under /metrics, as HOST:PORT; empty for nowhere.",
               since="Barnabas"),
+    ConfigKey("barnabas.console.enable", BOOLEAN, True, None, READ_ONLY, HONOURED,
+              "Whether barnabas.metrics.listener serves the web console, too, under /.", since="Barnabas"),
+    ConfigKey("barnabas.console.read.only", BOOLEAN, False, None, READ_ONLY, HONOURED,
+              "Whether nobody can change anything with the console.", since="Barnabas"),
+    ConfigKey("barnabas.console.hosts", LIST, (), None, READ_ONLY, HONOURED,
+              "Names, beside this machine's own, by which browsers may call the console.", since="Barnabas"),
     ConfigKey("barnabas.sasl.plain.users.file", STRING, "", NonNull(), READ_ONLY, HONOURED,
               "A file of users of SASL/PLAIN, NAME=PASSWORD in each line, read anew when it changes; empty for none.",
               since="Barnabas"),

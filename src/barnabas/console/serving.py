@@ -1,79 +1,76 @@
-"""The console over HTTP: uvicorn in a thread of its own, or in the foreground."""
+"""The console over HTTP: uvicorn on a socket that listens already, in this thread or in another."""
 
 import asyncio
 import socket
 import threading
+from collections.abc import Callable
+from concurrent.futures import Future
 from types import TracebackType
 from typing import Self
 
 import uvicorn
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from barnabas.base.clock import Clock
 from barnabas.client.address import Address
 from barnabas.console.app import create_app
 from barnabas.console.settings import ConsoleSettings
+from barnabas.telemetry.metrics import CONTENT_TYPE
 
 _START_S = 10.0
 _STOP_S = 5.0
+_SCRAPE_S = 10.0
+
+Scrape = Callable[[], "Future[bytes]"]
 
 
 class ConsoleServer:
-    """Serves a console at host and port, 0 for any free one, from a thread and an event loop of its own."""
+    """Serves a console. `run` does so here; `start` and `stop`, or a with statement, in a thread of its own."""
 
     def __init__(
-        self, settings: ConsoleSettings, host: str, port: int, *, clock: Clock | None = None
+        self,
+        settings: ConsoleSettings,
+        listener: socket.socket,
+        *,
+        clock: Clock | None = None,
+        scrape: Scrape | None = None,
     ) -> None:
-        self._host = host
-        self._port = port
+        """`scrape` gives what /metrics answers; it is called from this server's thread."""
+        self._socket = listener
         self._started = threading.Event()
+        app: ASGIApp = create_app(settings, clock)
         config = uvicorn.Config(
-            create_app(settings, clock),
+            app if scrape is None else _BesideMetrics(app, scrape),
             log_config=None,
             access_log=False,
             server_header=False,
-            timeout_graceful_shutdown=2,
+            timeout_graceful_shutdown=1,
             lifespan="on",
             ws="none",
         )
         self._server = _Server(config, self._started)
-        self._socket: socket.socket | None = None
         self._thread: threading.Thread | None = None
-
-    @property
-    def port(self) -> int:
-        """The port that is listened on."""
-        return self._port
 
     @property
     def url(self) -> str:
         """Where browsers find it."""
-        return f"http://{Address(self._host, self._port)}"
-
-    def listen(self) -> None:
-        """Take the port; who comes now waits until it is served.
-
-        :raises OSError: When the address is in use or not of this machine.
-        """
-        self._socket = listening(self._host, self._port)
-        self._port = self._socket.getsockname()[1]
+        host, port = self._socket.getsockname()[:2]
+        return f"http://{Address(host, port)}"
 
     def start(self) -> None:
-        """Listen, and serve from now on in another thread.
-
-        :raises OSError: When the address is in use or not of this machine.
-        """
-        self.listen()
+        """Serve from now on in another thread."""
         self._thread = threading.Thread(target=self.run, name="barnabas-console", daemon=True)
         self._thread.start()
         self._started.wait(_START_S)
 
     def run(self) -> None:
-        """Serve, after `listen`, until SIGINT or SIGTERM, or until another thread calls `stop`."""
-        assert self._socket is not None, "not listening"
+        """Serve until SIGINT or SIGTERM, or until another thread calls `stop`."""
         asyncio.run(self._server.serve(sockets=[self._socket]))
 
     def stop(self) -> None:
-        """End; waits for pages that are being made, for a while."""
+        """End; pages that are being made are waited for, but not for long."""
         self._server.should_exit = True
         if self._thread is not None:
             self._thread.join(_STOP_S)
@@ -100,10 +97,27 @@ class _Server(uvicorn.Server):
         self._told.set()
 
 
-def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens there.
+class _BesideMetrics:
+    """A console, and /metrics before its gate: scrapers call a broker by whatever name it has for them."""
 
-    :raises OSError: When the address is in use or not of this machine.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host, port), family=family, backlog=128)
+    def __init__(self, app: ASGIApp, scrape: Scrape) -> None:
+        self._app = app
+        self._scrape = scrape
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request (ASGI)."""
+        if scope["type"] != "http" or scope["path"] != "/metrics":
+            await self._app(scope, receive, send)
+            return
+        response = await self._answer(Request(scope, receive))
+        await response(scope, receive, send)
+
+    async def _answer(self, request: Request) -> Response:
+        if request.method not in ("GET", "HEAD"):
+            return PlainTextResponse("Only GET is served.\n", 405, headers={"Allow": "GET"})
+        try:
+            async with asyncio.timeout(_SCRAPE_S):
+                metrics = await asyncio.wrap_future(self._scrape())
+        except TimeoutError:
+            return PlainTextResponse("The broker is too busy to tell its metrics.\n", 503)
+        return Response(metrics, headers={"Content-Type": CONTENT_TYPE})

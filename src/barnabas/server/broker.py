@@ -51,6 +51,7 @@ from barnabas.server.housekeeping import Housekeeping
 from barnabas.server.listeners import Listeners, connection_limits, open_files_max
 from barnabas.server.metrics import metrics_registry
 from barnabas.server.policies import policy_settings
+from barnabas.server.web import WebFactory, WebServer, site_of
 from barnabas.stores.lock import StoreLock
 from barnabas.stores.sqlite import SqliteStore
 from barnabas.telemetry.http import MetricsServer
@@ -75,14 +76,20 @@ class BrokerServer:
         clock: Clock | None = None,
         dice: random.Random | None = None,
         first_users: Mapping[str, str] | None = None,
+        web: WebFactory | None = None,
     ) -> None:
-        """`first_users` are passwords of users to be added, by name; a user that there is stays as it is."""
+        """`first_users` are passwords of users to be added, by name; a user that there is stays as it is.
+
+        `web` makes what serves pages beside the metrics; without it there are metrics alone.
+        """
         check_listeners(config)
         self._dynamic_config = DynamicConfig(config)
         self._clock = clock or SystemClock()
         self._dice = dice or random.SystemRandom()
         self._first_users = dict(first_users or {})
-        self._metrics: MetricsServer | None = None
+        self._web = web
+        self._metrics: WebServer | None = None
+        self.serves_pages = False  #: beside the metrics
         #: What must be undone, the latest first: filled by `start` step by step, emptied by `stop`.
         self._undo = AsyncExitStack()
         self._abruptly = False
@@ -390,7 +397,12 @@ class BrokerServer:
             self._coordinators,
             self.audit,
         )
-        self._metrics = MetricsServer(metrics, address)
+        site = site_of(self._config, self.addresses, metrics) if self._web is not None else None
+        self.serves_pages = site is not None
+        if self._web is not None and site is not None:
+            self._metrics = self._web(site)
+        else:
+            self._metrics = MetricsServer(metrics, address)
         try:
             await self._metrics.start()
         except OSError as error:

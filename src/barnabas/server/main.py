@@ -22,6 +22,7 @@ from barnabas.net.listener import StartError
 from barnabas.policy.loading import PolicyLoadError
 from barnabas.server.broker import BrokerServer
 from barnabas.server.first_users import conceal, first_users
+from barnabas.server.web import WebFactory
 from barnabas.telemetry.logs import configure, get_logger
 from barnabas.telemetry.standard_logs import standard_logs_captured
 from barnabas.wire.errors import KafkaError
@@ -39,10 +40,11 @@ def serve(
     listen: str | None,
     overrides: Mapping[str, str],
     users: Sequence[str] = (),
+    web: WebFactory | None = None,
 ) -> int:
     """Run a broker until SIGTERM or SIGINT; the process's exit code.
 
-    `users` are those of --add-scram.
+    `users` are those of --add-scram; `web` makes what serves pages.
 
     0 after a clean stop, 1 when every log directory has failed, 2 when it cannot start: the reason is on stderr.
     """
@@ -50,7 +52,7 @@ def serve(
         loaded = load(config_file, data, listen, overrides)
         passwords = first_users(users, os.environ)
         conceal([*passwords.values(), *_sensitive(overrides)])
-        return run(loaded, passwords)
+        return run(loaded, passwords, web)
     except (ConfigError, StartError, LogDirectoryError, StoreError, MalformedFile, PolicyLoadError) as error:
         print(f"barnabas: {error}", file=sys.stderr)
     except KafkaError as error:  # of the cluster's state, which a start changes, too
@@ -91,7 +93,7 @@ def load(
     return load_broker_config(file={**defaults, **file}, environment=os.environ, settings=settings)
 
 
-def run(loaded: LoadedConfig, passwords: Mapping[str, str]) -> int:
+def run(loaded: LoadedConfig, passwords: Mapping[str, str], web: WebFactory | None) -> int:
     """Serve until a signal says stop. `passwords` are of users to be added where there are none, by name."""
     import uvloop
 
@@ -100,7 +102,7 @@ def run(loaded: LoadedConfig, passwords: Mapping[str, str]) -> int:
     _warn(loaded)
     _allow_many_files()
     with standard_logs_captured(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_serve(config, passwords))
+        return runner.run(_serve(config, passwords, web))
 
 
 def _allow_many_files() -> None:
@@ -118,11 +120,11 @@ def _warn(loaded: LoadedConfig) -> None:
         print(f"barnabas: warning: set, but without effect in Barnabas: {names}", file=sys.stderr)
 
 
-async def _serve(config: BrokerConfig, passwords: Mapping[str, str]) -> int:
+async def _serve(config: BrokerConfig, passwords: Mapping[str, str], web: WebFactory | None) -> int:
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    server = BrokerServer(config, first_users=passwords)
+    server = BrokerServer(config, first_users=passwords, web=web)
     await server.start()
     reloads: set[asyncio.Task[None]] = set()
 
@@ -162,7 +164,10 @@ def _greet(server: BrokerServer, config: BrokerConfig) -> None:
     print(f"Barnabas serves Kafka on {bootstrap}, data in {', '.join(config.log_dirs)}.")
     if server.metrics_port:
         metrics_host = config.text("barnabas.metrics.listener").rpartition(":")[0] or "127.0.0.1"
-        print(f"Metrics: http://{metrics_host}:{server.metrics_port}/metrics")
+        url = f"http://{metrics_host}:{server.metrics_port}"
+        print(f"Metrics: {url}/metrics")
+        if server.serves_pages:
+            print(f"Console: {url}/")
     command = _command()
     asks_for_login = config.listeners[0].security_protocol is SecurityProtocol.SASL_PLAINTEXT
     whither = f"--bootstrap {bootstrap}" + (" --command-config FILE" if asks_for_login else "")

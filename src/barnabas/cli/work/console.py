@@ -8,6 +8,7 @@ from barnabas.cli.login import current_login
 from barnabas.client.address import parse_bootstrap
 from barnabas.console.serving import ConsoleServer
 from barnabas.console.settings import ConsoleSettings
+from barnabas.console.sockets import listening
 from barnabas.telemetry.http import parse_listener
 
 
@@ -26,8 +27,7 @@ def serve(bootstrap: str, listen: str, *, read_only: bool, hosts: Sequence[str])
         hint = "leave --command-config out, so that people log in; or add --read-only, or listen on 127.0.0.1"
         raise wrong_use(message, hint)
     settings = ConsoleSettings(bootstrap, read_only=read_only, login=login, hosts=tuple(hosts))
-    server = ConsoleServer(settings, address, port)
-    server.listen()
+    server = ConsoleServer(settings, listening(address, port))
     print(f"The console of {bootstrap}: {server.url}  (Ctrl-C ends it)", flush=True)
     server.run()
 

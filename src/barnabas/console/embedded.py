@@ -1,0 +1,64 @@
+"""The console of a broker, beside its metrics: on a thread and an event loop of its own.
+
+Nothing dear is imported with this module: the thread does that, while the broker goes on starting.
+"""
+
+import asyncio
+import socket
+import threading
+from typing import TYPE_CHECKING
+
+from barnabas.console.settings import ConsoleSettings
+from barnabas.console.sockets import listening
+from barnabas.server.web import Site
+
+if TYPE_CHECKING:
+    from barnabas.console.serving import ConsoleServer
+
+_STOP_S = 5.0
+
+
+class EmbeddedConsole:
+    """Serves a broker's console and metrics (`barnabas.server.web.WebServer`)."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._socket: socket.socket | None = None
+        self._thread: threading.Thread | None = None
+        self._server: ConsoleServer | None = None
+        self._stopping = threading.Event()
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on."""
+        assert self._socket is not None, "not started"
+        return int(self._socket.getsockname()[1])
+
+    async def start(self) -> None:
+        """Listen; who comes before everything is imported waits.
+
+        :raises OSError: When the address is in use or not of this machine.
+        """
+        self._socket = listening(self._site.host, self._site.port)
+        self._thread = threading.Thread(target=self._run, name="barnabas-console", daemon=True)
+        self._thread.start()
+
+    async def close(self) -> None:
+        """Stop; pages that are being made are waited for, but not for long."""
+        if self._thread is None or self._socket is None:
+            return
+        self._stopping.set()
+        if self._server is not None:
+            self._server.stop()
+        await asyncio.to_thread(self._thread.join, _STOP_S)
+        self._socket.close()
+
+    def _run(self) -> None:
+        from barnabas.console.serving import ConsoleServer
+
+        assert self._socket is not None
+        site = self._site
+        settings = ConsoleSettings(site.bootstrap, read_only=site.read_only, hosts=site.hosts)
+        self._server = ConsoleServer(settings, self._socket, scrape=site.scrape)
+        if not self._stopping.is_set():
+            self._server.run()
