@@ -82,7 +82,7 @@ def test_what_kafka_has_compacted(kafka: Broker, names: Iterator[str]) -> None:
     topic.check(4)
     cleaned = topic.rows()
     offsets = [row.offset for row in cleaned if row.partition == 0]
-    assert len(offsets) < (offsets[-1] - offsets[0]) / 2, "most of it is gone"
+    assert len(offsets) < offsets[-1] + 1, "there are gaps"
     fill_keys(topic, range(7), "zstd")
     for transport in TRANSPORTS:
         assert Stream(topic.options(transport)).finish() == topic.rows()
