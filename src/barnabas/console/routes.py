@@ -3,9 +3,11 @@
 from barnabas.console.page import MenuEntry, Route
 from barnabas.console.pages import (
     acls,
+    audit,
     brokers,
     group,
     groups,
+    history,
     log_dirs,
     login,
     messages,
@@ -34,10 +36,12 @@ _PAGES = (
     acls,
     users,
     quotas,
+    audit,
 )
 #: Pages below those, and what is on none of them.
 _FURTHER = (
     group,
+    history,
     login,
     messages,
     new_topic,

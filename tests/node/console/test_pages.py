@@ -23,6 +23,8 @@ PAGES = {
     "/acls": "User:alice",
     "/users": "carol",
     "/quotas": "every client-id",
+    "/audit": "AlterUserScramCredentials",
+    "/history/topic/shop.orders": "What differs between",
 }
 
 

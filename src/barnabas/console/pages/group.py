@@ -37,9 +37,13 @@ async def show(view: View) -> Response:
     name = view.path("group")
     group = await _described(view, name)
     context = await _context(view, name, group)
-    if view.is_partial:
-        return await view.piece("group_lags.html", **context)
     return await view.page("group.html", **context, values={}, errors={})
+
+
+async def show_lags(view: View) -> Response:
+    """Its lags alone, as they are by now; a page that stays open asks for them."""
+    name = view.path("group")
+    return await view.piece("group_lags.html", **await _context(view, name, await _described(view, name)))
 
 
 async def _described(view: View, name: str) -> GroupDescription:
@@ -172,5 +176,6 @@ ROUTES = (
     Route("/groups/reset/{group:path}", reset, "POST"),
     Route("/groups/forget/{group:path}", forget, "POST"),
     Route("/groups/delete/{group:path}", delete, "POST"),
+    Route("/groups/lags/{group:path}", show_lags, is_poll=True),
     Route("/groups/{group:path}", show),
 )

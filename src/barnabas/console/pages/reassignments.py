@@ -26,8 +26,6 @@ async def show(view: View) -> Response:
 async def _page(view: View, values: dict[str, str], errors: dict[str, str], **preview: Any) -> Response:
     cluster = await view.cluster_view()
     moving = sorted((await view.admin.list_partition_reassignments()).items())
-    if view.is_partial:
-        return await view.piece("reassignments_list.html", moving=moving, may_alter=_may(view, cluster))
     return await view.page(
         "reassignments.html",
         status=400 if errors else 200,
@@ -38,6 +36,13 @@ async def _page(view: View, values: dict[str, str], errors: dict[str, str], **pr
         errors=errors,
         preview=preview.get("preview"),
     )
+
+
+async def show_moving(view: View) -> Response:
+    """What is moving by now; a page that stays open asks for it."""
+    moving = sorted((await view.admin.list_partition_reassignments()).items())
+    may_alter = _may(view, await view.cluster_view())
+    return await view.piece("reassignments_list.html", moving=moving, may_alter=may_alter)
 
 
 def _may(view: View, cluster: Any) -> bool:
@@ -154,6 +159,7 @@ async def elect(view: View) -> Response:
 MENU = MenuEntry("Cluster", "Reassignments", "/reassignments", "DESCRIBE")
 ROUTES = (
     Route("/reassignments", show),
+    Route("/reassignments/moving", show_moving, is_poll=True),
     Route("/reassignments", start, "POST"),
     Route("/reassignments/cancel", cancel, "POST"),
     Route("/reassignments/elect", elect, "POST"),

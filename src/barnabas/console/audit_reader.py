@@ -1,0 +1,119 @@
+"""The audit's topic, read from its end backwards: what was changed last is asked for first."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.cluster import Cluster
+from barnabas.client.consumer import Consumer
+from barnabas.client.offsets import EARLIEST, LATEST, OffsetSpec, find_offsets
+from barnabas.metadata.audit_events import AuditEvent, Outcome
+from barnabas.metadata.topics import AUDIT_TOPIC
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+PLACE = TopicPartition(AUDIT_TOPIC, 0)
+_CHUNK = 1_000  #: records that are read at a time
+LOOK_MAX = 50_000  #: records that one page looks at
+HISTORY_LOOK_MAX = 500_000
+
+
+@dataclass(frozen=True)
+class AuditWish:
+    """Which events to show; an empty text stands for any. Times in ms since the epoch."""
+
+    resource: str = ""
+    principal: str = ""
+    outcome: str = ""
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+    def matches(self, event: AuditEvent) -> bool:
+        """Whether an event is one of them: a resource by its beginning where it ends with a star."""
+        return (
+            _is_named(event.resource, self.resource)
+            and _is_named(event.principal, self.principal)
+            and self.outcome in ("", event.outcome)
+            and (self.since_ms is None or event.time >= self.since_ms)
+            and (self.until_ms is None or event.time < self.until_ms)
+        )
+
+
+def _is_named(name: str, wanted: str) -> bool:
+    return wanted in ("", name) or (wanted.endswith("*") and name.startswith(wanted[:-1]))
+
+
+class Found(NamedTuple):
+    """Events, the newest first, and where to look for older ones: an offset, or None when there are no more."""
+
+    events: list[AuditEvent]
+    older: int | None
+    exists: bool = True  #: whether there is an audit at all
+
+
+async def read_back(
+    cluster: Cluster, wish: AuditWish, *, before: int | None = None, count: int = 50, look_max: int = LOOK_MAX
+) -> Found:
+    """The last events that are wanted, of those before an offset, or of all.
+
+    :raises KafkaError: TOPIC_AUTHORIZATION_FAILED.
+    """
+    needle = json.dumps(wish.resource).encode() if wish.resource and not wish.resource.endswith("*") else b""
+    try:
+        first, last = await _bounds(cluster, wish, before)
+    except KafkaError as error:
+        if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise
+        return Found([], None, exists=False)
+    found: list[AuditEvent] = []
+    looked_from = last
+    async with Consumer(cluster) as consumer:
+        while looked_from > first and last - looked_from < look_max:
+            begin, end = max(first, looked_from - _CHUNK), looked_from
+            chunk = await _read(consumer, begin, end, lambda value: needle in value)
+            looked_from = begin
+            for offset, event in reversed(chunk):
+                if not wish.matches(event):
+                    continue
+                if len(found) == count:
+                    return Found(found, offset + 1)
+                found.append(event)
+    return Found(found, looked_from if looked_from > first else None)
+
+
+async def _bounds(cluster: Cluster, wish: AuditWish, before: int | None) -> tuple[int, int]:
+    """The offsets between which events can lie."""
+    first = (await find_offsets(cluster, {PLACE: EARLIEST}))[PLACE]
+    last = (await find_offsets(cluster, {PLACE: LATEST}))[PLACE]
+    if wish.since_ms is not None:
+        since = (await find_offsets(cluster, {PLACE: OffsetSpec.at(wish.since_ms)}))[PLACE]
+        first = last if since < 0 else max(first, since)
+    return first, last if before is None else min(last, before)
+
+
+async def _read(
+    consumer: Consumer, begin: int, end: int, wanted: Callable[[bytes], bool]
+) -> list[tuple[int, AuditEvent]]:
+    await consumer.assign({PLACE: begin})
+    position = consumer.positions[PLACE]
+    position.end = end
+    found: list[tuple[int, AuditEvent]] = []
+    while not consumer.finished:
+        for record in await consumer.poll():
+            if record.value is not None and wanted(record.value):
+                found += ((record.offset, event) for event in _parsed(record.value))
+    return found
+
+
+def _parsed(value: bytes) -> Iterator[AuditEvent]:
+    """The event of a record; none where somebody else has written to the topic."""
+    try:
+        yield AuditEvent.from_json(value)
+    except ValueError:
+        return
+
+
+def outcomes() -> list[str]:
+    """What became of changes, in words."""
+    return [str(each) for each in Outcome]

@@ -1,0 +1,127 @@
+"""The history of one resource: its revisions, what differs between two, and the way back to one."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from starlette.responses import Response
+
+from barnabas.console.audit_reader import HISTORY_LOOK_MAX, AuditWish, read_back
+from barnabas.console.page import Route
+from barnabas.console.pages.audit import history_path, shown
+from barnabas.console.problems import not_found, sentence, wrong_form
+from barnabas.console.topic_view import find_topic
+from barnabas.console.view import View
+from barnabas.metadata.audit_events import AuditEvent, Outcome
+from barnabas.metadata.history import compared, state_at
+from barnabas.wire.errors import KafkaError
+
+_COUNT_MAX = 5_000
+#: What somebody must be allowed to do to the cluster for a resource of a kind to be rolled back.
+_NEEDED = {
+    "user": "ALTER",
+    "broker": "ALTER_CONFIGS",
+    "client-metrics": "ALTER_CONFIGS",
+    "group": "ALTER_CONFIGS",
+}
+
+
+class Revision(NamedTuple):
+    """What one transaction changed of the resource."""
+
+    revision: int
+    time_ms: int
+    principal: str
+    api: str
+    events: Sequence[AuditEvent]
+
+
+def revisions_of(events: Sequence[AuditEvent]) -> list[Revision]:
+    """The revisions at which something was changed, the newest first; `events` in order."""
+    found: dict[int, list[AuditEvent]] = {}
+    for event in events:
+        if event.outcome is Outcome.CHANGED:
+            found.setdefault(event.revision, []).append(event)
+    return [
+        Revision(number, each[0].time, each[0].principal, each[0].api, each)
+        for number, each in sorted(found.items(), reverse=True)
+    ]
+
+
+async def show(view: View) -> Response:
+    """The revisions, and the difference between two of them: the last change, unless others are chosen."""
+    return await _page(view)
+
+
+async def _page(view: View, **more: Any) -> Response:
+    resource = f"{view.path('kind')}/{view.path('name')}"
+    found = await read_back(
+        view.cluster, AuditWish(resource=resource), count=_COUNT_MAX, look_max=HISTORY_LOOK_MAX
+    )
+    events = found.events[::-1]
+    revisions = revisions_of(events)
+    if not revisions:
+        raise not_found(f"The audit knows of no change of {resource}.")
+    numbers = [each.revision for each in revisions]
+    newer = _chosen(view, "to", numbers, numbers[0])
+    older = _chosen(view, "from", numbers, numbers[min(numbers.index(newer) + 1, len(numbers) - 1)])
+    older, newer = sorted((older, newer))
+    before = {} if older == newer else state_at(events, resource, older)
+    rows = [
+        (key, shown(one), shown(other))
+        for key, one, other in compared(before, state_at(events, resource, newer))
+    ]
+    return await view.page(
+        "history.html",
+        **{"preview": None, "error": "", **more},
+        resource=resource,
+        path=history_path(resource),
+        revisions=revisions,
+        choices=[(each.revision, f"revision {each.revision}") for each in revisions],
+        older=older,
+        newer=newer,
+        differences=rows,
+        complete=found.older is None,
+        shown=shown,
+        may_roll_back=await _may_roll_back(view, resource),
+    )
+
+
+def _chosen(view: View, name: str, numbers: Sequence[int], default: int) -> int:
+    text = view.query.get(name, "")
+    return int(text) if text.isdecimal() and len(text) < 19 and int(text) in numbers else default
+
+
+async def _may_roll_back(view: View, resource: str) -> bool:
+    """Whether the principal may change what a rollback would; a resource that is gone has nothing to be changed."""
+    kind, _, name = resource.partition("/")
+    if kind == "topic":
+        try:
+            operations = (await find_topic(view.admin, name)).operations
+        except KafkaError:
+            return False
+        return view.offers("ALTER_CONFIGS", operations)
+    return view.offers(_NEEDED.get(kind, "ALTER"), (await view.cluster_view()).operations)
+
+
+async def roll_back(view: View) -> Response:
+    """Show what a rollback would change; do it when that comes back confirmed."""
+    resource, form = f"{view.path('kind')}/{view.path('name')}", await view.form()
+    revision = form.whole("revision")
+    if revision is None:
+        raise wrong_form("Say to which revision.")
+    confirmed = form.flag("confirmed")
+    try:
+        outcome = await view.admin.roll_back(resource, revision, validate_only=not confirmed)
+    except KafkaError as error:
+        return await _page(view, error=sentence(error), revision=revision)
+    if confirmed:
+        view.access.topics.forget()
+        return view.back_to(history_path(resource), f"{resource} is as it was at revision {revision}.")
+    rows = [(key, shown(before), shown(after)) for key, before, after in outcome.keys]
+    return await _page(view, preview=rows, notes=outcome.notes, revision=revision)
+
+
+ROUTES = (
+    Route("/history/{kind}/{name:path}", show),
+    Route("/history/{kind}/{name:path}", roll_back, "POST"),
+)

@@ -1,0 +1,91 @@
+"""The audit and the history of resources in the console."""
+
+import re
+
+import pytest
+
+from barnabas.config.resources import Resource, ResourceKind
+from barnabas.testing import EmbeddedBroker
+from support.audit import published
+from support.consoles import Visitor, visiting
+from support.rich_cluster import ORDERS
+
+
+@pytest.fixture(scope="module")
+def audited(admin: Visitor, cluster: EmbeddedBroker) -> Visitor:
+    """Somebody who may do everything, once all that was changed is published."""
+    published(cluster, f"topic/{ORDERS}", "retention.ms", "172800000")
+    return admin
+
+
+def retention(cluster: EmbeddedBroker) -> str | None:
+    topic = Resource(ResourceKind.TOPIC, ORDERS)
+    [entry] = cluster.client.admin.describe_configs([topic], ["retention.ms"])[topic]  # type: ignore[misc]
+    return entry.value
+
+
+def revisions(text: str) -> list[str]:
+    """Those that a history offers to go back to, the newest first."""
+    return re.findall(r'aria-label="Roll back to revision (\d+)"', text)
+
+
+def test_the_newest_changes_come_first_and_are_filtered(audited: Visitor) -> None:
+    text = audited.get(f"/audit?resource=topic/{ORDERS}").text
+    assert text.index("<ins>172800000") < text.index("<ins>43200000")
+    assert "user/carol" not in text
+    assert "topic/web.clicks" in audited.get("/audit?resource=topic/web.*").text
+    assert "Nothing of that kind" in audited.get("/audit?principal=alice").text
+    assert "Nothing of that kind" in audited.get("/audit?until=2001-01-01").text
+    assert ORDERS in audited.get("/audit?since=1h").text
+
+
+def test_what_is_no_time_is_said_beside_its_field(audited: Visitor) -> None:
+    answer = audited.get("/audit?since=soon")
+    assert (answer.status_code, "is no time. Right would be" in answer.text) == (400, True)
+
+
+def test_a_page_follows_the_audit_with_pieces(audited: Visitor) -> None:
+    assert 'hx-get="/audit/latest?resource=user%2Fcarol"' in audited.get("/audit?resource=user/carol").text
+    piece = audited.get("/audit/latest?resource=user/carol", headers={"HX-Request": "true"}).text
+    assert ("user/carol" in piece, "<html" in piece) == (True, False)
+
+
+@pytest.mark.kafka_settings({"barnabas.audit.enable": "false"})
+def test_a_cluster_without_an_audit_says_so(kafka: EmbeddedBroker) -> None:
+    with visiting(kafka.bootstrap) as person:
+        assert "This cluster has no audit." in person.get("/audit").text
+
+
+def test_secrets_are_in_no_event(audited: Visitor) -> None:
+    assert "secret" not in audited.get("/audit?resource=user/carol").text
+
+
+def test_a_history_compares_the_last_change_or_any_two(audited: Visitor) -> None:
+    path = f"/history/topic/{ORDERS}"
+    text = audited.get(path).text
+    assert ("<del>43200000</del>" in text, "<ins>172800000</ins>" in text) == (True, True)
+    first = revisions(text)[-1]
+    assert "<del>86400000</del>" in audited.get(f"{path}?from={first}").text
+    assert audited.get("/history/topic/none").status_code == 404
+
+
+def test_a_rollback_is_shown_before_it_is_done(audited: Visitor, cluster: EmbeddedBroker) -> None:
+    path = f"/history/topic/{ORDERS}"
+    back = revisions(audited.get(path).text)[0]
+    preview = audited.submit(path, revision=back)
+    assert ("What the rollback would change" in preview.text, retention(cluster)) == (True, "172800000")
+    done = audited.submit(path, revision=back, confirmed="yes")
+    assert (f"is as it was at revision {back}." in done.text, retention(cluster)) == (True, "43200000")
+    assert "nothing would change" in audited.submit(path, revision=back).text
+
+
+def test_what_cannot_be_rolled_back_is_explained(audited: Visitor) -> None:
+    path = f"/history/topic/{ORDERS}"
+    assert audited.submit(path, revision="").status_code == 400
+    refused = audited.submit(path, revision="999999999")
+    assert "It cannot be rolled back to revision 999999999." in refused.text
+
+
+def test_a_history_is_shown_to_whom_the_audit_is(alice: Visitor) -> None:
+    assert alice.get(f"/history/topic/{ORDERS}").status_code == 403
+    assert alice.get("/audit").status_code == 403
