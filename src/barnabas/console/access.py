@@ -16,6 +16,7 @@ from barnabas.console.lag_sampler import LagSampler
 from barnabas.console.permissions import EVERYTHING, operations_in
 from barnabas.console.settings import ConsoleSettings
 from barnabas.console.snapshot import Snapshot
+from barnabas.console.throughput import Throughput
 from barnabas.console.topic_list import list_topics
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
@@ -53,6 +54,7 @@ class Access:
         self.admin = Admin(self.cluster, timeout_ms=settings.request_timeout_ms)
         self._view = Snapshot(self._describe, clock, fresh_ms=_FRESH_MS, stale_ms=_STALE_MS)
         self.lags = LagSampler(self.cluster, clock)  #: how the lags went of groups that were looked at
+        self.throughput = Throughput(self.admin, clock)
         #: every topic that the principal sees; `forget` it after a change
         self.topics = Snapshot(lambda: list_topics(self.admin), clock, fresh_ms=_FRESH_MS, stale_ms=_STALE_MS)
 

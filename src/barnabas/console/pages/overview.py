@@ -1,4 +1,4 @@
-"""The cluster at a glance."""
+"""The cluster at a glance, and what is written to it now."""
 
 from starlette.responses import Response
 
@@ -7,10 +7,25 @@ from barnabas.console.view import View
 
 
 async def show(view: View) -> Response:
-    """Brokers, and how much there is of everything."""
+    """Brokers, how much there is, what is not well."""
     cluster = await view.cluster_view()
-    return await view.page("overview.html", cluster=cluster)
+    topics = await view.access.topics.get()
+    return await view.page(
+        "overview.html",
+        cluster=cluster,
+        topics_count=sum(not row.is_internal for row in topics),
+        internal_count=sum(row.is_internal for row in topics),
+        partitions_count=sum(row.partitions_count for row in topics),
+        leaderless_count=sum(row.leaderless_count for row in topics),
+        under_replicated_count=sum(row.under_replicated_count for row in topics),
+        rates=await view.access.throughput.rates(),
+    )
+
+
+async def live(view: View) -> Response:
+    """What is written now; htmx asks for it again and again."""
+    return await view.piece("overview_live.html", rates=await view.access.throughput.rates())
 
 
 MENU = MenuEntry("Cluster", "Overview", "/")
-ROUTES = (Route("/", show),)
+ROUTES = (Route("/", show), Route("/live", live, is_poll=True))

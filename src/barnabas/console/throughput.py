@@ -1,0 +1,98 @@
+"""How much is written now: end offsets looked at again and again, while somebody looks at the page."""
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from barnabas.base.clock import Clock
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin import Admin
+from barnabas.client.cluster import Cluster
+from barnabas.client.metadata import NO_LEADER
+from barnabas.client.offsets import LATEST, ListedOffset
+
+#: At most so often are offsets asked for, and at most for this share of the time.
+INTERVAL_MS = 2_500
+_COST_SHARE = 10
+#: After a pause nothing is known of what was written at what time.
+_PAUSE_MS = 60_000
+_METADATA_MS = 60_000
+_HISTORY_MAX = 60
+_BUSIEST_MAX = 5
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Records per second: of the whole cluster now (None: not known yet), lately, and of the busiest topics."""
+
+    now: float | None
+    history: tuple[float, ...]
+    busiest: tuple[tuple[str, float], ...]
+    partitions_count: int
+
+
+class Throughput:
+    """Samples the ends of all partitions that a principal sees."""
+
+    def __init__(self, admin: Admin, clock: Clock) -> None:
+        self._admin = admin
+        self._cluster: Cluster = admin.cluster
+        self._clock = clock
+        self._lock = asyncio.Lock()
+        self._ends: Mapping[TopicPartition, int] = {}
+        self._sampled_ms: int | None = None
+        self._cost_ms = 0
+        self._refreshed_ms: int | None = None
+        self._history: deque[float] = deque(maxlen=_HISTORY_MAX)
+        self._busiest: tuple[tuple[str, float], ...] = ()
+
+    async def rates(self) -> Rates:
+        """What is known now, after a new look if it is time for one.
+
+        :raises BrokerConnectionError: When no broker answers.
+        """
+        async with self._lock:
+            now_ms = self._clock.monotonic_ms()
+            age_ms = None if self._sampled_ms is None else now_ms - self._sampled_ms
+            if age_ms is None or age_ms >= max(INTERVAL_MS, _COST_SHARE * self._cost_ms):
+                await self._sample(now_ms, age_ms)
+        now = self._history[-1] if self._history else None
+        return Rates(now, tuple(self._history), self._busiest, len(self._ends))
+
+    async def _sample(self, now_ms: int, age_ms: int | None) -> None:
+        ends = await self._ask(now_ms)
+        if age_ms is not None and age_ms <= _PAUSE_MS:
+            by_topic = written(self._ends, ends)
+            self._history.append(sum(by_topic.values()) * 1000 / age_ms)
+            busiest = sorted(by_topic.items(), key=lambda each: -each[1])[:_BUSIEST_MAX]
+            self._busiest = tuple((topic, count * 1000 / age_ms) for topic, count in busiest)
+        else:
+            self._history.clear()
+            self._busiest = ()
+        self._ends, self._sampled_ms = ends, now_ms
+        self._cost_ms = self._clock.monotonic_ms() - now_ms
+
+    async def _ask(self, now_ms: int) -> dict[TopicPartition, int]:
+        if self._refreshed_ms is None or now_ms - self._refreshed_ms >= _METADATA_MS:
+            await self._cluster.refresh()
+            self._refreshed_ms = now_ms
+        places = [
+            TopicPartition(topic.name, each.partition_index)
+            for topic in self._cluster.metadata.topics.values()
+            if topic.error is None
+            for each in topic.partitions
+            if each.leader != NO_LEADER
+        ]
+        listed = await self._admin.list_offsets(dict.fromkeys(places, LATEST)) if places else {}
+        return {place: each.offset for place, each in listed.items() if isinstance(each, ListedOffset)}
+
+
+def written(before: Mapping[TopicPartition, int], after: Mapping[TopicPartition, int]) -> dict[str, int]:
+    """How many records each topic has got in between; a topic that was made anew counts from its beginning."""
+    counts: defaultdict[str, int] = defaultdict(int)
+    for place, end in after.items():
+        begin = before.get(place)
+        if begin is not None and end != begin:
+            counts[place.topic] += end - begin if end > begin else end
+    return dict(counts)

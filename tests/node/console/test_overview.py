@@ -1,0 +1,47 @@
+"""The cluster at a glance."""
+
+from barnabas.base.clock import ManualClock
+from barnabas.testing import EmbeddedBroker
+from support.consoles import visiting
+
+
+def test_what_is_written_is_told_while_somebody_looks(kafka: EmbeddedBroker) -> None:
+    kafka.create_topic("orders", partitions=2)
+    kafka.create_topic("quiet")
+    clock = ManualClock()
+    with visiting(kafka.bootstrap, clock) as person:
+        assert "measuring" in person.get("/").text
+        clock.advance(5_000)
+        assert "Nothing is being written" in person.get("/live").text
+        for index in range(100):
+            kafka.produce("orders", b"x", partition=index % 2)
+        assert "Nothing is being written" in person.get("/live").text
+        clock.advance(10_000)
+        page = person.get("/live").text
+        assert "<strong>10</strong>" in page
+        assert 'href="/topics/orders"' in page
+        assert "quiet" not in page
+        clock.advance(120_000)
+        assert "measuring" in person.get("/live").text
+
+
+def test_the_overview_counts_what_there_is(kafka: EmbeddedBroker) -> None:
+    kafka.create_topic("a", partitions=2)
+    kafka.create_topic("b", partitions=3)
+    with visiting(kafka.bootstrap) as person:
+        page = person.get("/").text
+    assert "<dt>Topics</dt><dd>2" in page
+    assert 'href="/brokers/1"' in page
+    assert "no leader" not in page
+
+
+def test_looking_on_keeps_no_session_alive(kafka: EmbeddedBroker) -> None:
+    clock = ManualClock()
+    with visiting(kafka.bootstrap, clock) as person:
+        person.get("/")
+        [before] = person.cookies.jar
+        for _ in range(4):
+            clock.advance(10 * 60_000)
+            person.get("/live", headers={"HX-Request": "true"})
+        [after] = person.cookies.jar
+        assert before.value != after.value

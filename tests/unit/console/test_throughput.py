@@ -1,0 +1,19 @@
+"""What is written now."""
+
+from barnabas.base.ids import TopicPartition
+from barnabas.console.throughput import written
+
+A, B, C = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("c", 0)
+
+
+def test_what_is_written_is_the_difference_of_ends_by_topic() -> None:
+    assert written({A: 5, B: 7, C: 1}, {A: 6, B: 10, C: 1}) == {"a": 4}
+
+
+def test_a_partition_that_is_new_is_not_counted_yet() -> None:
+    assert written({A: 5}, {A: 6, C: 100}) == {"a": 1}
+
+
+def test_a_topic_made_anew_counts_from_its_beginning() -> None:
+    assert written({A: 100}, {A: 3}) == {"a": 3}
+    assert written({A: 100}, {}) == {}
