@@ -98,6 +98,7 @@ CASES = {
     "export": Case("", None),
     "plan": Case("{state}", "{state}-not"),
     "apply": Case("{state} --yes", "{state}-not --yes"),
+    "drift": Case("{state}", "{state}-not"),
     "verify-eos produce": Case("orders --count 1", "nope --count 1"),
     "verify-eos check": Case("orders orders", "nope nope"),
 }

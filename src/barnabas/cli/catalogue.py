@@ -195,6 +195,11 @@ ENTRIES: Mapping[str, Entry] = {
         ("Metadata", "DescribeConfigs"),
         ("describe topic", "describe-configs topic", "describe cluster", "describe-configs cluster"),
     ),
+    "drift": Entry(
+        "drift cluster.yaml --watch --interval 60",
+        ("Metadata", "DescribeConfigs"),
+        ("describe topic", "describe-configs topic", "describe cluster", "describe-configs cluster"),
+    ),
     "verify-eos produce": Entry("verify-eos produce inputs --count 10000", ("Produce",), ("write topic",)),
     "verify-eos check": Entry("verify-eos check inputs outputs --wait 60", ("Fetch",), ("read topic",)),
     "jobs scrub": Entry("jobs scrub --log-dir /disk1/kafka --report report"),

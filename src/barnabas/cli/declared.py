@@ -1,4 +1,4 @@
-"""`barnabas export`, `plan`, `apply`: the declared state of a cluster, any Kafka's."""
+"""`barnabas export`, `plan`, `apply`, `drift`: the declared state of a cluster, any Kafka's."""
 
 import functools
 from collections.abc import Callable
@@ -130,3 +130,37 @@ def apply(
     wish = wish_of(file, choice_of(include, exclude, section), renew_password)
     consent = work.Consent(yes, allow_destroy, allow_lockout)
     work.apply(bootstrap, wish, consent, as_json=as_json)
+
+
+@comparing
+def drift(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="The declared state, in YAML.", show_default=False)
+    ] = None,
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    against: Annotated[
+        str | None,
+        typer.Option("--against", metavar="HOST:PORT", help="Another cluster instead of a file."),
+    ] = None,
+    include: Include = None,
+    exclude: Exclude = None,
+    section: Parts = None,
+    watch: Annotated[
+        bool,
+        typer.Option("--watch", "-w", help="A line of JSON for all that comes or goes, until it is ended."),
+    ] = False,
+    interval: Annotated[float, typer.Option("--interval", min=0.1, help="Seconds between two looks.")] = 30.0,
+    as_json: Json = False,
+) -> None:
+    """Show where a cluster is not as declared, or not as another one. Ends with 0 nowhere, 2 somewhere, 1 failed."""
+    from barnabas.cli.work import drift as work
+    from barnabas.cli.work.choices import choice_of, wish_of
+
+    choice = choice_of(include, exclude, section)
+    compared = work.Compared(None if file is None else wish_of(file, choice), against, choice)
+    if (
+        work.watch(bootstrap, compared, interval)
+        if watch
+        else work.drift(bootstrap, compared, as_json=as_json)
+    ):
+        raise Different

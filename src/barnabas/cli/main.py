@@ -125,6 +125,7 @@ app.command("rollback", rich_help_panel=_CHANGES)(audit.rollback)
 app.command("export", rich_help_panel=_CHANGES)(declared.export)
 app.command("plan", rich_help_panel=_CHANGES)(declared.plan)
 app.command("apply", rich_help_panel=_CHANGES)(declared.apply)
+app.command("drift", rich_help_panel=_CHANGES)(declared.drift)
 app.add_typer(jobs.app, name="jobs", rich_help_panel=_SPARK)
 app.add_typer(pipeline.app, name="pipeline", rich_help_panel=_SPARK)
 app.command("spark-submit", rich_help_panel=_SPARK, context_settings=spark_submit.CONTEXT)(

@@ -1,0 +1,137 @@
+"""Drift: how a cluster differs from what a file declares, from another cluster, or from what it was a moment ago."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeAlias
+
+from barnabas.base.clock import Clock
+from barnabas.client.admin import Admin
+from barnabas.client.admin_model import ConfigEntry
+from barnabas.client.metadata import Node
+from barnabas.config.resources import Resource, ResourceKind
+from barnabas.declared.differences import Change, as_json, differences, shown
+from barnabas.declared.live import state_beside, whole_state
+from barnabas.declared.plan import Wish
+from barnabas.declared.state import PRUNABLE, Broker, Choice, Section, State
+from barnabas.wire.errors import KafkaError
+
+#: What every broker has of its own: it differs between any two.
+OWN_KEYS = frozenset(
+    {
+        "advertised.listeners",
+        "broker.id",
+        "broker.rack",
+        "controller.quorum.bootstrap.servers",
+        "controller.quorum.voters",
+        "listeners",
+        "log.dir",
+        "log.dirs",
+        "metadata.log.dir",
+        "node.id",
+    }
+)
+
+Find: TypeAlias = Callable[[], Awaitable[Sequence[Change]]]
+
+
+class Drift(NamedTuple):
+    """A difference that has come, or gone: `at_ms` since the epoch."""
+
+    at_ms: int
+    has_come: bool
+    change: Change
+
+    def as_json(self) -> dict[str, Any]:
+        """The difference as programs read it."""
+        return {
+            "time": self.at_ms,
+            "event": "drift" if self.has_come else "resolved",
+            **drift_json(self.change),
+        }
+
+
+def drift_json(change: Change) -> dict[str, Any]:
+    """A difference as programs read it: what is declared, and what there is."""
+    told = as_json(change)
+    return {
+        "resource": told["resource"],
+        "key": told["key"],
+        "declared": shown(change.after),
+        "found": shown(change.before),
+    }
+
+
+async def from_declared(admin: Admin, wish: Wish) -> list[Change]:
+    """How a cluster differs from what is declared: `before` is what there is, `after` what there should be."""
+    declared = wish.choice.of(wish.declared)
+    return differences(declared, wish.choice.of(await state_beside(admin, declared)))
+
+
+async def from_other(admin: Admin, other: Admin, choice: Choice) -> list[Change]:
+    """How a cluster differs from another in all that is set; and brokers with the same id in what holds for them."""
+    wanted, found = await whole_state(other, choice), await whole_state(admin, choice)
+    if Section.BROKERS in choice.sections:
+        nodes = set(map(_id_of, admin.cluster.metadata.nodes.values()))
+        both = nodes & set(map(_id_of, other.cluster.metadata.nodes.values()))
+        wanted, found = (
+            await _with_values(other, wanted, both, choice),
+            await _with_values(admin, found, both, choice),
+        )
+        wanted, found = _in_common(wanted, found), _in_common(found, wanted)
+    return differences(replace(wanted, prune=frozenset(PRUNABLE)), found)
+
+
+def _id_of(node: Node) -> str:
+    return str(node.node_id)
+
+
+async def _with_values(admin: Admin, state: State, names: set[str], choice: Choice) -> State:
+    """The state with what holds for its brokers, static values and defaults too."""
+    resources = [
+        Resource(ResourceKind.BROKER, name) for name in sorted(names) if choice.means(Section.BROKERS, name)
+    ]
+    brokers = dict(state.brokers)
+    for resource, entries in (await admin.describe_configs(resources)).items():
+        if isinstance(entries, KafkaError):
+            raise entries
+        configs = brokers.get(resource.name, Broker()).configs
+        brokers[resource.name] = Broker(configs, _values(entries, configs))
+    return replace(state, brokers=brokers)
+
+
+def _values(entries: Sequence[ConfigEntry], configs: Mapping[str, object]) -> dict[str, str | None]:
+    return {
+        each.name: each.value
+        for each in entries
+        if not each.sensitive and each.name not in OWN_KEYS and each.name not in configs
+    }
+
+
+def _in_common(state: State, other: State) -> State:
+    """The state with values of keys that both know: others are of another version, or another Kafka."""
+    brokers = {
+        name: Broker(each.configs, _shared(each.expected, other.brokers.get(name, Broker()).expected))
+        for name, each in state.brokers.items()
+    }
+    return replace(state, brokers=brokers)
+
+
+def _shared(values: Mapping[str, str | None], others: Mapping[str, str | None]) -> dict[str, str | None]:
+    return {key: value for key, value in values.items() if key in others}
+
+
+async def watched(find: Find, clock: Clock, pause: Callable[[], Awaitable[object]]) -> AsyncIterator[Drift]:
+    """Every difference when it comes, when it changes, and when it is gone; looks again after each pause."""
+    known: dict[Any, Change] = {}
+    while True:
+        found = {each.place: each for each in await find()}
+        now_ms = clock.wall_ms()
+        for place, change in found.items():
+            before = known.get(place)
+            if before is None or (before.before, before.after) != (change.before, change.after):
+                yield Drift(now_ms, True, change)
+        for place, change in known.items():
+            if place not in found:
+                yield Drift(now_ms, False, replace(change, before=change.after))
+        known = found
+        await pause()

@@ -1,0 +1,93 @@
+"""Declared states on Apache Kafka as on Barnabas: nothing of it knows which one it speaks to."""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from interop.brokers import Broker
+from interop.targets import RUNNING
+
+from barnabas.base.clock import SystemClock
+from barnabas.client.admin import Admin
+from barnabas.client.cluster import Cluster
+from barnabas.declared.apply import Fate
+from barnabas.declared.differences import Level
+from barnabas.declared.live import whole_state
+from barnabas.declared.plan import Wish, make_plan
+from barnabas.declared.reading import read_state
+from barnabas.declared.state import PRUNABLE, State, Topic
+from barnabas.declared.writing import to_tree, to_yaml
+from support.declared import SECRETS, SECURED, CutShort, applied, enriched, grown
+from support.declared_states import states
+
+MANY = settings(max_examples=6, deadline=None, phases=(Phase.explicit, Phase.generate))
+
+
+@pytest.fixture(scope="module", params=list(RUNNING))
+def secured(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    with RUNNING[request.param](SECURED) as running:
+        yield running
+
+
+def test_the_plan_after_an_export_is_empty(secured: Broker, tmp_path: Path) -> None:
+    enriched(secured.bootstrap)
+    file = tmp_path / "cluster.yaml"
+
+    async def work() -> State:
+        async with Cluster(secured.bootstrap) as cluster:
+            admin = Admin(cluster)
+            exported = await whole_state(admin)
+            file.write_text(to_yaml(to_tree(exported)))
+            declared = replace(read_state(file), prune=frozenset(PRUNABLE))
+            assert (await make_plan(admin, Wish(declared, SECRETS), SystemClock())).changes == []
+            return exported
+
+    found = asyncio.run(work())
+    assert found.topics["orders"].configs == {"cleanup.policy": "compact,delete", "retention.ms": "86400000"}
+    sizes = (
+        len(found.acls),
+        len(found.quotas),
+        len(found.users),
+        len(found.groups),
+        len(found.client_metrics),
+    )
+    assert sizes == (4, 3, 2, 1, 1)
+    assert {name: dict(each.configs) for name, each in found.brokers.items() if each.configs} == {
+        "": {"log.retention.ms": "172800000"},
+        str(secured.node_id): {"log.cleaner.threads": "2"},
+    }
+
+
+def test_what_would_be_refused_is_told(secured: Broker) -> None:
+    declared = State(
+        topics={"refused": Topic(1, 1, {"retention.ms": "soon"}), "two": Topic(1, 2), "good": Topic(1)}
+    )
+
+    async def work() -> dict[str, Level]:
+        async with Cluster(secured.bootstrap) as cluster:
+            plan = await make_plan(Admin(cluster), Wish(declared, SECRETS), SystemClock())
+            return {str(each.name): each.level for each in plan.changes}
+
+    assert asyncio.run(work()) == {"good": Level.NOTE, "refused": Level.IMPOSSIBLE, "two": Level.IMPOSSIBLE}
+
+
+@MANY
+@given(states(), st.integers(1, 8), st.booleans())
+def test_any_state_comes_about_when_it_is_cut_short_and_applied_again(
+    secured: Broker, declared: State, at: int, is_heard: bool
+) -> None:
+    async def work() -> None:
+        bootstrap = secured.bootstrap
+        async with Cluster(bootstrap) as cluster, CutShort(bootstrap, at, is_heard=is_heard) as cut:
+            admin = Admin(cluster)
+            wish = await grown(admin, declared)
+            await applied(Admin(cut), wish)
+            _, outcomes = await applied(admin, wish)
+            assert [each for each in outcomes if each.fate is not Fate.DONE] == []
+            assert (await make_plan(admin, wish, SystemClock())).changes == []
+
+    asyncio.run(work())

@@ -1,0 +1,95 @@
+"""Drift that comes and goes."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from barnabas.base.clock import ManualClock
+from barnabas.declared.differences import Change, differences
+from barnabas.declared.drift import watched
+from barnabas.declared.state import PRUNABLE, State, Topic
+from support.declared_states import states
+
+
+def leaves(state: State) -> list[tuple[str, Any, str]]:
+    """Every key of a state but those of users: section, name, and key, which is empty for an ACL."""
+    found: list[tuple[str, Any, str]] = [("acls", acl, "") for acl in state.acls]
+    for section in ("topics", "groups", "brokers", "client_metrics", "quotas"):
+        for name, thing in getattr(state, section).items():
+            values = getattr(thing, "configs", thing)
+            found += [(section, name, key) for key in values]
+    return found
+
+
+def without(state: State, section: str, name: Any, key: str) -> State:
+    """The state as somebody leaves it who takes one key away."""
+    if section == "acls":
+        return replace(state, acls=state.acls - {name})
+    things = dict(getattr(state, section))
+    thing = things[name]
+    values = {each: value for each, value in getattr(thing, "configs", thing).items() if each != key}
+    things[name] = replace(thing, configs=values) if hasattr(thing, "configs") else values
+    return replace(state, **{section: things})
+
+
+@given(states(frozenset(PRUNABLE)), st.data())
+def test_every_single_key_that_is_taken_away_is_found(declared: State, data: st.DataObject) -> None:
+    keys = leaves(declared)
+    assume(keys)
+    section, name, key = data.draw(st.sampled_from(sorted(keys, key=str)))
+    [change] = differences(declared, without(declared, section, name, key))
+    assert (change.section.value, change.name) == (section, name)
+    assert key in ("", change.key)
+
+
+@given(states(frozenset(PRUNABLE)), st.data())
+def test_every_single_key_that_is_added_is_found(live: State, data: st.DataObject) -> None:
+    keys = leaves(live)
+    assume(keys)
+    section, name, key = data.draw(st.sampled_from(sorted(keys, key=str)))
+    [change] = differences(without(live, section, name, key), live)
+    assert (change.section.value, change.name, change.after) == (section, name, None)
+    assert {each.name for each in fields(State)} >= {section}
+
+
+class Stop(Exception):
+    pass
+
+
+def test_a_difference_is_told_when_it_comes_changes_and_goes() -> None:
+    clock = ManualClock()
+    declared = State(topics={"t": Topic(None, None, {"retention.ms": "5"})})
+
+    def found(value: str) -> Sequence[Change]:
+        return differences(declared, State(topics={"t": Topic(1, 1, {"retention.ms": value})}))
+
+    rounds = [found("5"), found("6"), found("6"), found("7"), found("5"), []]
+
+    async def find() -> Sequence[Change]:
+        return rounds.pop(0)
+
+    async def pause() -> None:
+        clock.advance(1000)
+        if not rounds:
+            raise Stop
+
+    async def work() -> list[tuple[int, str, str, str]]:
+        start_ms = clock.wall_ms()
+        told = []
+        try:
+            async for drift in watched(find, clock, pause):
+                line = drift.as_json()
+                told.append((line["time"] - start_ms, line["event"], line["declared"], line["found"]))
+        except Stop:
+            return told
+        raise AssertionError
+
+    assert asyncio.run(work()) == [
+        (1000, "drift", "5", "6"),
+        (3000, "drift", "5", "7"),
+        (4000, "resolved", "5", "5"),
+    ]
