@@ -73,7 +73,7 @@ def test_deletion_can_be_switched_off(
     assert kafka.topics() == {"a": 2, "b": 2}
 
 
-@pytest.mark.kafka_settings({"log.segment.delete.delay.ms": "100"})
+@pytest.mark.kafka_settings({"log.segment.delete.delay.ms": "100", "barnabas.trash.retention.ms": "0"})
 def test_deletion_is_asynchronous_on_disk(kafka: EmbeddedBroker, there: Wire) -> None:
     there.produce("a", batch(b"x"))
     delete(there, "a")

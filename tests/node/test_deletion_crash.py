@@ -13,12 +13,15 @@ from support.batches import batch, values_of
 from support.process import BrokerProcess
 from support.wire import Wire
 
+#: Deleted topics are gone at once.
+WITHOUT_TRASH = ("--set", "barnabas.trash.retention.ms=0")
+
 
 @pytest.fixture
 def interrupted(tmp_path: Path) -> Path:
     """Data as a kill leaves it after the commit of a deletion and before any directory is renamed."""
     data = tmp_path / "data"
-    with BrokerProcess(data) as broker, Wire(broker.port) as wire:
+    with BrokerProcess(data, *WITHOUT_TRASH) as broker, Wire(broker.port) as wire:
         for name in ("kept", "doomed"):
             create(wire, new_topic(name, 3))
             wire.produce(name, batch(b"x"))

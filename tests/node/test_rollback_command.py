@@ -95,7 +95,7 @@ def test_the_policy_that_refuses_a_rollback_is_named(tmp_path: Path) -> None:
         rules.write_text("topics:\n  - prefix: orders\n    configs:\n      retention.ms: {min: 1000}\n")
         kafka.restart()
         refused = run("rollback", "topic/orders", "--to", str(first))
-        assert refused.exit_code == 1
+        assert refused.exit_code == 4
         assert "retention.ms" in refused.output
         assert "rules.yml" in refused.output or "orders" in refused.output
         assert settings_of(run, "orders")["retention.ms"] == "5000"

@@ -6,7 +6,9 @@ from typing import NamedTuple
 from barnabas.wire.acls import AclOperation as Op
 from barnabas.wire.acls import ResourceType
 from barnabas.wire.barnabas_messages.describe_acl_use import DescribeAclUseRequest
+from barnabas.wire.barnabas_messages.purge_topics import PurgeTopicsRequest, TopicToPurge
 from barnabas.wire.barnabas_messages.rollback_resource import RollbackResourceRequest
+from barnabas.wire.barnabas_messages.undelete_topic import UndeleteTopicRequest
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.offset_commit import OffsetCommitRequest
 from barnabas.wire.messages.offset_delete import (
@@ -100,6 +102,29 @@ def rollback(resource: str) -> RollbackResourceRequest:
 
 #: Of the APIs that only Barnabas has.
 OWN_RULES = [
+    Rule(
+        UndeleteTopicRequest(name="t"),
+        one(Op.CREATE, TOPIC) | one(Op.CREATE, CLUSTER),
+        TOPIC_REFUSED,
+        granted=one(Op.DELETE, TOPIC),
+    ),
+    Rule(
+        UndeleteTopicRequest(name="t"),
+        one(Op.DELETE, TOPIC),
+        TOPIC_REFUSED,
+        granted=one(Op.CREATE, CLUSTER),
+    ),
+    Rule(
+        UndeleteTopicRequest(name="t", new_name="other"),
+        one(Op.READ, TOPIC),
+        TOPIC_REFUSED,
+        granted=one(Op.DELETE, TOPIC) | one(Op.CREATE, CLUSTER),
+    ),
+    Rule(
+        PurgeTopicsRequest(topics=[TopicToPurge(name="t")]),
+        one(Op.DELETE, TOPIC) | one(Op.DELETE, CLUSTER),
+        TOPIC_REFUSED,
+    ),
     Rule(rollback("topic/t"), one(Op.ALTER_CONFIGS, TOPIC), TOPIC_REFUSED),
     Rule(rollback("topic/t*"), ALTER_CLUSTER, CLUSTER_REFUSED),
     Rule(rollback("group/t"), one(Op.ALTER_CONFIGS, GROUP), GROUP_REFUSED),

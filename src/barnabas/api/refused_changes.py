@@ -17,7 +17,9 @@ from barnabas.metadata.differences import acl_resource, config_resource
 from barnabas.metadata.quotas import entity_of
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.acls import PatternType, ResourceType, from_code
+from barnabas.wire.barnabas_messages.purge_topics import PurgeTopicsRequest
 from barnabas.wire.barnabas_messages.rollback_resource import RollbackResourceRequest
+from barnabas.wire.barnabas_messages.undelete_topic import UndeleteTopicRequest
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.add_raft_voter import AddRaftVoterRequest
 from barnabas.wire.messages.alter_client_quotas import AlterClientQuotasRequest
@@ -152,6 +154,14 @@ def _elected(_request: Any, response: Any) -> Results:
             yield f"topic/{topic.topic}", each.error_code, each.error_message
 
 
+def _purged(_request: Any, response: Any) -> Results:
+    return ((f"topic/{each.name}", each.error_code, each.error_message) for each in response.results)
+
+
+def _undeleted(request: Any, response: Any) -> Results:
+    return [(f"topic/{request.name}", response.error_code, response.error_message)]
+
+
 def _rolled_back(request: Any, response: Any) -> Results:
     return [(request.resource, response.error_code, response.error_message)]
 
@@ -209,7 +219,9 @@ _READERS: Mapping[int, Callable[[Any, Any], Results]] = MappingProxyType(
         IncrementalAlterConfigsRequest.API_KEY: _configs,
         OffsetDeleteRequest.API_KEY: _deleted_offsets,
         RemoveRaftVoterRequest.API_KEY: _of_the_cluster,
+        PurgeTopicsRequest.API_KEY: _purged,
         RollbackResourceRequest.API_KEY: _rolled_back,
+        UndeleteTopicRequest.API_KEY: _undeleted,
         UnregisterBrokerRequest.API_KEY: _of_the_cluster,
         UpdateFeaturesRequest.API_KEY: _of_the_cluster,
         WriteTxnMarkersRequest.API_KEY: _ended,

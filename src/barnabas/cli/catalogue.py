@@ -50,6 +50,13 @@ ENTRIES: Mapping[str, Entry] = {
         "topics partitions --unhealthy", ("DescribeTopicPartitions",), ("describe topic",)
     ),
     "topics delete": Entry("topics delete orders --wait 60", ("DeleteTopics",), ("delete topic",)),
+    "topics trash": Entry("topics trash", ("DescribeTrash",), ("describe topic",), hides=True),
+    "topics undelete": Entry(
+        "topics undelete orders --as orders-before",
+        ("UndeleteTopic",),
+        ("create topic", "delete topic", "read topic"),
+    ),
+    "topics purge": Entry("topics purge orders", ("PurgeTopics",), ("delete topic",)),
     "topics add-partitions": Entry(
         "topics add-partitions orders --total 6", ("CreatePartitions",), ("alter topic",)
     ),

@@ -1,4 +1,4 @@
-"""`barnabas topics`: list, create, describe, delete, grow."""
+"""`barnabas topics`: list, create, describe, delete, bring back, grow."""
 
 from typing import Annotated
 
@@ -8,13 +8,17 @@ from barnabas.cli import candidates
 from barnabas.cli.failures import guarded
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json, Wait, key_value_pairs
 
-app = typer.Typer(help="List, create, describe, delete and grow topics.", no_args_is_help=True)
+app = typer.Typer(help="List, create, describe, delete, bring back and grow topics.", no_args_is_help=True)
 
 Names = Annotated[
     list[str],
     typer.Argument(
         metavar="TOPIC...", help="Names of topics.", show_default=False, autocompletion=candidates.topics
     ),
+]
+TopicId = Annotated[
+    str | None,
+    typer.Option("--id", metavar="ID", help="Its id, where several of the name are in the trash."),
 ]
 Dry = Annotated[bool, typer.Option("--validate-only", help="Only find out whether it could be done.")]
 
@@ -136,3 +140,46 @@ def show_partitions(
     from barnabas.cli.work import topic_partitions
 
     topic_partitions.show(bootstrap, names or [], unhealthy=unhealthy, as_json=as_json)
+
+
+@app.command("trash")
+@guarded
+def show_trash(bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json = False) -> None:
+    """List deleted topics that can be brought back, and how long."""
+    from barnabas.cli.work import trash
+
+    trash.show(bootstrap, as_json=as_json)
+
+
+@app.command("undelete")
+@guarded
+def undelete_topic(
+    name: Annotated[str, typer.Argument(metavar="TOPIC", help="The name that it had.", show_default=False)],
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    topic_id: TopicId = None,
+    new_name: Annotated[
+        str | None, typer.Option("--as", metavar="NAME", help="The name that it gets; else the one it had.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Bring a deleted topic back, with its records, settings and id; offsets of groups are gone."""
+    from barnabas.cli.work import trash
+
+    trash.undelete(bootstrap, name, topic_id, new_name, as_json=as_json)
+
+
+@app.command("purge")
+@guarded
+def purge_topics(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[TOPIC...]", help="Names of topics in the trash.")
+    ] = None,
+    bootstrap: Bootstrap = BOOTSTRAP_DEFAULT,
+    topic_id: TopicId = None,
+    everything: Annotated[bool, typer.Option("--all", help="Whatever is in the trash.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Let go of deleted topics for good, and of their bytes on disk."""
+    from barnabas.cli.work import trash
+
+    trash.purge(bootstrap, names or [], topic_id, everything=everything, as_json=as_json)

@@ -10,7 +10,7 @@ from typing import Any
 
 from barnabas import __version__
 from barnabas.base.ids import TopicPartition
-from barnabas.client import acls, control, log_dirs, quotas, rollback, scram
+from barnabas.client import acls, control, log_dirs, quotas, rollback, scram, trash
 from barnabas.client.admin_model import (
     ClusterDescription,
     ConfigEntry,
@@ -38,6 +38,8 @@ from barnabas.config.edits import Edit
 from barnabas.config.resources import Resource, ResourceKind
 from barnabas.wire.acls import AclBinding, AclFilter
 from barnabas.wire.barnabas_messages.describe_acl_use import DescribeAclUseRequest
+from barnabas.wire.barnabas_messages.describe_trash import DescribeTrashRequest
+from barnabas.wire.barnabas_messages.undelete_topic import UndeleteTopicRequest
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.features import UpgradeType
 from barnabas.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
@@ -405,6 +407,25 @@ class Admin:
         node = int(name) if kind == "broker" and name.isdecimal() else None
         response = await self.cluster.send(request, node, timeout_ms=self._answer_timeout_ms)
         return rollback.rolled_back(response)
+
+    async def describe_trash(self) -> list[trash.TrashedTopic]:
+        """Deleted topics that can be brought back, the latest first; only Barnabas has any.
+
+        :raises KafkaError: UNSUPPORTED_VERSION of any other broker.
+        """
+        return trash.described(await self.send(DescribeTrashRequest()))
+
+    async def undelete_topic(self, topic: trash.Trashed, new_name: str | None = None) -> trash.UndeletedTopic:
+        """Bring a deleted topic back, under another name if one is given.
+
+        :raises KafkaError: Why not.
+        """
+        request = UndeleteTopicRequest(*topic, new_name=new_name, timeout_ms=self.timeout_ms)
+        return trash.undeleted(await self._order(request))
+
+    async def purge_topics(self, topics: Iterable[trash.Trashed]) -> dict[trash.Trashed, KafkaError | None]:
+        """Let go of deleted topics for good; None stands for success."""
+        return trash.purged(await self._order(trash.purging(topics)))
 
     async def _send_to_controller(self, request: Message, results: str) -> Any:
         """To the broker that stands for the controller, again when that is no longer it.

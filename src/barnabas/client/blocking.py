@@ -86,6 +86,10 @@ class Admin(_Face[aio_admin.Admin]):
     describe_log_dirs = _blocking(aio_admin.Admin.describe_log_dirs)
     alter_replica_log_dirs = _blocking(aio_admin.Admin.alter_replica_log_dirs)
     unregister_broker = _blocking(aio_admin.Admin.unregister_broker)
+    roll_back = _blocking(aio_admin.Admin.roll_back)
+    describe_trash = _blocking(aio_admin.Admin.describe_trash)
+    undelete_topic = _blocking(aio_admin.Admin.undelete_topic)
+    purge_topics = _blocking(aio_admin.Admin.purge_topics)
 
 
 class Groups(_Face[aio_groups.Groups]):

@@ -31,6 +31,9 @@ BARNABAS_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("barnabas.audit.retention.ms", LONG, 365 * 24 * 3600 * 1000, Range(-1), READ_ONLY, HONOURED,
               "How long in milliseconds the audit is kept, once its topic has been made with that; -1 for ever.",
               since="Barnabas"),
+    ConfigKey("barnabas.trash.retention.ms", LONG, 3600 * 1000, Range(0), READ_ONLY, HONOURED,
+              "How long in milliseconds a deleted topic can be brought back, during which its records stay on disk; "
+              "0 deletes at once.", since="Barnabas"),
     ConfigKey("barnabas.log.format", STRING, "console", OneOfIgnoreCase(("console", "json")), READ_ONLY,
               HONOURED, "Whether log lines are for people (console) or for machines (json).",
               since="Barnabas"),

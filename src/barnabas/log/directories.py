@@ -8,7 +8,7 @@ from random import Random
 from types import MappingProxyType
 
 from barnabas.base.clock import Clock
-from barnabas.base.ids import TopicPartition
+from barnabas.base.ids import ZERO_UUID, TopicPartition
 from barnabas.log.files import REMOVAL_RETRY_MS, sync_file_system
 from barnabas.log.found_replicas import Role
 from barnabas.log.loading import ConfigFor, Opened, open_logs, settle
@@ -25,6 +25,7 @@ from barnabas.log.log_directory import (
 )
 from barnabas.log.open_files import OPEN_SEGMENTS_MAX, OpenFiles
 from barnabas.log.partition_log import PartitionLog
+from barnabas.log.trash_state import keep_state, remove_state, trash_directory
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -40,6 +41,9 @@ _FUTURE_OPEN_SEGMENTS_MAX = 4
 #: Wishes for logs that there are not yet; beyond, the oldest is forgotten: names can be made up without end.
 _PREFERRED_COUNT_MAX = 10_000
 
+#: Stands for the name of a log that is deleted and may come back.
+TRASH = "-trash"
+
 _log = get_logger("barnabas.log")
 
 
@@ -50,9 +54,9 @@ class LogDirectories:
         self, directories: Sequence[LogDirectory], clock: Clock, random: Random, open_segments_max: int
     ) -> None:
         self._directories = directories
-        self._clock = clock
-        self._random = random
-        self._open_files = OpenFiles(open_segments_max)
+        self.clock = clock
+        self.random = random
+        self.open_files = OpenFiles(open_segments_max)
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._homes: dict[TopicPartition, LogDirectory] = {}
         #: Being moved: where to, and what is there of it.
@@ -147,9 +151,9 @@ class LogDirectories:
                         directory,
                         config_for,
                         pool,
-                        clock=self._clock,
-                        random=self._random,
-                        open_files=self._open_files,
+                        clock=self.clock,
+                        random=self.random,
+                        open_files=self.open_files,
                     )
                 except OSError as error:
                     self._fail(directory, error)
@@ -161,16 +165,24 @@ class LogDirectories:
                 self._assume(role, each)
             except OSError as error:
                 self._fail(each.directory, error)
+        self._settle_restored([each for each in opened if each.is_restored])
+
+    def _settle_restored(self, restored: Sequence[Opened]) -> None:
+        """Let the checkpoints know what only the directories of logs from the trash did."""
+        if restored:
+            self.checkpoint()
+        for each in restored:
+            remove_state(each.log.directory)
 
     def _assume(self, role: Role, opened: Opened) -> None:
-        directory, log, is_marked = opened
+        directory, log, is_marked, _ = opened
         if role is Role.CURRENT:
             if log.directory.name != str(log.topic_partition):
                 _log.warning("only the future replica of a partition is left", path=str(log.directory))
                 log.rename_directory(directory.path / str(log.topic_partition))
             if is_marked and not self.any_offline:
                 remove_move_mark(log.directory)
-            self._adopt(directory, log.topic_partition, log)
+            self.adopt(directory, log.topic_partition, log)
         elif role is Role.FUTURE:
             write_move_mark(log.directory)
             self._hold_future(directory, log)
@@ -189,7 +201,8 @@ class LogDirectories:
             except OSError as error:
                 self._fail(directory, error)
 
-    def _adopt(self, directory: LogDirectory, name: TopicPartition, log: PartitionLog) -> None:
+    def adopt(self, directory: LogDirectory, name: TopicPartition, log: PartitionLog) -> None:
+        """Let a log that lies in `directory` be the partition's."""
         self._logs[name] = directory.logs[name] = log
         self._homes[name] = directory
         log.on_failure = lambda error: self._fail(directory, error)
@@ -228,15 +241,15 @@ class LogDirectories:
                 name,
                 topic_id=topic_id,
                 config=config,
-                clock=self._clock,
-                random=self._random,
-                open_files=self._open_files,
+                clock=self.clock,
+                random=self.random,
+                open_files=self.open_files,
             )
         except OSError as error:
             self._fail(directory, error)
             message = f"{name} cannot be created: {error}"
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
-        self._adopt(directory, name, log)
+        self.adopt(directory, name, log)
         return log
 
     def _place(self, name: TopicPartition, online: Sequence[LogDirectory]) -> LogDirectory:
@@ -253,12 +266,12 @@ class LogDirectories:
         if len(self._preferred) > _PREFERRED_COUNT_MAX:
             del self._preferred[next(iter(self._preferred))]
 
-    def delete_async(self, name: TopicPartition) -> None:
+    def delete_async(self, name: TopicPartition, *, keep: bool = False) -> None:
         """Rename the log's directory at once; `delete_due` removes it after `file.delete.delay.ms`.
 
-        What a move has of it goes, too.
+        With `keep` it stays, in the trash. What a move has of it goes in any case.
         """
-        self._give_up_log(name, DELETE_SUFFIX)
+        self._give_up_log(name, TRASH if keep else DELETE_SUFFIX)
         if name in self._retired:
             self.finish_promotion(name)
         if name in self._futures:
@@ -279,22 +292,29 @@ class LogDirectories:
     def _give_up(self, directory: LogDirectory, log: PartitionLog, suffix: str) -> None:
         """Let nobody use the log any more and rename its directory."""
         log.failure = log.failure or f"{log.topic_partition} is deleted"
-        name = renamed_directory(log.topic_partition, self._random, suffix)
+        name = renamed_directory(log.topic_partition, self.random, suffix)
         try:
+            if suffix == TRASH:
+                name = trash_directory(log.topic_partition, log.topic_id or ZERO_UUID)
+                keep_state(log)
             path = log.directory.rename(directory.path / name)
         except OSError as error:
             self._fail(directory, error)
             return
         if suffix == DELETE_SUFFIX:
-            due_ms = self._clock.monotonic_ms() + log.config.file_delete_delay_ms
+            due_ms = self.clock.monotonic_ms() + log.config.file_delete_delay_ms
             self._deletions.append((due_ms, path))
+
+    def remove_soon(self, path: Path) -> None:
+        """Have `delete_due` remove a directory whose name says that it is deleted."""
+        self._deletions.append((self.clock.monotonic_ms(), path))
 
     def set_aside(self, name: TopicPartition, path: Path) -> Path:
         """Rename a directory on the disk of a partition's log to one that a start removes; gives back which.
 
         :raises OSError: When the disk fails.
         """
-        target = renamed_directory(name, self._random, DELETE_SUFFIX)
+        target = renamed_directory(name, self.random, DELETE_SUFFIX)
         return path.rename(self._homes[name].path / target)
 
     def replace(self, name: TopicPartition, log: PartitionLog) -> None:
@@ -309,8 +329,8 @@ class LogDirectories:
         except OSError as error:
             self._fail(directory, error)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name} cannot be replaced: {error}") from error
-        log.count_files_in(self._open_files)
-        self._adopt(directory, name, log)
+        log.count_files_in(self.open_files)
+        self.adopt(directory, name, log)
 
     # Moving to another directory
 
@@ -335,13 +355,13 @@ class LogDirectories:
         try:
             directory.forget_checkpoints(name)
             log = PartitionLog.open(
-                directory.path / future_directory(name, self._random),
+                directory.path / future_directory(name, self.random),
                 name,
                 config=source.config,
-                clock=self._clock,
+                clock=self.clock,
                 log_start_offset=source.first_segment_offset,
                 topic_id=source.topic_id,
-                random=self._random,
+                random=self.random,
                 open_files=OpenFiles(_FUTURE_OPEN_SEGMENTS_MAX),
             )
             write_move_mark(log.directory)
@@ -388,12 +408,12 @@ class LogDirectories:
         except OSError as error:
             self.fail_future(name, error)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name} cannot be moved: {error}") from error
-        log.count_files_in(self._open_files)
+        log.count_files_in(self.open_files)
         del self._futures[name], directory.futures[name]
         old, home = self._logs[name], self._homes[name]
         self._retired[name] = home, old
         del home.logs[name]
-        self._adopt(directory, name, log)
+        self.adopt(directory, name, log)
         return log
 
     def is_retired(self, log: PartitionLog) -> bool:

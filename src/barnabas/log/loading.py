@@ -20,6 +20,7 @@ from barnabas.log.log_config import LogConfig
 from barnabas.log.log_directory import LogDirectory, LogDirectoryError, has_move_mark
 from barnabas.log.open_files import OpenFiles
 from barnabas.log.partition_log import PartitionLog
+from barnabas.log.trash_state import read_state
 from barnabas.wire.errors import KafkaError
 
 #: Topic name -> what its logs obey.
@@ -32,6 +33,7 @@ class Opened(NamedTuple):
     directory: LogDirectory
     log: PartitionLog
     is_marked: bool  #: whether a move made it
+    is_restored: bool = False  #: whether it comes from the trash, and has its state in its directory
 
     def found(self, log_dir: int) -> FoundReplica:
         """What decides its role."""
@@ -66,23 +68,29 @@ def open_logs(
 
     def open_log(place: tuple[TopicPartition, Path]) -> Opened:
         name, path = place
+        state = read_state(path)
+        start, recovery, cleaned = state or (
+            start_offsets.get(name, 0),
+            recovery_points.get(name, 0),
+            cleaner_offsets.get(name, 0),
+        )
         try:
             log = PartitionLog.open(
                 path,
                 name,
                 config=config_for(name.topic),
                 clock=clock,
-                recovery_point=recovery_points.get(name, 0),
-                log_start_offset=start_offsets.get(name, 0),
-                high_watermark=high_watermarks.get(name, 0),
-                clean_shutdown=clean_shutdown,
+                recovery_point=recovery,
+                log_start_offset=start,
+                high_watermark=0 if state else high_watermarks.get(name, 0),
+                clean_shutdown=clean_shutdown and state is None,
                 random=random,
                 open_files=open_files,
             )
         except (MalformedFile, KafkaError) as error:
             raise OSError(f"{name}: {error}") from error
-        log.cleaner_offset = cleaner_offsets.get(name, 0)
-        return Opened(directory, log, has_move_mark(path))
+        log.cleaner_offset = cleaned
+        return Opened(directory, log, has_move_mark(path), is_restored=state is not None)
 
     return list(pool.map(open_log, directory.partitions_on_disk()))
 

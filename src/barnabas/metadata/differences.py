@@ -37,6 +37,7 @@ from barnabas.metadata.topics import (
     PartitionState,
     Topic,
 )
+from barnabas.metadata.trash import TRASHED_TOPICS, TrashedTopic
 from barnabas.wire.acls import AclBinding, PatternType, ResourceType
 
 #: What stands for a value that must not be told; whether it has changed is told.
@@ -93,6 +94,12 @@ def _topic(row: str, before: Topic | None, after: Topic | None) -> Iterator[Diff
         return {"topic id": topic.topic_id.hex(), "partitions": topic.partition_count, "replicas": replicas}
 
     return _compared(f"topic/{row}", view(before), view(after))
+
+
+def _trashed(row: str, before: TrashedTopic | None, after: TrashedTopic | None) -> Iterator[Difference]:
+    trashed = after or before
+    assert trashed is not None
+    yield Difference(f"topic/{trashed.name}", "in the trash", before and row, after and row)
 
 
 def _partition_differences(image: Image, row: str, after: PartitionState | None) -> Iterator[Difference]:
@@ -191,5 +198,6 @@ _VIEWS: Mapping[str, Callable[[str, Any, Any], Iterator[Difference]]] = MappingP
         SCRAM_CREDENTIALS.name: _user,
         TOPICS.name: _topic,
         TOPIC_CONFIGS.name: _configs(ResourceKind.TOPIC),
+        TRASHED_TOPICS.name: _trashed,
     }
 )

@@ -36,6 +36,7 @@ from barnabas.metadata.topics import (
     initial_state,
     partition_key,
 )
+from barnabas.metadata.trash import TRASHED_TOPICS, TrashedTopic
 from barnabas.wire.acls import AclBinding
 
 #: What the cluster knows of, by the first part of a key.
@@ -61,6 +62,7 @@ NOUNS = MappingProxyType(
             PARTITION_STATES,
             TAKEN_NAMES,
             TOPICS,
+            TRASHED_TOPICS,
         )
     }
 )
@@ -77,6 +79,7 @@ class Image:
     taken_names: Table[str] = field(default_factory=Table)
     partition_states: Table[PartitionState] = field(default_factory=Table)
     deleted_topics: Table[DeletedTopic] = field(default_factory=Table)
+    trashed_topics: Table[TrashedTopic] = field(default_factory=Table)
     topic_configs: Table[Overrides] = field(default_factory=Table)
     broker_configs: Table[Overrides] = field(default_factory=Table)
     group_configs: Table[Overrides] = field(default_factory=Table)

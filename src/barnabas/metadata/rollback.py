@@ -123,7 +123,9 @@ def _topic_notes(image: Image, name: str, revision: int) -> tuple[str, ...]:
     if then is None and now is None:
         return ()
     if now is None:
-        message = f"Topic '{name}' has been deleted since revision {revision}."
+        message = f"Topic '{name}' has been deleted since revision {revision}"
+        is_trashed = any(each.name == name for each in image.trashed_topics.values())
+        message += ": 'barnabas topics undelete' brings it back from the trash." if is_trashed else "."
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
     if then is None:
         message = f"There was no topic '{name}' at revision {revision}."

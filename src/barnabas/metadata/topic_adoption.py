@@ -48,7 +48,7 @@ def decide_adopt(
 
     :returns: The names of the topics that are adopted.
     """
-    if image.topics or image.deleted_topics:
+    if image.topics or image.deleted_topics or image.trashed_topics:
         return Decision([])
     epochs: defaultdict[tuple[str, bytes], dict[int, int]] = defaultdict(dict)
     next_producer_id = 0

@@ -4,6 +4,7 @@ import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from barnabas.base.ids import METADATA_TOPIC_UUID, ZERO_UUID
 from barnabas.metadata.configs import TOPIC_CONFIGS
@@ -126,7 +127,7 @@ def _new_topic(
         raise KafkaError(
             ErrorCode.INVALID_REQUEST, f"Topic {METADATA_TOPIC} is reserved and cannot be created."
         )
-    _check_free(image, new.name, taken)
+    check_free(image, new.name, taken)
     rules.check_configs(new.name, new.configs or {})
     if new.assignments:
         assignments = _by_hand(new, usable_brokers(image))
@@ -135,7 +136,11 @@ def _new_topic(
     return Topic(new.name, random_topic_id(dice), assignments)
 
 
-def _check_free(image: Image, name: str, taken: Mapping[str, str]) -> None:
+def check_free(image: Image, name: str, taken: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Let a name pass that no topic has, nor any that is just being made (`taken`, by collision key).
+
+    :raises KafkaError: TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION for one that collides.
+    """
     if name in image.topics:
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     key = collision_key(name) or ""

@@ -20,6 +20,7 @@ from barnabas.metadata.topics import (
     unknown_topic,
     unknown_topic_id,
 )
+from barnabas.metadata.trash import TRASHED_TOPICS, Deletion, TrashedTopic
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
@@ -45,11 +46,13 @@ def decide_delete(
     requested: Sequence[TopicToDelete],
     check: Callable[[str], None] = lambda name: None,
     admit: Callable[[int], None] = lambda count: None,
+    trash: Deletion | None = None,
 ) -> Decision[list[Deleted]]:
     """One answer for each topic; one asked for twice, by name, by id or by both, is refused and stays.
 
     :param check: Raises KafkaError for a topic that must not be deleted.
     :param admit: Raises KafkaError where no more partitions may be deleted now.
+    :param trash: With it topics can come back for a while; without it they are gone.
     """
     groups: dict[object, list[TopicToDelete]] = {}
     for asked in requested:
@@ -68,7 +71,7 @@ def decide_delete(
             continue
         accepted.append(topic)
         outcomes.append(Deleted(topic.name, topic.topic_id))
-    changes = tuple(change for topic in accepted for change in _changes(image, topic))
+    changes = tuple(change for topic in accepted for change in _changes(image, topic, trash))
     reads = {TOPICS.key(topic.name): image.topics.revision(topic.name) for topic in accepted}
     return Decision(outcomes, changes, reads)
 
@@ -105,17 +108,27 @@ def _existing(topic: Topic | None, unknown: KafkaError) -> Topic:
     return topic
 
 
-def _changes(image: Image, topic: Topic) -> list[Change]:
-    changes = [
-        TOPICS.remove(topic.name),
-        DELETED_TOPICS.put(topic.topic_id.hex(), DeletedTopic(topic.name, topic.topic_id)),
-    ]
+def _changes(image: Image, topic: Topic, trash: Deletion | None) -> list[Change]:
+    row = topic.topic_id.hex()
+    gone = DELETED_TOPICS.put(row, DeletedTopic(topic.name, topic.topic_id))
+    kept = trash and TRASHED_TOPICS.put(row, _trashed(image, topic, trash))
+    changes = [TOPICS.remove(topic.name), kept or gone]
     if image.taken_names.get(taken := collision_key(topic.name) or "") == topic.name:
         changes.append(TAKEN_NAMES.remove(taken))
     if topic.name in image.topic_configs:
         changes.append(TOPIC_CONFIGS.remove(topic.name))
     keys = (partition_key(topic.topic_id, index) for index in range(topic.partition_count))
     return changes + [PARTITION_STATES.remove(key) for key in keys if key in image.partition_states]
+
+
+def _trashed(image: Image, topic: Topic, trash: Deletion) -> TrashedTopic:
+    states = {
+        index: image.partition_states[key]
+        for index in range(topic.partition_count)
+        if (key := partition_key(topic.topic_id, index)) in image.partition_states
+    }
+    configs = image.topic_configs.get(topic.name, {})
+    return TrashedTopic(topic, configs, states, trash.deleted_ms, trash.deleted_by)
 
 
 def decide_forget(image: Image, topic_ids: Sequence[bytes]) -> Decision[None]:

@@ -7,6 +7,7 @@ from barnabas.base.ids import TopicPartition, uuid_to_text
 from barnabas.log.directories import LogDirectories
 from barnabas.log.log_config import LogConfig
 from barnabas.log.partition_log import PartitionLog
+from barnabas.log.trash import TrashedLogs
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.image import Image
 from barnabas.metadata.store import Change
@@ -17,6 +18,7 @@ from barnabas.metadata.topics import (
     unknown_topic,
     unknown_topic_id,
 )
+from barnabas.metadata.trash import TRASHED_TOPICS
 from barnabas.replication.partition import Partition
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -37,6 +39,7 @@ class ReplicaManager:
     def __init__(self, broker_id: int, directories: LogDirectories, log_configs: LogConfigs) -> None:
         self._broker_id = broker_id
         self._directories = self.directories = directories
+        self.trash = TrashedLogs(directories)
         self._log_configs = log_configs
         self._partitions: dict[tuple[str, int], Partition] = {}
         self._by_id: dict[tuple[bytes, int], Partition] = {}
@@ -108,8 +111,9 @@ class ReplicaManager:
             topic = image.topics.get(name)
             if topic is not None and topic.topic_id == log.topic_id and self._is_held(topic, index):
                 continue
-            if log.topic_id is not None and log.topic_id.hex() in image.deleted_topics:
-                self._directories.delete_async(log.topic_partition)
+            row = "" if log.topic_id is None else log.topic_id.hex()
+            if row in image.deleted_topics or row in image.trashed_topics:
+                self._directories.delete_async(log.topic_partition, keep=row in image.trashed_topics)
             else:
                 self._directories.rename_stray(log.topic_partition)
         for topic in image.topics.values():
@@ -125,22 +129,48 @@ class ReplicaManager:
         """
         self._image = after
         deleted: list[bytes] = []
+        purged: list[bytes] = []
         for change in changes:
             noun, _, key = change.key.partition("/")
             if noun == TOPICS.name:
                 gone = before.topics.get(key)
                 topic = after.topics.get(key)
                 if gone is not None and (topic is None or topic.topic_id != gone.topic_id):
-                    self._delete_topic(gone)
+                    self._delete_topic(gone, keep=gone.topic_id.hex() in after.trashed_topics)
                     deleted.append(gone.topic_id)
                 if topic is not None:
+                    if topic.topic_id.hex() in before.trashed_topics:
+                        await self._restore(topic)
                     await self._open_in_slices(topic)
+            elif noun == TRASHED_TOPICS.name and change.value is None and key in after.deleted_topics:
+                purged.append(bytes.fromhex(key))
             elif noun == TOPIC_CONFIGS.name:
                 self._reconfigure(key, self._log_config(key))
             elif noun == PARTITION_STATES.name:
                 self._update_state(key)
-        if deleted:
-            self.on_deleted(deleted)
+        if purged:
+            await asyncio.to_thread(self.trash.purge, purged)
+        if deleted or purged:
+            self.on_deleted([*deleted, *purged])
+
+    async def _restore(self, topic: Topic) -> None:
+        """Let a topic's logs be what they were; a replica of which no disk has anything is offline, never empty."""
+        found = await asyncio.to_thread(self.trash.of_topic, topic.topic_id)
+        config = self._log_config(topic.name)
+        for index in range(topic.partition_count):
+            if not self._is_held(topic, index):
+                continue
+            name = TopicPartition(topic.name, index)
+            log: PartitionLog | None = None
+            if index in found:
+                directory, trashed = found[index]
+                log = await asyncio.to_thread(self.trash.reopen, directory, trashed, name, config)
+            if log is None:
+                _log.error("a replica is not to be had from the trash", topic=topic.name, partition=index)
+                self._offline.add((topic.topic_id, index))
+                continue
+            self.trash.adopt(directory, log)
+            await asyncio.to_thread(self.trash.settled, directory, log)
 
     async def _open_in_slices(self, topic: Topic) -> None:
         for first in range(0, topic.partition_count, OPENED_AT_ONCE_COUNT):
@@ -192,17 +222,17 @@ class ReplicaManager:
     def _log_config(self, topic: str) -> LogConfig:
         return self._log_configs(topic, self._image.topic_configs.get(topic, {}))
 
-    def _delete_topic(self, topic: Topic) -> None:
+    def _delete_topic(self, topic: Topic, *, keep: bool) -> None:
         for index in range(topic.partition_count):
-            self._delete_replica(topic, index)
+            self._delete_replica(topic, index, keep=keep)
 
-    def _delete_replica(self, topic: Topic, index: int) -> None:
+    def _delete_replica(self, topic: Topic, index: int, *, keep: bool = False) -> None:
         self._offline.discard((topic.topic_id, index))
         partition = self._partitions.pop((topic.name, index), None)
         if partition is not None:
             del self._by_id[topic.topic_id, index]
             partition.close()
-            self._directories.delete_async(TopicPartition(topic.name, index))
+            self._directories.delete_async(TopicPartition(topic.name, index), keep=keep)
 
     def _reconfigure(self, topic: str, config: LogConfig) -> None:
         for partition in self._of_topic(topic):

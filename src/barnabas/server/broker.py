@@ -19,6 +19,7 @@ from barnabas.log.log_directory import LogDirectory
 from barnabas.log.log_worker import LogWorker
 from barnabas.log.meta_properties import read_meta_properties
 from barnabas.log.replacements import Replacements
+from barnabas.log.trash import settle_trash
 from barnabas.metadata.auditor import Auditor
 from barnabas.metadata.brokers import Broker, decide_register
 from barnabas.metadata.client_metrics import ClientTelemetry
@@ -156,6 +157,7 @@ class BrokerServer:
         self._housekeeping.start()
         forgetting = Forgetting(self._dynamic_config, self._clock, self._metadata)
         self._housekeeping.repeat(forgetting.forget, FORGETTING_INTERVAL_MS)
+        self._housekeeping.repeat(forgetting.empty_trash, FORGETTING_INTERVAL_MS)
         self._undo.push_async_callback(self._stop_audit)
         self.audit.start()
         if self._config.boolean("log.cleaner.enable"):
@@ -185,6 +187,9 @@ class BrokerServer:
         config, directories = self._config, self._directories
         overrides = self._metadata.image.topic_configs
         threads_count = config.integer("num.recovery.threads.per.data.dir")
+        image = self._metadata.image
+        gone = {topic.topic_id for topic in image.deleted_topics.values()}
+        await asyncio.to_thread(settle_trash, directories.directories, image.topic_names, gone, self._dice)
         await asyncio.to_thread(
             directories.load, lambda topic: log_config(config, overrides.get(topic, {})), threads_count
         )
@@ -192,11 +197,11 @@ class BrokerServer:
         self._replicas = ReplicaManager(
             config.node_id, directories, lambda topic, own: log_config(self._config, own)
         )
-        gone = self._replicas.load(self._metadata.image)
+        forgotten = self._replicas.load(self._metadata.image)
         self._metadata.listen(self._replicas.apply)
         self._replicas.on_deleted = self._forget
-        if gone:
-            await self._metadata.write(lambda image: decide_forget(image, gone))
+        if forgotten:
+            await self._metadata.write(lambda image: decide_forget(image, forgotten))
 
     async def _adopt(self) -> None:
         """Make topics of what a fresh store finds on the disks."""

@@ -3,10 +3,16 @@
 from barnabas.base.clock import Clock
 from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.metadata.former_states import decide_forget_former
+from barnabas.metadata.undeletion import decide_expire_trash
 from barnabas.metadata.writer import MetadataWriter
+from barnabas.telemetry.logs import get_logger
 
 #: How often is looked.
 INTERVAL_MS = 10_000
+
+TRASH_RETENTION = "barnabas.trash.retention.ms"
+
+_log = get_logger("barnabas.metadata")
 
 
 class Forgetting:
@@ -22,3 +28,10 @@ class Forgetting:
         retention_ms = self._config.current.integer("barnabas.audit.retention.ms")
         ended_before_ms = None if retention_ms < 0 else self._clock.wall_ms() - retention_ms
         await self._metadata.write(lambda image: decide_forget_former(image, ended_before_ms))
+
+    async def empty_trash(self) -> None:
+        """Let go of deleted topics that have been in the trash for long enough."""
+        deleted_before_ms = self._clock.wall_ms() - self._config.current.integer(TRASH_RETENTION)
+        count = await self._metadata.write(lambda image: decide_expire_trash(image, deleted_before_ms))
+        if count:
+            _log.info("deleted topics have left the trash", topics_count=count)

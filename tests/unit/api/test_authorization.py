@@ -112,10 +112,11 @@ from support.offsets import commit_topics
 from support.transactions import ending, marker
 
 #: What everybody may ask: what is not for everybody is left out of the answer, or was never secret.
-OPEN = {"ApiVersions", "DescribeCluster", "ListGroups", "SaslHandshake", "SaslAuthenticate"} | {
+OPEN = {"ApiVersions", "DescribeCluster", "DescribeTrash", "ListGroups", "ListTransactions"} | {
     "GetTelemetrySubscriptions",
-    "ListTransactions",
     "PushTelemetry",
+    "SaslAuthenticate",
+    "SaslHandshake",
 }
 
 

@@ -294,7 +294,7 @@ def test_a_path_in_the_way_takes_the_directory_offline(open_all: OpenAll, tmp_pa
 
 def test_many_idle_logs_hold_few_files(open_all: OpenAll, produce: Produce) -> None:
     directories = open_all("a")
-    directories._open_files._count_max = 8
+    directories.open_files._count_max = 8
     logs = [directories.create("t", partition, TOPIC_ID, LogConfig()) for partition in range(40)]
     for _ in range(3):
         for log in logs:
@@ -307,7 +307,7 @@ def test_a_log_that_must_make_room_and_cannot_is_the_one_that_goes_offline(
     open_all: OpenAll, produce: Produce, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     directories = open_all()
-    directories._open_files._count_max = 1
+    directories.open_files._count_max = 1
     config = LogConfig(index_interval_bytes=0)
     old, new = (directories.create("t", partition, TOPIC_ID, config) for partition in range(2))
     produce(old, b"x")

@@ -18,6 +18,7 @@ from barnabas.metadata.store import Change
 from barnabas.metadata.topic_creation import decide_create
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
 from barnabas.metadata.topics import PARTITION_STATES, PartitionState, partition_key
+from barnabas.metadata.trash import Deletion
 from barnabas.wire.acls import AclBinding, AclFilter, AclOperation, AclPermission, PatternType, ResourceType
 from support.images import RULES, broker, cluster, new_topic, replayed, with_topics
 
@@ -67,6 +68,8 @@ def rich_image() -> Image:
         decide_alter(image.quotas, [Alteration(entity_of({"user": None}), [("request_percentage", 5.0)])]),
     )
     image = replayed(image, decide_add_user(image.scram_credentials, "alice", "secret", random.Random(1)))
+    image = with_topics(image, new_topic("first"), new_topic("clicks"))
+    image = replayed(image, decide_delete(image, [TopicToDelete("clicks")], trash=Deletion(0, "User:alice")))
     changes = [noun.put("x", {"key": "value"}) for noun in CONFIG_NOUNS.values()]
     return replayed(image, Decision(None, (*changes, FINALIZED_FEATURES.put("group.version", 1))))
 

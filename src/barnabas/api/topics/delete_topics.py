@@ -14,6 +14,7 @@ from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
 from barnabas.base.ids import ZERO_UUID
 from barnabas.metadata.topic_deletion import Deleted, TopicToDelete, decide_delete
+from barnabas.metadata.trash import Deletion
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.delete_topics import (
@@ -52,6 +53,9 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
     started_ns = node.tracer.now_ns()
     asked = _asked(request)
     check = context.policies.check_delete_topic
+    trash = None
+    if node.config.integer("barnabas.trash.retention.ms"):
+        trash = Deletion(node.clock.wall_ms(), context.connection.principal)
     refused: dict[TopicToDelete, Deleted] = {}
     if not allowed_cluster(context, AclOperation.DELETE):
         occurrences = Counter(asked)
@@ -60,7 +64,7 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
     requested = [each for each in asked if each not in refused]
     with mutations(context, strict_from=5) as quota:
         outcomes = await context.write(
-            lambda image: decide_delete(image, requested, check, quota.admit()), request.timeout_ms
+            lambda image: decide_delete(image, requested, check, quota.admit(), trash), request.timeout_ms
         )
     outcomes += refused.values()
     for outcome in outcomes:

@@ -50,10 +50,12 @@ def delete_group(step: Step, table: OffsetTable, group_id: str) -> int:
 
 def delete_topics(step: Step, table: OffsetTable, before: Image, after: Image) -> None:
     """Forget the offsets of topics that were deleted: a later topic of the same name is another one."""
+    known = before.deleted_topics.keys() | before.trashed_topics.keys()
     deleted = {
         topic.name: topic.topic_id
-        for key, topic in after.deleted_topics.items()
-        if key not in before.deleted_topics
+        for gone in (after.deleted_topics, after.trashed_topics)
+        for key, topic in gone.items()
+        if key not in known
     }
     if not deleted:
         return

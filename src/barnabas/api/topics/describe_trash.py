@@ -1,0 +1,50 @@
+"""DescribeTrash (32002), v0: deleted topics that can be brought back, and how long.
+
+Only Barnabas has it. Topics that the principal may not describe are left out.
+
+Errors: none of its own.
+"""
+
+import asyncio
+
+from barnabas.api.authorization import filter_allowed
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.wire.acls import AclOperation, ResourceType
+from barnabas.wire.barnabas_messages.describe_trash import (
+    DescribeTrashRequest,
+    DescribeTrashResponse,
+    TrashedTopic,
+)
+from barnabas.wire.errors import KafkaError
+
+
+def refuse(_request: DescribeTrashRequest, error: KafkaError) -> DescribeTrashResponse:
+    """The error at the top."""
+    return DescribeTrashResponse(error_code=error.code, error_message=error.message or None)
+
+
+@serves(DescribeTrashRequest, DescribeTrashResponse, 0, 0, refuse=refuse)
+async def handle(context: RequestContext, _request: DescribeTrashRequest) -> DescribeTrashResponse:
+    """Answer from the image, with sizes from the disks; the latest deleted first."""
+    node = context.node
+    trashed = sorted(node.image.trashed_topics.values(), key=lambda each: -each.deleted_ms)
+    names = {each.name for each in trashed}
+    visible = filter_allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    sizes_bytes = await asyncio.to_thread(node.replicas.trash.sizes_bytes) if visible else {}
+    retention_ms = node.config.integer("barnabas.trash.retention.ms")
+    return DescribeTrashResponse(
+        topics=[
+            TrashedTopic(
+                name=each.name,
+                topic_id=each.topic_id,
+                partition_count=each.topic.partition_count,
+                size_bytes=sizes_bytes.get(each.topic_id, 0),
+                deleted_ms=each.deleted_ms,
+                deleted_by=each.deleted_by,
+                expires_ms=each.deleted_ms + retention_ms,
+            )
+            for each in trashed
+            if each.name in visible
+        ]
+    )

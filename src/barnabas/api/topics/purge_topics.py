@@ -1,0 +1,51 @@
+"""PurgeTopics (32004), v0: deleted topics leave the trash for good.
+
+Only Barnabas has it.
+
+Errors, per topic: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_REQUEST, TOPIC_DELETION_DISABLED,
+TOPIC_AUTHORIZATION_FAILED.
+"""
+
+from barnabas.api.authorization import allowed_cluster, refusals
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.metadata.undeletion import Purged, TrashedWish, decide_purge
+from barnabas.wire.acls import AclOperation, ResourceType
+from barnabas.wire.barnabas_messages.purge_topics import PurgedTopic, PurgeTopicsRequest, PurgeTopicsResponse
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+
+def _wishes(request: PurgeTopicsRequest) -> list[TrashedWish]:
+    return [TrashedWish(each.name, each.topic_id) for each in request.topics]
+
+
+def refuse(request: PurgeTopicsRequest, error: KafkaError) -> PurgeTopicsResponse:
+    """Every topic asked for, in error."""
+    return PurgeTopicsResponse(results=[_result(Purged(wish, error=error)) for wish in _wishes(request)])
+
+
+@serves(PurgeTopicsRequest, PurgeTopicsResponse, 0, 0, refuse=refuse)
+async def handle(context: RequestContext, request: PurgeTopicsRequest) -> PurgeTopicsResponse:
+    """Decide for each topic and commit; the logs follow when the commit comes back."""
+    if not context.node.config.boolean("delete.topic.enable"):
+        message = "Topics cannot be deleted here: delete.topic.enable is false."
+        raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, message)
+    wishes, refused = _wishes(request), dict[str, KafkaError]()
+    if not allowed_cluster(context, AclOperation.DELETE):
+        names = {wish.name for wish in wishes}
+        refused = refusals(context, AclOperation.DELETE, ResourceType.TOPIC, names)
+    asked = [wish for wish in wishes if wish.name not in refused]
+    outcomes = await context.write(lambda image: decide_purge(image, asked))
+    outcomes += [Purged(wish, error=refused[wish.name]) for wish in wishes if wish.name in refused]
+    return PurgeTopicsResponse(results=[_result(outcome) for outcome in outcomes])
+
+
+def _result(outcome: Purged) -> PurgedTopic:
+    name = outcome.wish.name if outcome.topic is None else outcome.topic.name
+    topic_id = outcome.wish.topic_id if outcome.topic is None else outcome.topic.topic_id
+    if outcome.error is None:
+        return PurgedTopic(name=name, topic_id=topic_id)
+    error = outcome.error
+    return PurgedTopic(
+        name=name, topic_id=topic_id, error_code=error.code, error_message=error.message or None
+    )

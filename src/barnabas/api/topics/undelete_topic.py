@@ -1,0 +1,62 @@
+"""UndeleteTopic (32003), v0: a deleted topic comes back from the trash, with its id, configs and records.
+
+Only Barnabas has it. Needed are CREATE on the name that it gets (or on the cluster) and DELETE on the one that it had;
+where these differ READ on the latter, too, as whoever may read under the new name reads what was under the old one.
+
+Errors: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_REQUEST, TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION,
+POLICY_VIOLATION, REQUEST_TIMED_OUT, THROTTLING_QUOTA_EXCEEDED, TOPIC_AUTHORIZATION_FAILED.
+"""
+
+from barnabas.api.authorization import allowed_cluster, require
+from barnabas.api.context import RequestContext
+from barnabas.api.registry import serves
+from barnabas.api.throttling import mutations
+from barnabas.metadata.trash import TrashedTopic
+from barnabas.metadata.undeletion import TrashedWish, decide_undelete
+from barnabas.policy import CreateTopicPolicy
+from barnabas.wire.acls import AclOperation, ResourceType
+from barnabas.wire.barnabas_messages.undelete_topic import UndeleteTopicRequest, UndeleteTopicResponse
+from barnabas.wire.errors import KafkaError
+
+
+def refuse(request: UndeleteTopicRequest, error: KafkaError) -> UndeleteTopicResponse:
+    """The error at the top."""
+    name, topic_id = request.name, request.topic_id
+    return UndeleteTopicResponse(
+        error_code=error.code, error_message=error.message or None, name=name, topic_id=topic_id
+    )
+
+
+@serves(UndeleteTopicRequest, UndeleteTopicResponse, 0, 0, refuse=refuse)
+async def handle(context: RequestContext, request: UndeleteTopicRequest) -> UndeleteTopicResponse:
+    """Ask the policies as for a new topic, decide and commit; answered when the logs are open."""
+    wish = TrashedWish(request.name, request.topic_id)
+    _authorize(context, request.name, request.name if request.new_name is None else request.new_name)
+    trial = decide_undelete(context.node.image, wish, request.new_name).response
+    await context.policies.check_create_topic(_request_metadata(trial))
+    with mutations(context, strict_from=0) as quota:
+        trashed = await context.write(
+            lambda image: decide_undelete(image, wish, request.new_name, quota.admit()), request.timeout_ms
+        )
+    return UndeleteTopicResponse(
+        name=trashed.name, topic_id=trashed.topic_id, partition_count=trashed.topic.partition_count
+    )
+
+
+def _authorize(context: RequestContext, old_name: str, new_name: str) -> None:
+    if not allowed_cluster(context, AclOperation.CREATE):
+        require(context, AclOperation.CREATE, ResourceType.TOPIC, new_name)
+    require(context, AclOperation.DELETE, ResourceType.TOPIC, old_name)
+    if new_name != old_name:
+        require(context, AclOperation.READ, ResourceType.TOPIC, old_name)
+
+
+def _request_metadata(trashed: TrashedTopic) -> CreateTopicPolicy.RequestMetadata:
+    topic = trashed.topic
+    return CreateTopicPolicy.RequestMetadata(
+        topic=topic.name,
+        num_partitions=topic.partition_count,
+        replication_factor=topic.replication_factor,
+        replicas_assignments=None,
+        configs=trashed.configs,
+    )

@@ -1,0 +1,126 @@
+"""UndeleteTopic and PurgeTopics, decided: topics come back from the trash, or leave it for good."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from barnabas.base.ids import ZERO_UUID, uuid_to_text
+from barnabas.metadata.configs import TOPIC_CONFIGS
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.image import Image
+from barnabas.metadata.store import Change
+from barnabas.metadata.topic_creation import check_free
+from barnabas.metadata.topics import (
+    DELETED_TOPICS,
+    PARTITION_STATES,
+    DeletedTopic,
+    Topic,
+    check_name,
+    partition_key,
+    topic_put,
+)
+from barnabas.metadata.trash import TRASHED_TOPICS, TrashedTopic
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+
+@dataclass(frozen=True, slots=True)
+class TrashedWish:
+    """A topic in the trash by its name, and by its id where several had that name."""
+
+    name: str
+    topic_id: bytes = ZERO_UUID
+
+
+def find_trashed(image: Image, wish: TrashedWish) -> TrashedTopic:
+    """The topic in the trash that is meant.
+
+    :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID; INVALID_REQUEST where a name means several.
+    """
+    if wish.topic_id != ZERO_UUID:
+        found = image.trashed_topics.get(wish.topic_id.hex())
+        if found is None or wish.name != found.name:
+            message = f"There is no topic '{wish.name}' with id {uuid_to_text(wish.topic_id)} in the trash."
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, message)
+        return found
+    named = [each for each in image.trashed_topics.values() if each.name == wish.name]
+    if not named:
+        message = f"There is no topic '{wish.name}' in the trash."
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+    if len(named) > 1:
+        ids = ", ".join(
+            uuid_to_text(each.topic_id) for each in sorted(named, key=lambda each: each.deleted_ms)
+        )
+        message = f"{len(named)} topics '{wish.name}' are in the trash: say which by its id, of {ids}."
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    return named[0]
+
+
+def decide_undelete(
+    image: Image,
+    wish: TrashedWish,
+    new_name: str | None = None,
+    admit: Callable[[int], None] = lambda count: None,
+) -> Decision[TrashedTopic]:
+    """Bring a topic back as it was, under `new_name` if there is one.
+
+    :param admit: Raises KafkaError where no more partitions may come now.
+    :raises KafkaError: As `find_trashed`; TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION for its name.
+    """
+    trashed = find_trashed(image, wish)
+    name = trashed.name if new_name is None else new_name
+    check_name(name)
+    check_free(image, name)
+    topic = replace(trashed.topic, name=name)
+    admit(topic.partition_count)
+    puts, absent = topic_put(topic)
+    row = topic.topic_id.hex()
+    changes = [*puts, TRASHED_TOPICS.remove(row)]
+    if trashed.configs:
+        changes.append(TOPIC_CONFIGS.put(name, trashed.configs))
+    changes += (
+        PARTITION_STATES.put(partition_key(topic.topic_id, index), state)
+        for index, state in trashed.states.items()
+    )
+    reads = {**absent, TRASHED_TOPICS.key(row): image.trashed_topics.revision(row)}
+    return Decision(replace(trashed, topic=topic), tuple(changes), reads)
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """What became of one topic of the trash."""
+
+    wish: TrashedWish
+    topic: Topic | None = None
+    error: KafkaError | None = None
+
+
+def decide_purge(image: Image, wishes: Sequence[TrashedWish]) -> Decision[list[Purged]]:
+    """Let go of topics in the trash for good; one answer for each wish, in their order."""
+    outcomes: list[Purged] = []
+    found: dict[str, TrashedTopic] = {}
+    for wish in wishes:
+        try:
+            trashed = find_trashed(image, wish)
+        except KafkaError as error:
+            outcomes.append(Purged(wish, error=error))
+            continue
+        found[trashed.topic_id.hex()] = trashed
+        outcomes.append(Purged(wish, trashed.topic))
+    return Decision(outcomes, tuple(_purging(found.values())), _reads(image, found))
+
+
+def decide_expire_trash(image: Image, deleted_before_ms: int) -> Decision[int]:
+    """Let go of topics that were deleted before a time; gives how many."""
+    due = {row: each for row, each in image.trashed_topics.items() if each.deleted_ms < deleted_before_ms}
+    return Decision(len(due), tuple(_purging(due.values())), _reads(image, due))
+
+
+def _purging(topics: Iterable[TrashedTopic]) -> Iterator[Change]:
+    """The logs go as those of topics that are deleted at once."""
+    for each in topics:
+        row = each.topic_id.hex()
+        yield TRASHED_TOPICS.remove(row)
+        yield DELETED_TOPICS.put(row, DeletedTopic(each.name, each.topic_id))
+
+
+def _reads(image: Image, rows: Iterable[str]) -> dict[str, int]:
+    return {TRASHED_TOPICS.key(row): image.trashed_topics.revision(row) for row in rows}

@@ -1,0 +1,158 @@
+"""`barnabas topics delete`, `trash`, `undelete` and `purge`, as somebody uses them who deleted the wrong topic."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from barnabas.base.ids import TopicPartition
+from barnabas.cli.main import app
+from barnabas.testing import EmbeddedBroker
+from support.audit import AUDITED, changes, published
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(kafka: EmbeddedBroker) -> Run:
+    def invoke(*command: str) -> Result:
+        environment = {"BARNABAS_BOOTSTRAP": kafka.bootstrap, "COLUMNS": "200"}
+        return CliRunner().invoke(app, list(command), env=environment)
+
+    return invoke
+
+
+def trash(run: Run) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = json.loads(run("topics", "trash", "--json").stdout)
+    return found
+
+
+def describe(run: Run, name: str) -> dict[str, object]:
+    [described] = json.loads(run("topics", "describe", name, "--json").stdout)
+    return dict(described)
+
+
+@pytest.fixture
+def deleted(kafka: EmbeddedBroker, run: Run) -> dict[str, object]:
+    """What topic orders was like: two partitions with three records, deleted."""
+    run("topics", "create", "orders", "--partitions", "2", "--config", "retention.ms=86400000")
+    for value in ("one", "two", "three"):
+        kafka.produce("orders", value, partition=1)
+    before = describe(run, "orders")
+    assert run("topics", "delete", "orders").exit_code == 0
+    return before
+
+
+def values(kafka: EmbeddedBroker, topic: str) -> list[bytes | None]:
+    return [record.value for record in kafka.records(topic)]
+
+
+@pytest.mark.kafka_settings(AUDITED)
+def test_the_whole_story_of_a_topic_that_was_deleted_by_mistake(
+    kafka: EmbeddedBroker, run: Run, deleted: dict[str, object]
+) -> None:
+    [found] = trash(run)
+    assert (found["name"], found["partitions"], found["deleted_by"]) == ("orders", 2, "User:ANONYMOUS")
+    assert int(str(found["size_bytes"])) > 200
+    assert int(str(found["expires_ms"])) - int(str(found["deleted_ms"])) == 3_600_000
+    assert "orders" in run("topics", "trash").output
+    told = run("topics", "undelete", "orders")
+    assert (told.exit_code, told.output) == (0, "orders: back with 2 partitions\n")
+    assert describe(run, "orders") == deleted
+    assert values(kafka, "orders") == [b"one", b"two", b"three"]
+    kafka.produce("orders", "four", partition=1)
+    assert values(kafka, "orders") == [b"one", b"two", b"three", b"four"]
+    assert trash(run) == []
+    published(kafka, "topic/orders", "in the trash", None)
+    marks = [each[1:] for each in changes(kafka, "topic/orders") if each[0] == "in the trash"]
+    assert [(before is None, after is None) for before, after in marks] == [(True, False), (False, True)]
+
+
+@pytest.mark.parametrize("kill", [False, True])
+def test_a_deleted_topic_comes_back_after_restarts(
+    kafka: EmbeddedBroker, run: Run, deleted: dict[str, object], kill: bool
+) -> None:
+    kafka.restart(kill=kill)
+    assert [each["name"] for each in trash(run)] == ["orders"]
+    assert run("topics", "undelete", "orders").exit_code == 0
+    kafka.restart(kill=kill)
+    assert describe(run, "orders") == deleted
+    assert values(kafka, "orders") == [b"one", b"two", b"three"]
+
+
+def test_records_that_were_deleted_stay_deleted(kafka: EmbeddedBroker, run: Run) -> None:
+    kafka.create_topic("orders")
+    for value in ("one", "two", "three"):
+        kafka.produce("orders", value)
+    kafka.client.admin.delete_records({TopicPartition("orders", 0): 2})
+    run("topics", "delete", "orders")
+    kafka.restart(kill=True)
+    run("topics", "undelete", "orders")
+    assert values(kafka, "orders") == [b"three"]
+    kafka.restart(kill=True)
+    assert values(kafka, "orders") == [b"three"]
+
+
+@pytest.mark.usefixtures("deleted")
+def test_the_name_is_free_at_once_and_the_old_topic_comes_back_under_another(
+    kafka: EmbeddedBroker, run: Run
+) -> None:
+    run("topics", "create", "orders")
+    kafka.produce("orders", "new", partition=0)
+    taken = run("topics", "undelete", "orders")
+    assert (taken.exit_code, "already exists" in taken.output) == (1, True)
+    assert run("topics", "undelete", "orders", "--as", "orders-before").exit_code == 0
+    assert values(kafka, "orders-before") == [b"one", b"two", b"three"]
+    assert values(kafka, "orders") == [b"new"]
+    kafka.restart()
+    assert values(kafka, "orders-before") == [b"one", b"two", b"three"]
+    assert values(kafka, "orders") == [b"new"]
+
+
+@pytest.mark.usefixtures("deleted")
+def test_of_several_topics_of_one_name_the_id_says_which(kafka: EmbeddedBroker, run: Run) -> None:
+    run("topics", "create", "orders")
+    kafka.produce("orders", "second", partition=0)
+    run("topics", "delete", "orders")
+    told = run("topics", "undelete", "orders")
+    assert (told.exit_code, "say which by its id" in told.output) == (1, True)
+    table = [line.split() for line in run("topics", "trash").output.splitlines()[1:]]
+    wanted = next(row[1] for row in table if row[2] == "1")
+    assert run("topics", "undelete", "orders", "--id", wanted).exit_code == 0
+    assert values(kafka, "orders") == [b"second"]
+    assert [each["partitions"] for each in trash(run)] == [2]
+
+
+@pytest.mark.usefixtures("deleted")
+def test_what_is_purged_is_gone_from_disk_and_does_not_come_back(kafka: EmbeddedBroker, run: Run) -> None:
+    told = run("topics", "purge", "orders")
+    assert (told.exit_code, told.output) == (0, "orders: purged\n")
+    assert trash(run) == []
+    assert run("topics", "undelete", "orders").exit_code == 3
+    assert run("topics", "purge", "--all", "--json").output == "[]\n"
+    kafka.restart()
+    assert list(kafka.directory.glob("orders-*")) == []
+    assert list(kafka.directory.glob("*-delete")) == []
+
+
+def test_without_a_trash_a_topic_is_gone_at_once() -> None:
+    with EmbeddedBroker(settings={"barnabas.trash.retention.ms": "0"}) as kafka:
+        kafka.create_topic("orders")
+        kafka.delete_topic("orders")
+        assert kafka.client.admin.describe_trash() == []
+        assert list(kafka.directory.glob("*-stray")) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        (("purge",), "say --all"),
+        (("purge", "x", "--all"), "say --all"),
+        (("purge", "x", "y", "--id", "a" * 22), "for one topic"),
+        (("undelete", "x", "--id", "nonsense"), "no topic id"),
+    ],
+)
+def test_what_cannot_be_meant_is_wrong_use(run: Run, command: tuple[str, ...], words: str) -> None:
+    told = run("topics", *command)
+    assert (told.exit_code, words in told.output) == (2, True)

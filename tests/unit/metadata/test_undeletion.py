@@ -1,0 +1,158 @@
+"""Topics that come back from the trash, or leave it for good."""
+
+import pytest
+
+from barnabas.base.ids import uuid_to_text
+from barnabas.metadata.differences import differences
+from barnabas.metadata.image import Image
+from barnabas.metadata.store import Item
+from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
+from barnabas.metadata.topics import PartitionState
+from barnabas.metadata.trash import Deletion
+from barnabas.metadata.undeletion import (
+    TrashedWish,
+    decide_expire_trash,
+    decide_purge,
+    decide_undelete,
+)
+from barnabas.wire.errors import ErrorCode, KafkaError
+from support.images import cluster, new_topic, replayed, with_state, with_topics
+
+NOW_MS = 1_700_000_000_000
+ALICE = Deletion(NOW_MS, "User:alice")
+MOVED = PartitionState(1, 7, (1,), 9, (1,))
+
+
+def with_orders() -> Image:
+    """A cluster with topic orders, something of which is configured and something has happened to."""
+    image = cluster(1, new_topic("or.ders", 2, configs={"retention.ms": "5"}))
+    return with_state(image, image.topics["or.ders"], 1, MOVED)
+
+
+def deleted(image: Image, deletion: Deletion = ALICE) -> Image:
+    return replayed(image, decide_delete(image, [TopicToDelete("or.ders")], trash=deletion))
+
+
+def refused(image: Image, wish: TrashedWish, new_name: str | None = None) -> KafkaError:
+    with pytest.raises(KafkaError) as caught:
+        decide_undelete(image, wish, new_name)
+    return caught.value
+
+
+def test_a_deleted_topic_is_in_the_trash_with_all_that_it_was() -> None:
+    image = with_orders()
+    topic = image.topics["or.ders"]
+    [trashed] = deleted(image).trashed_topics.values()
+    assert (trashed.topic, trashed.configs, trashed.states) == (topic, {"retention.ms": "5"}, {1: MOVED})
+    assert (trashed.deleted_ms, trashed.deleted_by) == (NOW_MS, "User:alice")
+    assert not deleted(image).deleted_topics
+
+
+def test_the_trash_is_in_the_store_as_it_is_in_the_image() -> None:
+    image = with_orders()
+    decision = decide_delete(image, [TopicToDelete("or.ders")], trash=ALICE)
+    items = [Item(change.key, change.value, 1) for change in decision.changes if change.value is not None]
+    assert Image.load(1, items).trashed_topics.rows == deleted(image).trashed_topics.rows
+
+
+def test_what_comes_back_is_what_was_deleted() -> None:
+    before = with_orders()
+    image = deleted(before)
+    after = replayed(image, decide_undelete(image, TrashedWish("or.ders")))
+    for noun in ("topics", "topic_configs", "taken_names", "partition_states", "topic_names"):
+        assert dict(getattr(after, noun)) == dict(getattr(before, noun)), noun
+    assert not after.trashed_topics
+
+
+def test_a_topic_comes_back_under_another_name_with_its_id() -> None:
+    before = with_orders()
+    image = deleted(before)
+    after = replayed(image, decide_undelete(image, TrashedWish("or.ders"), "other"))
+    assert after.topics["other"].topic_id == before.topics["or.ders"].topic_id
+    assert after.topic_configs["other"] == {"retention.ms": "5"}
+    assert after.partition(after.topics["other"], 1) == MOVED
+    assert "or.ders" not in after.topics
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("or.ders", ErrorCode.TOPIC_ALREADY_EXISTS), ("or_ders", ErrorCode.INVALID_TOPIC_EXCEPTION)],
+)
+def test_a_name_that_is_taken_is_refused(name: str, code: ErrorCode) -> None:
+    image = with_topics(deleted(with_orders()), new_topic(name))
+    assert refused(image, TrashedWish("or.ders")).code is code
+
+
+def test_a_name_that_cannot_be_is_refused() -> None:
+    error = refused(deleted(with_orders()), TrashedWish("or.ders"), "no spaces")
+    assert error.code is ErrorCode.INVALID_TOPIC_EXCEPTION
+
+
+def test_what_is_not_in_the_trash_does_not_come_back() -> None:
+    image = deleted(with_orders())
+    [trashed] = image.trashed_topics.values()
+    assert refused(image, TrashedWish("other")).code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert refused(image, TrashedWish("other", trashed.topic_id)).code is ErrorCode.UNKNOWN_TOPIC_ID
+    assert refused(image, TrashedWish("or.ders", bytes(15) + b"1")).code is ErrorCode.UNKNOWN_TOPIC_ID
+
+
+def twice_deleted() -> Image:
+    image = deleted(with_orders())
+    image = with_topics(image, new_topic("another"), new_topic("or.ders"))
+    return deleted(image, Deletion(NOW_MS + 1, "User:bob"))
+
+
+def test_of_several_of_one_name_the_id_says_which() -> None:
+    image = twice_deleted()
+    error = refused(image, TrashedWish("or.ders"))
+    assert error.code is ErrorCode.INVALID_REQUEST
+    for trashed in image.trashed_topics.values():
+        assert uuid_to_text(trashed.topic_id) in error.message
+        after = replayed(image, decide_undelete(image, TrashedWish("or.ders", trashed.topic_id)))
+        assert after.topics["or.ders"] == trashed.topic
+
+
+def test_no_more_partitions_come_back_than_are_let_in() -> None:
+    def admit(count: int) -> None:
+        raise KafkaError(ErrorCode.THROTTLING_QUOTA_EXCEEDED, f"{count} are too many")
+
+    with pytest.raises(KafkaError, match="2 are too many"):
+        decide_undelete(deleted(with_orders()), TrashedWish("or.ders"), admit=admit)
+
+
+def test_a_purged_topic_is_deleted_like_any_other_and_others_stay() -> None:
+    image = twice_deleted()
+    first, second = sorted(image.trashed_topics.values(), key=lambda each: each.deleted_ms)
+    decision = decide_purge(image, [TrashedWish("nope"), TrashedWish("or.ders", first.topic_id)])
+    unknown, purged = decision.response
+    assert unknown.error is not None
+    assert (purged.topic, purged.error) == (first.topic, None)
+    after = replayed(image, decision)
+    assert list(after.trashed_topics.values()) == [second]
+    assert [each.topic_id for each in after.deleted_topics.values()] == [first.topic_id]
+
+
+def test_topics_leave_the_trash_after_a_while() -> None:
+    image = twice_deleted()
+    assert not decide_expire_trash(image, NOW_MS).changes
+    decision = decide_expire_trash(image, NOW_MS + 1)
+    assert decision.response == 1
+    assert [each.deleted_by for each in replayed(image, decision).trashed_topics.values()] == ["User:bob"]
+
+
+def test_people_see_that_a_topic_goes_to_the_trash_and_comes_back() -> None:
+    image = with_orders()
+    row = image.topics["or.ders"].topic_id.hex()
+
+    def seen(of: Image, changes: object) -> list[tuple[object, object]]:
+        found = differences(of, changes)  # type: ignore[arg-type]
+        return [
+            (each.before, each.after)
+            for each in found
+            if (each.resource, each.key) == ("topic/or.ders", "in the trash")
+        ]
+
+    assert seen(image, decide_delete(image, [TopicToDelete("or.ders")], trash=ALICE).changes) == [(None, row)]
+    image = deleted(image)
+    assert seen(image, decide_undelete(image, TrashedWish("or.ders")).changes) == [(row, None)]
+    assert seen(image, decide_purge(image, [TrashedWish("or.ders")]).changes) == [(row, None)]

@@ -1,0 +1,300 @@
+"""Logs of deleted topics: kept, brought back, given up, and what a broker makes of it that was killed in between."""
+
+import asyncio
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from barnabas.base.clock import ManualClock
+from barnabas.base.ids import TopicPartition
+from barnabas.log.directories import LogDirectories
+from barnabas.log.log_config import LogConfig
+from barnabas.log.trash import settle_trash
+from barnabas.log.trash_state import STATE_FILE
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.topic_creation import decide_create
+from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
+from barnabas.metadata.trash import Deletion
+from barnabas.metadata.undeletion import TrashedWish, decide_purge, decide_undelete
+from barnabas.replication.replica_manager import ReplicaManager
+from support.batches import batch, values_of
+from support.images import RULES, cluster, new_topic, replayed
+
+PARTITIONS = 3
+ALICE = Deletion(1_700_000_000_000, "User:alice")
+
+
+class Killed(BaseException):
+    """The process is gone: nothing that comes after happens."""
+
+
+class Broker:
+    """Broker 1 on two disks; the image stands for the store, which a kill does not touch."""
+
+    def __init__(self, paths: list[Path]) -> None:
+        self.paths = paths
+        self.image = cluster(1)
+        self.clock = ManualClock()
+        self.start()
+
+    def start(self) -> None:
+        self.directories = LogDirectories.open(
+            self.paths, cluster_id="c", node_id=1, clock=self.clock, random=random.Random(0)
+        )
+        gone = {topic.topic_id for topic in self.image.deleted_topics.values()}
+        settle_trash(self.directories.directories, self.image.topic_names, gone, random.Random(1))
+        self.directories.load(lambda topic: LogConfig())
+        self.directories.begin_service()
+        self.replicas = ReplicaManager(1, self.directories, lambda topic, own: LogConfig())
+        self.replicas.load(self.image)
+
+    def restart(self, *, kill: bool = True) -> None:
+        if kill:
+            for directory in self.directories.directories:
+                directory.unlock()
+        else:
+            self.directories.close()
+        self.start()
+
+    def commit(self, decision: Decision[object]) -> None:
+        """The store has it; then the broker follows, as far as it comes."""
+        before, self.image = self.image, replayed(self.image, decision)
+        asyncio.run(self.replicas.apply(before, self.image, decision.changes))
+
+    def create(self, name: str) -> None:
+        dice = random.Random(self.image.revision)
+        new = [new_topic(name, PARTITIONS)]
+        self.commit(decide_create(self.image, new, RULES, dice, validate_only=False))
+        for index in range(PARTITIONS):
+            for value in (b"a", b"b", b"c"):
+                self.append(name, index, value)
+
+    def append(self, name: str, index: int, value: bytes) -> None:
+        log = self.replicas.partition(name, index).log
+        log.append_as_leader(memoryview(bytearray(batch(value))), 0)
+        log.update_high_watermark(log.log_end_offset)
+
+    def delete(self, name: str) -> None:
+        self.commit(decide_delete(self.image, [TopicToDelete(name)], trash=ALICE))
+
+    def undelete(self, name: str, new_name: str | None = None) -> None:
+        self.commit(decide_undelete(self.image, TrashedWish(name), new_name))
+
+    def purge(self, name: str) -> None:
+        self.commit(decide_purge(self.image, [TrashedWish(name)]))
+
+    def values(self, name: str) -> list[list[bytes]]:
+        logs = [self.replicas.partition(name, index).log for index in range(PARTITIONS)]
+        return [
+            values_of(log.read(log.log_start_offset, 1 << 20, log.log_end_offset).data)
+            if log.log_start_offset < log.log_end_offset
+            else []
+            for log in logs
+        ]
+
+    def on_disk(self) -> list[str]:
+        """Directories of logs: of partitions by their names, others by what they end on."""
+        found = [path.name for disk in self.paths for path in disk.glob("*-*") if path.is_dir()]
+        return sorted(name if "." not in name else name.rpartition("-")[2] for name in found)
+
+
+ABC = [[b"a", b"b", b"c"]] * PARTITIONS
+NAMED = [f"t-{index}" for index in range(PARTITIONS)]
+TRASHED = ["stray"] * PARTITIONS
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Broker:
+    broker = Broker([tmp_path / "a", tmp_path / "b"])
+    broker.create("t")
+    return broker
+
+
+def test_logs_of_a_deleted_topic_are_set_aside_and_nobody_s(broker: Broker) -> None:
+    broker.delete("t")
+    assert broker.on_disk() == TRASHED
+    assert not broker.directories.logs
+    assert broker.directories.delete_due(broker.clock.monotonic_ms() + 10**9) == 0
+
+
+@pytest.mark.parametrize("kill", [True, False])
+@pytest.mark.parametrize("restarts", [(), ("deleted",), ("deleted", "undeleted"), ("undeleted",)])
+def test_records_come_back_whenever_the_broker_starts_anew(
+    broker: Broker, kill: bool, restarts: tuple[str, ...]
+) -> None:
+    broker.delete("t")
+    if "deleted" in restarts:
+        broker.restart(kill=kill)
+    broker.undelete("t")
+    if "undeleted" in restarts:
+        broker.restart(kill=kill)
+    assert broker.values("t") == ABC
+    assert broker.on_disk() == NAMED
+    broker.append("t", 0, b"d")
+    assert broker.values("t")[0] == [b"a", b"b", b"c", b"d"]
+
+
+def test_where_a_log_began_is_kept(broker: Broker) -> None:
+    broker.replicas.partition("t", 1).log.increment_log_start_offset(2)
+    broker.delete("t")
+    broker.restart()
+    broker.undelete("t")
+    assert broker.values("t") == [ABC[0], [b"c"], ABC[2]]
+    broker.restart()
+    assert broker.values("t") == [ABC[0], [b"c"], ABC[2]]
+    assert not [path for disk in broker.paths for path in disk.glob(f"*/{STATE_FILE}")]
+
+
+def test_what_was_flushed_is_not_recovered_again(broker: Broker) -> None:
+    broker.replicas.partition("t", 0).log.flush()
+    broker.delete("t")
+    broker.undelete("t")
+    logs = broker.directories.logs
+    assert [logs[TopicPartition("t", index)].recovery_point for index in (0, 1)] == [3, 0]
+
+
+def test_a_state_that_a_power_cut_has_damaged_costs_no_records(broker: Broker) -> None:
+    broker.replicas.partition("t", 0).log.flush()
+    broker.delete("t")
+    [state] = [path for disk in broker.paths for path in disk.glob(f"*/{STATE_FILE}")]
+    state.write_bytes(b"\0\0")
+    broker.undelete("t")
+    assert broker.values("t") == ABC
+
+
+def test_another_topic_of_the_name_has_nothing_to_do_with_it(broker: Broker) -> None:
+    broker.replicas.partition("t", 0).log.increment_log_start_offset(1)
+    broker.directories.checkpoint()
+    broker.delete("t")
+    broker.create("t")
+    broker.replicas.partition("t", 1).log.increment_log_start_offset(2)
+    broker.directories.checkpoint()
+    broker.undelete("t", "old")
+    broker.restart()
+    assert broker.values("old") == [[b"b", b"c"], *ABC[1:]]
+    assert broker.values("t") == [ABC[0], [b"c"], ABC[2]]
+
+
+def test_a_checkpoint_of_a_topic_that_is_gone_does_not_count_for_one_that_takes_its_name(
+    broker: Broker,
+) -> None:
+    broker.create("x")
+    for index in range(PARTITIONS):
+        broker.replicas.partition("x", index).log.increment_log_start_offset(3)
+    broker.directories.checkpoint()
+    broker.delete("x")
+    broker.delete("t")
+    before, decision = broker.image, decide_undelete(broker.image, TrashedWish("t"), "x")
+    broker.image = replayed(before, decision)  # and killed before the broker follows
+    broker.restart()
+    assert broker.values("x") == ABC
+
+
+def test_sizes_tell_what_lies_there(broker: Broker) -> None:
+    topic_id = broker.image.topics["t"].topic_id
+    assert broker.replicas.trash.sizes_bytes() == {}
+    broker.delete("t")
+    assert broker.replicas.trash.sizes_bytes().keys() == {topic_id}
+    assert broker.replicas.trash.sizes_bytes()[topic_id] > 3 * 3 * 60
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_what_is_purged_is_removed(broker: Broker, restarted: bool) -> None:
+    told: list[bytes] = []
+    broker.replicas.on_deleted = told.extend
+    topic_id = broker.image.topics["t"].topic_id
+    broker.delete("t")
+    broker.purge("t")
+    assert told == [topic_id, topic_id]
+    if restarted:
+        broker.restart()
+    else:
+        broker.directories.delete_due(broker.clock.monotonic_ms())
+    assert broker.on_disk() == []
+
+
+def test_logs_that_are_not_there_any_more_are_offline_and_not_empty(broker: Broker) -> None:
+    broker.delete("t")
+    for disk in broker.paths:
+        for path in disk.glob("*-0.*-stray"):
+            shutil.rmtree(path)
+    broker.undelete("t")
+    assert broker.replicas.find("t", 0) is None
+    assert broker.replicas.find("t", 1) is not None
+
+
+# What a kill leaves behind: after the commit, the broker dies at its n-th rename of a directory.
+
+
+def dies_at(monkeypatch: pytest.MonkeyPatch, rename_number: int) -> Callable[[], None]:
+    """Let the process die instead of its n-th rename of a log's directory; gives what ends that."""
+    rename, count = Path.rename, 0
+
+    def renamed(self: Path, target: Path) -> Path:
+        nonlocal count
+        if self.is_dir():
+            if count >= rename_number:
+                raise Killed
+            count += 1
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", renamed)
+    return monkeypatch.undo
+
+
+def killed_while(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, rename_number: int, act: Callable[[], None]
+) -> None:
+    alive = dies_at(monkeypatch, rename_number)
+    try:
+        act()
+    except Killed:
+        pass
+    finally:
+        alive()
+    broker.restart()
+
+
+@pytest.mark.parametrize("rename_number", range(PARTITIONS + 1))
+def test_a_deletion_that_is_killed_anywhere_can_be_undone(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, rename_number: int
+) -> None:
+    broker.replicas.partition("t", 2).log.increment_log_start_offset(1)
+    broker.directories.checkpoint()
+    killed_while(broker, monkeypatch, rename_number, lambda: broker.delete("t"))
+    assert broker.on_disk() == TRASHED
+    broker.undelete("t")
+    assert broker.values("t") == [*ABC[:2], [b"b", b"c"]]
+
+
+@pytest.mark.parametrize("name", [None, "other"])
+@pytest.mark.parametrize("rename_number", range(PARTITIONS + 1))
+def test_an_undeletion_that_is_killed_anywhere_is_finished(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, rename_number: int, name: str | None
+) -> None:
+    broker.replicas.partition("t", 2).log.increment_log_start_offset(1)
+    broker.delete("t")
+    killed_while(broker, monkeypatch, rename_number, lambda: broker.undelete("t", name))
+    assert broker.on_disk() == [f"{name or 't'}-{index}" for index in range(PARTITIONS)]
+    assert broker.values(name or "t") == [*ABC[:2], [b"b", b"c"]]
+    broker.restart(kill=False)
+    assert broker.values(name or "t") == [*ABC[:2], [b"b", b"c"]]
+
+
+@pytest.mark.parametrize("rename_number", range(PARTITIONS + 1))
+def test_a_purge_that_is_killed_anywhere_is_finished(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, rename_number: int
+) -> None:
+    broker.delete("t")
+    killed_while(broker, monkeypatch, rename_number, lambda: broker.purge("t"))
+    assert broker.on_disk() == []
+
+
+def test_logs_that_nobody_knows_are_left_alone(broker: Broker) -> None:
+    broker.delete("t")
+    broker.image = cluster(1)
+    broker.restart()
+    assert broker.on_disk() == TRASHED
