@@ -8,6 +8,8 @@ from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.former_states import history_start
 from barnabas.server.forgetting import Forgetting
+from barnabas.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from support.images import new_topic
 from support.loop import on_loop
 from support.nodes import RunningNode, running_node
 
@@ -51,3 +53,17 @@ async def test_where_no_history_is_kept_nothing_is_forgotten(tmp_path: Path) -> 
         await forgetting(running).forget()
         assert running.store.revision == before
         assert history_start(running.node.image) is None
+
+
+@on_loop
+async def test_a_deleted_topic_leaves_the_trash_when_its_time_is_over(tmp_path: Path) -> None:
+    async with running_node(tmp_path, barnabas_trash_retention_ms="1000") as running:
+        await running.create(new_topic("orders"))
+        await running.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=1000))
+        running.clock.advance(1000)
+        await forgetting(running).empty_trash()
+        assert len(running.node.image.trashed_topics) == 1
+        running.clock.advance(1)
+        await forgetting(running).empty_trash()
+        assert not running.node.image.trashed_topics
+        assert not running.node.replicas.trash.sizes_bytes()
