@@ -152,7 +152,7 @@ ENTRIES: Mapping[str, Entry] = {
         ("DescribeQuorum", "UpdateRaftVoter"),
         ("describe cluster", "alter cluster"),
     ),
-    "acls list": Entry("acls list --topic orders", ("DescribeAcls",), _CLUSTER_SEEN),
+    "acls list": Entry("acls list --topic orders", ("DescribeAcls", "DescribeAclUse"), _CLUSTER_SEEN),
     "acls add": Entry(
         "acls add --principal alice --operation read --topic orders- --prefixed",
         ("CreateAcls",),
@@ -195,7 +195,6 @@ ENTRIES: Mapping[str, Entry] = {
         "plan cluster.yaml --include 'topic/*'",
         ("Metadata", "DescribeConfigs"),
         ("describe topic", "describe-configs topic", "describe cluster", "describe-configs cluster"),
-        hides=True,
     ),
     "apply": Entry(
         "apply cluster.yaml --yes --allow-destroy",

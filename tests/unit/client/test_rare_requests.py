@@ -1,0 +1,136 @@
+"""Voters, epochs of leaders, pages of partitions, members that leave: as requests, and back from responses."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.address import Address
+from barnabas.client.control import QuorumDescription
+from barnabas.client.group_messages import LeavingMember, leaving, left
+from barnabas.client.leader_epochs import EpochEnd, list_epoch_ends
+from barnabas.client.topic_partitions import describe_topic_partitions
+from barnabas.client.voters import Voter, Voters
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages import describe_topic_partitions as pages
+from barnabas.wire.messages import offset_for_leader_epoch as epochs
+from barnabas.wire.messages.add_raft_voter import AddRaftVoterResponse
+from barnabas.wire.messages.leave_group import LeaveGroupResponse, MemberResponse
+from barnabas.wire.messages.remove_raft_voter import RemoveRaftVoterResponse
+from barnabas.wire.messages.update_raft_voter import UpdateRaftVoterResponse
+
+VOTER = Voter(3, bytes(range(16)))
+ENDPOINTS = {"CONTROLLER": Address("h", 1)}
+QUORUM = QuorumDescription(1, 7, 100, (), ())
+
+
+class FakeCluster:
+    """Answers with what it was given, in turn, and keeps what it was asked; broker 1 leads all but `gone`."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+        self.asked: list[Any] = []
+        self.metadata = SimpleNamespace(cluster_id="c")
+        self.request_timeout_ms = 1
+
+    async def send(self, request: Any, *_: Any, **__: Any) -> Any:
+        self.asked.append(request)
+        return self.answers.pop(0)
+
+    async def leader(self, place: TopicPartition) -> int:
+        if place.topic == "gone":
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return 1
+
+
+def cluster_of(*answers: Any) -> Any:
+    return FakeCluster(*answers)
+
+
+def test_a_voter_is_added_removed_and_updated_by_its_directory() -> None:
+    cluster = cluster_of(AddRaftVoterResponse(), RemoveRaftVoterResponse(), UpdateRaftVoterResponse())
+    voters = Voters(cluster)
+    asyncio.run(voters.add(VOTER, ENDPOINTS))
+    asyncio.run(voters.remove(VOTER))
+    asyncio.run(voters.update(VOTER, ENDPOINTS, QUORUM))
+    added, removed, updated = cluster.asked
+    for request in (added, removed, updated):
+        assert (request.cluster_id, request.voter_id, request.voter_directory_id) == ("c", *VOTER)
+    assert [(each.name, each.host, each.port) for each in added.listeners] == [("CONTROLLER", "h", 1)]
+    assert (updated.current_leader_epoch, len(updated.listeners)) == (7, 1)
+
+
+def test_a_voter_that_is_refused_says_why() -> None:
+    refused = RemoveRaftVoterResponse(error_code=ErrorCode.VOTER_NOT_FOUND, error_message="no such voter")
+    with pytest.raises(KafkaError, match="no such voter"):
+        asyncio.run(Voters(cluster_of(refused)).remove(VOTER))
+    assert str(VOTER) == "3-AAECAwQFBgcICQoLDA0ODw"
+
+
+def test_an_epoch_ends_where_the_leader_says_and_each_partition_has_its_own_error() -> None:
+    found = [
+        epochs.EpochEndOffset(partition=0, leader_epoch=2, end_offset=9),
+        epochs.EpochEndOffset(ErrorCode.NOT_LEADER_OR_FOLLOWER, 1),
+    ]
+    cluster = cluster_of(
+        epochs.OffsetForLeaderEpochResponse(topics=[epochs.OffsetForLeaderTopicResult("t", found)])
+    )
+    wanted = {TopicPartition("t", 0): 2, TopicPartition("t", 1): 3, TopicPartition("gone", 0): 0}
+    ends: Any = asyncio.run(list_epoch_ends(cluster, wanted))
+    assert ends[TopicPartition("t", 0)] == EpochEnd(2, 9)
+    assert ends[TopicPartition("t", 1)].code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert ends[TopicPartition("gone", 0)].code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    [request] = cluster.asked
+    assert [(each.partition, each.leader_epoch) for each in request.topics[0].partitions] == [(0, 2), (1, 3)]
+
+
+def page(*indexes: int, following: tuple[str, int] | None = None) -> pages.DescribeTopicPartitionsResponse:
+    partitions = [
+        pages.DescribeTopicPartitionsResponsePartition(
+            partition_index=index,
+            leader_id=1,
+            replica_nodes=[1, 2],
+            isr_nodes=[1],
+            eligible_leader_replicas=[2],
+        )
+        for index in indexes
+    ]
+    topic = pages.DescribeTopicPartitionsResponseTopic(name="t", partitions=partitions)
+    cursor = None if following is None else pages.ResponseCursor(*following)
+    return pages.DescribeTopicPartitionsResponse(topics=[topic], next_cursor=cursor)
+
+
+def test_partitions_are_read_page_by_page() -> None:
+    cluster = cluster_of(page(0, 1, following=("t", 2)), page(2))
+    found: Any = asyncio.run(describe_topic_partitions(cluster, ["t"], 2))
+    assert [each.partition for each in found["t"]] == [0, 1, 2]
+    assert (found["t"][0].isr, found["t"][0].eligible, found["t"][0].last_known_eligible) == ((1,), (2,), ())
+    cursors = [
+        request.cursor and (request.cursor.topic_name, request.cursor.partition_index)
+        for request in cluster.asked
+    ]
+    assert cursors == [None, ("t", 2)]
+
+
+def test_a_topic_that_cannot_be_described_has_its_error() -> None:
+    refused = pages.DescribeTopicPartitionsResponseTopic(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "t")
+    cluster = cluster_of(pages.DescribeTopicPartitionsResponse(topics=[refused]))
+    found: Any = asyncio.run(describe_topic_partitions(cluster, ["t"]))
+    assert found["t"].code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+def test_members_leave_by_either_of_their_ids() -> None:
+    members = [LeavingMember("", "worker-3"), LeavingMember("m-1")]
+    request = leaving("g", members)
+    assert [(each.member_id, each.group_instance_id) for each in request.members] == [
+        ("", "worker-3"),
+        ("m-1", None),
+    ]
+    answered = [MemberResponse("", "worker-3"), MemberResponse("m-1", None, ErrorCode.UNKNOWN_MEMBER_ID)]
+    outcomes = left(LeaveGroupResponse(members=answered))
+    assert outcomes[members[0]] is None
+    assert str(outcomes[members[1]]) == "UNKNOWN_MEMBER_ID: member 'm-1'"
+    with pytest.raises(KafkaError):
+        left(LeaveGroupResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED))
