@@ -13,6 +13,9 @@ ResultT = TypeVar("ResultT")
 _SHOWN_CHARACTERS_MAX = 60
 _YAML = "tag:yaml.org,2002:"
 
+#: No state or rule has so many levels.
+_DEPTH_MAX = 50
+
 
 class YamlError(Exception):
     """A file that does not say what it should; `line`, from 1, where it is one line's fault."""
@@ -127,11 +130,39 @@ def read_yaml(path: Path, read: Callable[[Place], ResultT]) -> ResultT:
     :raises YamlError: When the file cannot be read, is no YAML, or `read` objects.
     """
     try:
-        node = compose(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise YamlError(f"cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise YamlError(f"must be in UTF-8: {error}") from None
+    return _read(text, read)
+
+
+def read_foreign_yaml(text: str, read: Callable[[Place], ResultT]) -> ResultT:
+    """What `read` makes of a text that anybody may have written.
+
+    :raises YamlError: When it is no YAML, is nested too deeply, or `read` objects.
+    """
+    _check_depth(text)
+    return _read(text, read)
+
+
+def _check_depth(text: str) -> None:
+    """libyaml puts nodes together by recursion, without bounds: a text of brackets would end the process."""
+    depth = 0
+    quick: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        for event in yaml.parse(text, Loader=quick):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > _DEPTH_MAX:
+                raise YamlError("is nested too deeply")
+    except yaml.YAMLError as error:
+        raise _no_yaml(error) from None
+
+
+def _read(text: str, read: Callable[[Place], ResultT]) -> ResultT:
+    try:
+        node = compose(text)
     except yaml.YAMLError as error:
         raise _no_yaml(error) from None
     if node is None:

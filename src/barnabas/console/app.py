@@ -28,7 +28,7 @@ from barnabas.console.routes import MENU, ROUTES
 from barnabas.console.sessions import Session, Sessions
 from barnabas.console.settings import ConsoleSettings
 from barnabas.console.snapshot import Snapshot
-from barnabas.console.view import THEME_COOKIE, THEMES, View, segment
+from barnabas.console.view import THEME_COOKIE, THEMES, View, form_data, segment
 from barnabas.telemetry.logs import get_logger
 
 _log = get_logger("barnabas.console")
@@ -273,7 +273,7 @@ async def _check_token(request: Request, session: Session) -> None:
     """Let through what brings the session's token back: in a header, or in the form."""
     token = request.headers.get(_CSRF_HEADER)
     if token is None:
-        value = (await request.form()).get(_CSRF_FIELD, "")
+        value = (await form_data(request)).get(_CSRF_FIELD, "")
         token = value if isinstance(value, str) else ""
     if not secrets.compare_digest(token.encode(), session.csrf.encode()):
         hint = "Go back, load the page again, and send it once more."

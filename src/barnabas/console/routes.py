@@ -13,6 +13,7 @@ from barnabas.console.pages import (
     messages,
     new_topic,
     overview,
+    plan,
     produce,
     quorum,
     quotas,
@@ -37,6 +38,7 @@ _PAGES = (
     users,
     quotas,
     audit,
+    plan,
 )
 #: Pages below those, and what is on none of them.
 _FURTHER = (

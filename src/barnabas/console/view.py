@@ -1,9 +1,11 @@
 """One request as a page sees it: who asks, of which cluster, and the ways to answer."""
 
+import sys
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from starlette.datastructures import UploadFile
+from starlette.datastructures import FormData, UploadFile
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
@@ -11,6 +13,7 @@ from barnabas.client.admin import Admin
 from barnabas.client.cluster import Cluster
 from barnabas.console.access import Access, ClusterView
 from barnabas.console.forms import Form
+from barnabas.console.problems import wrong_form
 from barnabas.console.rendering import render
 from barnabas.console.sessions import Session
 
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 
 _SEE_OTHER = 303
 _FIELDS_MAX = 2_000
+_FILES_MAX = 4
 THEMES = ("auto", "light", "dark")
 THEME_COOKIE = "barnabas-theme"
 
@@ -66,12 +70,13 @@ class View:
         """What was sent."""
         values: dict[str, list[str]] = {}
         files: dict[str, bytes] = {}
-        async with self.request.form(max_fields=_FIELDS_MAX, max_files=4) as data:
-            for name, value in data.multi_items():
-                if isinstance(value, UploadFile):
-                    files[name] = await value.read()
-                else:
-                    values.setdefault(name, []).append(value)
+        data = await form_data(self.request)
+        for name, value in data.multi_items():
+            if isinstance(value, UploadFile):
+                files[name] = await value.read()
+            else:
+                values.setdefault(name, []).append(value)
+        await data.close()
         return Form(values, files)
 
     async def cluster_view(self) -> ClusterView:
@@ -108,6 +113,17 @@ class View:
         if notice:
             self.session.note(kind, notice)
         return RedirectResponse(path, _SEE_OTHER)
+
+
+async def form_data(request: Request) -> FormData:
+    """What was sent; the gate has bounded how much that is.
+
+    :raises Problem: When it is no form.
+    """
+    try:
+        return await request.form(max_fields=_FIELDS_MAX, max_files=_FILES_MAX, max_part_size=sys.maxsize)
+    except HTTPException as error:
+        raise wrong_form(error.detail) from None
 
 
 def segment(name: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from itertools import chain
 from pathlib import Path
 
-from barnabas.base.yaml_places import Place, YamlError, read_yaml
+from barnabas.base.yaml_places import Place, YamlError, read_foreign_yaml, read_yaml
 from barnabas.declared.state import (
     PRUNABLE,
     Broker,
@@ -73,6 +73,17 @@ def read_state(path: Path) -> State:
     except YamlError as error:
         message = f"{path}: {error}"
         raise DeclarationError(message) from None
+
+
+def read_state_text(text: str) -> State:
+    """The state that a text declares.
+
+    :raises DeclarationError: With line, key, value and what would be right.
+    """
+    try:
+        return read_foreign_yaml(text, _state)
+    except YamlError as error:
+        raise DeclarationError(str(error)) from None
 
 
 def _state(place: Place) -> State:

@@ -1,0 +1,77 @@
+"""What a declared state would change, looked at in the console."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from barnabas.testing import EmbeddedBroker
+from support.consoles import Visitor, visiting
+
+STATE = """
+topics:
+  orders:
+    partitions: 4
+    configs: {retention.ms: 1000}
+"""
+
+
+@pytest.fixture
+def person(kafka: EmbeddedBroker) -> Iterator[Visitor]:
+    with visiting(kafka.bootstrap) as visitor:
+        yield visitor
+
+
+def test_differences_are_told_key_by_key_and_nothing_is_changed(
+    kafka: EmbeddedBroker, person: Visitor
+) -> None:
+    kafka.create_topic("orders", partitions=2, configs={"retention.ms": "500"})
+    page = person.submit("/plan", text=STATE)
+    assert page.status_code == 200
+    assert "<del>500</del>" in page.text
+    assert "<ins>1000</ins>" in page.text
+    assert "<ins>4</ins>" in page.text
+    assert "topic/orders" in page.text
+    assert "of keys" in page.text
+    assert "500" in person.get("/topics/orders/configs").text
+
+
+def test_a_file_is_taken_as_well(kafka: EmbeddedBroker, person: Visitor) -> None:
+    kafka.create_topic("orders", partitions=4, configs={"retention.ms": "1000"})
+    page = person.post("/plan", data={"csrf": person.token("/plan")}, files={"file": ("state.yaml", STATE)})
+    assert "Nothing to do" in page.text
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "Paste a declared state"),
+        ("topics: [", "line"),
+        ("nothing: {}", "nothing"),
+        ("topics: {<script>: 7}", "line 1"),
+        ("[" * 400_000, "nested too deeply"),
+        ("- " * 200_000, "nested too deeply"),
+        ("x" * 600_000, "at most"),
+    ],
+)
+def test_what_is_no_state_is_told_with_its_line(person: Visitor, text: str, told: str) -> None:
+    page = person.submit("/plan", text=text)
+    assert page.status_code == 400
+    assert told in page.text
+    assert "<script>:" not in page.text
+
+
+def test_secrets_of_the_consoles_machine_are_not_looked_up(
+    person: Visitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HIDDEN_WORD", "do-not-tell")
+    for place in ("env: HIDDEN_WORD", "file: /etc/passwd"):
+        state = f"users: {{alice: {{SCRAM-SHA-256: {{password: {{{place}}}}}}}}}"
+        page = person.submit("/plan", text=state)
+        assert "looks up no secrets" in page.text
+        assert "do-not-tell" not in page.text
+        assert "root:" not in page.text
+
+
+def test_a_preview_is_for_read_only_consoles_too(kafka: EmbeddedBroker) -> None:
+    with visiting(kafka.bootstrap, read_only=True) as person:
+        assert person.submit("/plan", text=STATE).status_code == 200
