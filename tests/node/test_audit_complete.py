@@ -15,7 +15,9 @@ from barnabas.base.ids import TopicPartition
 from barnabas.metadata.audit_events import Outcome
 from barnabas.telemetry.logs import clear_level
 from barnabas.testing import EmbeddedBroker
+from barnabas.wire.barnabas_messages.purge_topics import PurgeTopicsRequest, TopicToPurge
 from barnabas.wire.barnabas_messages.rollback_resource import RollbackResourceRequest
+from barnabas.wire.barnabas_messages.undelete_topic import UndeleteTopicRequest
 from barnabas.wire.messages.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from barnabas.wire.messages.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
 from barnabas.wire.messages.alter_partition_reassignments import (
@@ -143,6 +145,20 @@ def rolled_back(world: World, resource: str) -> Message:
 
     until(revisions)
     return RollbackResourceRequest(resource, min(revisions()) - 1)
+
+
+def deleted(_: World) -> Message:
+    return DeleteTopicsRequest([DeleteTopicState("orders")], timeout_ms=5000)
+
+
+def deletion(world: World) -> list[Change]:
+    return [
+        ("topic/orders", "partitions", 2, None),
+        ("topic/orders", "replicas", [[world.own], [world.own]], None),
+        ("topic/orders", "topic id", ANY, None),
+        ("topic/orders", "in the trash", None, ANY),
+        ("topic/orders", "segment.ms", "7000", None),
+    ]
 
 
 def produce(world: World) -> None:
@@ -277,14 +293,21 @@ STEPS = [
         ),
         lambda _: [("feature/transaction.version", "level", 2, 1)],
     ),
+    Step(deleted, deletion),
     Step(
-        lambda _: DeleteTopicsRequest([DeleteTopicState("orders")], timeout_ms=5000),
+        lambda _: UndeleteTopicRequest("orders"),
         lambda world: [
-            ("topic/orders", "partitions", 2, None),
-            ("topic/orders", "replicas", [[world.own], [world.own]], None),
-            ("topic/orders", "topic id", ANY, None),
-            ("topic/orders", "segment.ms", "7000", None),
+            ("topic/orders", "partitions", None, 2),
+            ("topic/orders", "replicas", None, [[world.own], [world.own]]),
+            ("topic/orders", "topic id", None, ANY),
+            ("topic/orders", "in the trash", ANY, None),
+            ("topic/orders", "segment.ms", None, "7000"),
         ],
+    ),
+    Step(deleted, deletion),
+    Step(
+        lambda _: PurgeTopicsRequest([TopicToPurge("orders")]),
+        lambda _: [("topic/orders", "in the trash", ANY, None)],
     ),
     Step(
         lambda _: MetadataRequest([MetadataRequestTopic(name="made")]),
