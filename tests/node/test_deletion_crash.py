@@ -13,15 +13,15 @@ from support.batches import batch, values_of
 from support.process import BrokerProcess
 from support.wire import Wire
 
-#: Deleted topics are gone at once.
-WITHOUT_TRASH = ("--set", "barnabas.trash.retention.ms=0")
+#: Deleted topics are gone at once, and no other topics are made.
+PLAIN = ("--set", "barnabas.trash.retention.ms=0", "--set", "barnabas.audit.enable=false")
 
 
 @pytest.fixture
 def interrupted(tmp_path: Path) -> Path:
     """Data as a kill leaves it after the commit of a deletion and before any directory is renamed."""
     data = tmp_path / "data"
-    with BrokerProcess(data, *WITHOUT_TRASH) as broker, Wire(broker.port) as wire:
+    with BrokerProcess(data, *PLAIN) as broker, Wire(broker.port) as wire:
         for name in ("kept", "doomed"):
             create(wire, new_topic(name, 3))
             wire.produce(name, batch(b"x"))
@@ -46,7 +46,7 @@ def rename_logs(data: Path, count: int) -> None:
 def test_the_next_start_finishes_the_deletion(interrupted: Path, renamed_count: int) -> None:
     restore_the_memory_of_the_deletion(interrupted)
     rename_logs(interrupted, renamed_count)
-    with BrokerProcess(interrupted) as broker, Wire(broker.port) as wire:
+    with BrokerProcess(interrupted, *PLAIN) as broker, Wire(broker.port) as wire:
         assert [topic.name for topic in describe(wire, everything=True).topics] == ["kept"]
         assert values_of(wire.fetch("kept").records) == [b"x"]
         assert [path for path in interrupted.glob("doomed-*") if not path.name.endswith("-delete")] == []
@@ -54,7 +54,7 @@ def test_the_next_start_finishes_the_deletion(interrupted: Path, renamed_count: 
         with Wire(broker.port) as fresh:
             assert values_of(fresh.fetch("doomed").records) == []
         broker.terminate()
-    with BrokerProcess(interrupted) as broker:
+    with BrokerProcess(interrupted, *PLAIN) as broker:
         leftovers = [path.name for path in interrupted.glob("doomed-*")]
         assert leftovers == ["doomed-0"]
 
