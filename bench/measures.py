@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from interop.brokers import Broker
 
-from bench import load
+from bench import load, planning
 from bench.process import anonymous_bytes, cpu_s
 from bench.warm_memory import warm_memory
 
@@ -29,10 +29,11 @@ class Size:
     configs_altered: int
     group_members: int
     offsets_loaded: int
+    topics_planned: int
 
 
-FULL = Size(2_000_000, 10.0, 4.0, 200, 100, 30, 1000, 400, 100, 1_000_000)
-QUICK = Size(50_000, 1.0, 0.1, 10, 5, 5, 20, 10, 5, 10_000)
+FULL = Size(2_000_000, 10.0, 4.0, 200, 100, 30, 1000, 400, 100, 1_000_000, 10_000)
+QUICK = Size(50_000, 1.0, 0.1, 10, 5, 5, 20, 10, 5, 10_000, 100)
 
 
 @dataclass(frozen=True)
@@ -255,6 +256,16 @@ def guarded_cpu(broker: Broker, size: Size) -> Measured:
     return {**measured, "request": (cpu_s(broker.pid) - before_s) / requests_count * 1e6}
 
 
+def prepare_plan(broker: Broker, size: Size) -> None:
+    """The topics that are declared."""
+    planning.create(broker.bootstrap, size.topics_planned)
+
+
+def plan(broker: Broker, size: Size) -> Measured:
+    """`barnabas plan` over many topics: seconds, and MiB at the most."""
+    return planning.plans(broker.bootstrap, size.topics_planned)
+
+
 def _produce(name: str, text: str, record_bytes: int, *properties: str) -> Measure:
     def run(broker: Broker, size: Size) -> Measured:
         return produce_cpu(broker, size, record_bytes, *properties)
@@ -406,5 +417,16 @@ MEASURES = (
             }
         },
         against_itself=True,
+    ),
+    Measure(
+        "plan",
+        plan,
+        {
+            "same_time": Metric("`barnabas plan` over 10,000 topics, nothing to do", "s", 1.0),
+            "same_memory": Metric("the same, memory of the command", "MiB", None),
+            "changed_time": Metric("`barnabas plan` over 10,000 topics, each with a change", "s", 1.0),
+            "changed_memory": Metric("the same, memory of the command", "MiB", None),
+        },
+        prepare_plan,
     ),
 )

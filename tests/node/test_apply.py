@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -24,6 +25,7 @@ from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode
 from support.declared import SECURED, CutShort, applied, enriched, grown
 from support.declared_states import states
+from support.documents import README, ROOT, block_with, code_blocks
 from support.process import clean_environment
 from support.waiting import until
 
@@ -222,3 +224,34 @@ def test_a_new_password_is_that_of_the_file(kafka: EmbeddedBroker, run: Run, fil
     file.write_text("users: {alice: {SCRAM-SHA-256: {iterations: 8192, password: {file: word}}}}\n")
     done = run("apply", file, "--yes", "--renew-password", "alice")
     assert (done.exit_code, done.stdout.splitlines()[-1]) == (0, "1 done")
+
+
+# The documents
+
+
+def test_the_documented_state_comes_about(kafka: EmbeddedBroker, file: Path) -> None:
+    [text] = code_blocks(ROOT / "docs" / "declared.md", "yaml")
+    file.write_text(text)
+    environment = {"BARNABAS_BOOTSTRAP": kafka.bootstrap, "PASSWORD_ALICE": "a word"}
+    for command in (["plan"], ["apply", "--yes"], ["drift"]):
+        done = CliRunner().invoke(app, [*command, str(file)], env=environment)
+        assert done.exit_code == (2 if command == ["plan"] else 0), done.output
+    assert kafka.topics() == {"orders": 6, "clicks": 2}
+
+
+def test_the_readme_s_commands_do_what_it_says(kafka: EmbeddedBroker, tmp_path: Path) -> None:
+    enriched(kafka.bootstrap)
+    block = block_with(README, "bash", "barnabas export").replace("--watch", "")
+    commands = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = clean_environment({"BARNABAS_BOOTSTRAP": kafka.bootstrap, "PATH": commands})
+    done = subprocess.run(
+        ["sh", "-euc", block],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("No drift.\n")

@@ -201,3 +201,48 @@ def test_failures_are_told_from_differences(run: Run, file: Path) -> None:
     assert f"{file}: line 1: topics.orders.partitions is 'none': must be a whole number" in failed.output
     file.write_text("topics: {orders: {partitions: 1}}\n")
     assert run("plan", file, "--bootstrap", "127.0.0.1:1").exit_code == 5
+
+
+def test_a_file_is_brought_up_to_date_and_keeps_its_comments(
+    kafka: EmbeddedBroker, run: Run, file: Path
+) -> None:
+    enriched(kafka.bootstrap)
+    file.write_text("""\
+# The shop's cluster.
+prune: [topics]
+topics:
+  # paid ones too
+  orders:
+    partitions: 1   # grew
+    configs:
+      retention.ms: 1000   # a second
+      cleanup.policy: [compact, delete]   # as it is
+  gone: {partitions: 2}
+acls:
+  # alice is in the shop
+  - {principal: "User:alice", resource_type: topic, resource_name: orders, operations: [write, read]}
+  - {principal: "User:gone", resource_type: topic, resource_name: orders, operations: [read]}
+users:
+  alice:
+    SCRAM-SHA-256: {iterations: 8192, password: {file: alice-word}}
+quotas:
+  - entity: {user: alice}
+    values: {producer_byte_rate: 1048576}   # a MiB
+""")
+    done = run("export", "--into", file)
+    assert (done.exit_code, done.stdout) == (0, f"{file}: brought up to date\n")
+    text = file.read_text()
+    for kept in (
+        "# The shop's cluster.\nprune: [topics]\n",
+        "  # paid ones too\n  orders:\n    partitions: 3   # grew\n",
+        "      retention.ms: 86400000   # a second\n",
+        "      cleanup.policy: [compact, delete]   # as it is\n",
+        "  # alice is in the shop\n  - {principal",
+        "password: {file: alice-word}",
+        "# a MiB\n",
+    ):
+        assert kept in text, text
+    assert "gone" not in text
+    assert run("plan", file).exit_code == 0
+    assert run("export", "--into", file).stdout == f"{file}: is up to date\n"
+    assert file.read_text() == text

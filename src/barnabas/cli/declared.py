@@ -78,13 +78,21 @@ def export(
     include: Include = None,
     exclude: Exclude = None,
     section: Parts = None,
+    into: Annotated[
+        Path | None,
+        typer.Option("--into", metavar="FILE", help="Bring this file up to date, and keep its comments."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Write what a cluster has set as a declared state: topics, ACLs, quotas, users, configs; never a secret."""
     from barnabas.cli.work import export as work
     from barnabas.cli.work.choices import choice_of
 
-    work.export(bootstrap, choice_of(include, exclude, section), as_json=as_json)
+    choice = choice_of(include, exclude, section)
+    if into is None:
+        work.export(bootstrap, choice, as_json=as_json)
+    else:
+        work.update(bootstrap, into, choice, as_json=as_json)
 
 
 @comparing

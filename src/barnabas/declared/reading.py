@@ -1,8 +1,12 @@
 """Reading a declared state from YAML: strictly; errors name file, line, key, value and what would be right."""
 
-from collections.abc import Collection, Iterable
+import io
+from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from barnabas.base.yaml_places import Place, YamlError, read_foreign_yaml, read_yaml
 from barnabas.declared.state import (
@@ -199,6 +203,20 @@ def _acls(place: Place) -> list[AclBinding]:
         )
         for operation in found["operations"].items()
     ]
+
+
+def acls_of(entry: Mapping[str, Any]) -> frozenset[AclBinding]:
+    """The ACLs of an entry that has been read before."""
+    return frozenset(_acls(_place(entry)))
+
+
+def entity_of(entity: Mapping[str, Any]) -> Entity:
+    """The entity of quotas that have been read before."""
+    return _entity(_place(entity))
+
+
+def _place(value: Any) -> Place:
+    return Place(yaml.SafeDumper(io.StringIO()).represent_data(value), "")
 
 
 def _resource_name(place: Place, name: Place | None, resource_type: ResourceType) -> str:

@@ -9,6 +9,7 @@ import yaml
 
 from barnabas.declared.reading import EVERY_BROKER
 from barnabas.declared.state import (
+    KEPT_SECRET,
     Broker,
     Configs,
     Credentials,
@@ -39,7 +40,7 @@ def to_tree(state: State) -> Tree:
         Section.USERS.value: {name: _credentials(name, state.users[name]) for name in sorted(state.users)},
         Section.GROUPS.value: _bearers(state.groups),
         Section.BROKERS.value: {
-            name or EVERY_BROKER: _broker(state.brokers[name])
+            name or EVERY_BROKER: _broker(name or EVERY_BROKER, state.brokers[name])
             for name in sorted(state.brokers, key=lambda name: (name != "", int(name or 0)))
         },
         Section.CLIENT_METRICS.value: _bearers(state.client_metrics),
@@ -105,12 +106,22 @@ def _setting(value: str | Secret | None) -> Any:
     return int(value) if _DIGITS.fullmatch(value) else value
 
 
+def _variable(*words: str) -> str:
+    """The name of a variable of the environment."""
+    return re.sub(r"\W", "_", "_".join(words)).upper()
+
+
 def _bearers(bearers: Mapping[str, Configs]) -> Tree:
     return {name: {"configs": _configs(bearers[name])} for name in sorted(bearers)}
 
 
-def _broker(broker: Broker) -> Tree:
-    parts = {"configs": _configs(broker.configs), "expect": _configs(broker.expected)}
+def _broker(name: str, broker: Broker) -> Tree:
+    """A secret that the broker keeps to itself is said to come from the environment."""
+    told = {
+        key: Secret("env", _variable("BROKER", name, key)) if value == KEPT_SECRET else value
+        for key, value in broker.configs.items()
+    }
+    parts = {"configs": _configs(told), "expect": _configs(broker.expected)}
     return {key: part for key, part in parts.items() if part}
 
 
@@ -154,7 +165,7 @@ def _number(value: float | None) -> float | None:
 
 def _credentials(user: str, credentials: Credentials) -> Tree:
     """A password is said to come from the environment: it is needed only where the user is not yet."""
-    default = Secret("env", "PASSWORD_" + re.sub(r"\W", "_", user).upper())
+    default = Secret("env", _variable("PASSWORD", user))
     return {
         mechanism.title: {
             **({} if each.iterations is None else {"iterations": each.iterations}),

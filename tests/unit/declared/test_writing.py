@@ -5,7 +5,7 @@ from pathlib import Path
 from hypothesis import given
 
 from barnabas.declared.reading import read_state
-from barnabas.declared.state import Broker, Credential, Secret, State, Topic
+from barnabas.declared.state import KEPT_SECRET, Broker, Credential, Secret, State, Topic
 from barnabas.declared.writing import to_tree, to_yaml
 from barnabas.wire.scram import ScramMechanism
 from support.declared_states import states
@@ -41,4 +41,11 @@ def test_a_password_is_said_to_come_from_the_environment() -> None:
     assert tree["users"]["al.ice"]["SCRAM-SHA-256"] == {
         "iterations": 4096,
         "password": {"env": "PASSWORD_AL_ICE"},
+    }
+
+
+def test_what_a_broker_keeps_to_itself_is_said_to_come_from_the_environment() -> None:
+    tree = to_tree(State(brokers={"1": Broker({"ssl.keystore.password": KEPT_SECRET})}))
+    assert tree["brokers"]["1"]["configs"] == {
+        "ssl.keystore.password": {"env": "BROKER_1_SSL_KEYSTORE_PASSWORD"}
     }

@@ -1,0 +1,119 @@
+"""A file brought up to what a cluster has: in its own words where they still hold, with its comments. Pure."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from barnabas.base.yaml_places import compose
+from barnabas.declared.differences import same_value
+from barnabas.declared.reading import EVERY_BROKER, PRUNE, acls_of, entity_of
+from barnabas.declared.state import CONFIG_SECTIONS, Broker, Choice, Configs, Section, State, Topic
+from barnabas.declared.writing import Tree, dumped, to_tree
+from barnabas.declared.yaml_edits import edited, typed
+
+
+def updated(text: str, declared: State, live: State, choice: Choice) -> str:
+    """The text of a file that declares `declared`, as it must be to declare `live` in all that is chosen.
+
+    What the file says of pruning, passwords and expected values stays.
+
+    :raises CannotEdit: When the file cannot be changed in place.
+    """
+    node = compose(text)
+    old: Tree = {} if node is None else typed(node)
+    new = to_tree(live)
+    tree: Tree = {PRUNE: old[PRUNE]} if PRUNE in old else {}
+    for section in Section:
+        merged = _MERGE[section](section, old.get(section), new.get(section), declared, live, choice)
+        if merged or section in old:
+            tree[section.value] = merged
+    order = [*(key for key in old if key in tree), *(key for key in tree if key not in old)]
+    return edited(text, {key: tree[key] for key in order}, dumped)
+
+
+Merge = Callable[[Section, Any, Any, State, State, Choice], Any]
+
+
+def _bearers(section: Section, old: Any, new: Any, declared: State, live: State, choice: Choice) -> Tree:
+    before: Tree = dict(old or {})
+    after: Tree = dict(new or {})
+    merged: Tree = {}
+    for name in [*before, *(name for name in after if name not in before)]:
+        key = "" if section is Section.BROKERS and name == EVERY_BROKER else name
+        if not choice.means(section, key):
+            merged[name] = before[name]
+        elif name in after or "expect" in (before.get(name) or {}):
+            there = _configs(getattr(live, section).get(key, {}))
+            said = _configs(getattr(declared, section).get(key, {}))
+            merged[name] = _bearer(section, before.get(name) or {}, after.get(name, {}), said, there)
+    return merged
+
+
+def _configs(thing: Topic | Broker | Configs) -> Configs:
+    return thing.configs if isinstance(thing, Topic | Broker) else thing
+
+
+def _bearer(section: Section, old: Tree, new: Tree, said: Configs, there: Configs) -> Tree:
+    """One of them: values stay as they are written where they mean the same."""
+    before, after = old.get("configs") or {}, new.get("configs") or {}
+    configs = {
+        key: before[key]
+        if key in said and same_value(section, key, said[key], there.get(key))
+        else after.get(key)
+        for key in [*before, *(key for key in after if key not in before)]
+        if key in after or said.get(key) is None
+    }
+    whole = {**old, **new, "configs": configs}
+    return {key: value for key, value in whole.items() if value or key in old}
+
+
+def _acls(_: Section, old: Any, _new: Any, _declared: State, live: State, choice: Choice) -> list[Tree]:
+    """Entries that hold stay; what they do not tell is put behind."""
+    kept: list[Tree] = []
+    left = set(live.acls)
+    for entry in old or ():
+        acls = acls_of(entry)
+        is_meant = any(choice.means(Section.ACLS, each) for each in acls)
+        if not is_meant or acls <= live.acls:
+            kept.append(entry)
+            left -= acls
+    rest = to_tree(State(acls=frozenset(left))).get(Section.ACLS, [])
+    return [*kept, *rest]
+
+
+def _quotas(section: Section, old: Any, new: Any, declared: State, live: State, choice: Choice) -> list[Tree]:
+    merged: list[Tree] = []
+    fresh = {entity_of(each["entity"]): each for each in new or ()}
+    for entry in old or ():
+        entity = entity_of(entry["entity"])
+        is_same = declared.quotas[entity] == live.quotas.get(entity)
+        now = fresh.pop(entity, None)
+        if is_same or not choice.means(section, entity):
+            merged.append(entry)
+        elif now is not None:
+            merged.append(now)
+    return [*merged, *fresh.values()]
+
+
+def _users(section: Section, old: Any, new: Any, declared: State, live: State, choice: Choice) -> Tree:
+    """Passwords stay where the file says they are."""
+    before: Tree = dict(old or {})
+    after: Tree = dict(new or {})
+    merged: Tree = {}
+    for name in [*before, *(name for name in after if name not in before)]:
+        if not choice.means(section, name):
+            merged[name] = before[name]
+        elif name in after:
+            said = before.get(name, {})
+            merged[name] = {
+                title: {**each, "password": said.get(title, {}).get("password", each["password"])}
+                for title, each in after[name].items()
+            }
+    return merged
+
+
+_MERGE: Mapping[Section, Merge] = {
+    **dict.fromkeys(CONFIG_SECTIONS, _bearers),
+    Section.ACLS: _acls,
+    Section.QUOTAS: _quotas,
+    Section.USERS: _users,
+}

@@ -1,0 +1,123 @@
+"""YAML edited in place: comments stay, and the text holds what it is to hold."""
+
+from typing import Any
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from barnabas.declared.writing import dumped
+from barnabas.declared.yaml_edits import CannotEdit, edited
+
+TEXT = """\
+# The shop's cluster.
+topics:
+  # paid ones too
+  orders:
+    partitions: 6   # grows with Christmas
+    configs: {retention.ms: 1000}  # short
+
+  clicks:
+    partitions: 2
+# who may what
+acls:
+  - principal: User:alice
+    operations: [read]
+  # bob is new
+  - principal: User:bob
+    operations: [write]
+"""
+
+ALICE = {"principal": "User:alice", "operations": ["read"]}
+BOB = {"principal": "User:bob", "operations": ["write"]}
+
+
+def tree(orders: dict[str, Any], *acls: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"topics": {"orders": orders, **more}, "acls": list(acls)}
+
+
+CLICKS = {"partitions": 2}
+ORDERS = {"partitions": 6, "configs": {"retention.ms": 1000}}
+
+
+def changed(wanted: Any) -> tuple[list[str], list[str]]:
+    """The lines that are gone, and those that are new."""
+    before, after = TEXT.splitlines(), edited(TEXT, wanted, dumped).splitlines()
+    return [line for line in before if line not in after], [line for line in after if line not in before]
+
+
+def test_what_is_the_same_is_not_touched() -> None:
+    assert edited(TEXT, tree(ORDERS, ALICE, BOB, clicks=CLICKS), dumped) == TEXT
+
+
+def test_a_value_is_written_in_its_place() -> None:
+    assert changed(tree({**ORDERS, "partitions": 12}, ALICE, BOB, clicks=CLICKS)) == (
+        ["    partitions: 6   # grows with Christmas"],
+        ["    partitions: 12   # grows with Christmas"],
+    )
+
+
+def test_what_is_new_is_put_behind() -> None:
+    wanted = tree(
+        {**ORDERS, "replication_factor": 3}, ALICE, BOB, {"principal": "User:carol"}, clicks=CLICKS, new={}
+    )
+    gone, new = changed({**wanted, "groups": {"g": {"configs": {"k": 1}}}})
+    assert gone == []
+    assert new == [
+        "    replication_factor: 3",
+        "  new: {}",
+        "  - principal: User:carol",
+        "groups:",
+        "  g:",
+        "    configs:",
+        "      k: 1",
+    ]
+
+
+def test_what_is_gone_is_cut_out_and_comments_stay() -> None:
+    assert changed(tree(ORDERS, BOB)) == (
+        ["  clicks:", "    partitions: 2", "  - principal: User:alice", "    operations: [read]"],
+        [],
+    )
+
+
+def test_a_mapping_in_a_line_becomes_lines() -> None:
+    wanted = tree({"partitions": 6, "configs": {"retention.ms": 1, "k": "x"}}, ALICE, BOB, clicks=CLICKS)
+    assert changed(wanted) == (
+        ["    configs: {retention.ms: 1000}  # short"],
+        ["    configs:", "      retention.ms: 1", "      k: x  # short"],
+    )
+
+
+def test_what_cannot_be_edited_is_said() -> None:
+    with pytest.raises(CannotEdit):
+        edited("a: &x {b: 1}\nc: *x\n", {"a": {"b": 2}, "c": {"b": 1}}, dumped)
+
+
+keys = st.sampled_from(["a", "b", "c.d", "9", "yes"])
+scalars = st.sampled_from([1, "x", "a,b", "12:30", True, "", "# no comment", "two\nlines"])
+trees = st.recursive(
+    scalars,
+    lambda inner: st.dictionaries(keys, inner, max_size=3) | st.lists(inner, max_size=3),
+    max_leaves=12,
+)
+documents = st.dictionaries(keys, trees, min_size=1, max_size=4)
+
+
+QUICK = settings(max_examples=60, phases=(Phase.explicit, Phase.generate))
+
+
+@QUICK
+@given(documents, documents)
+def test_any_document_becomes_any_other(one: Any, other: Any) -> None:
+    text = edited(dumped(one), other, dumped)
+    assert edited(text, other, dumped) == text
+
+
+@QUICK
+@given(documents, documents)
+def test_comments_on_lines_of_their_own_stay(one: Any, other: Any) -> None:
+    text = "# first\n" + dumped(one) + "# last\n"
+    after = edited(text, other, dumped)
+    assert after.startswith("# first\n")
+    assert "# last\n" in after
