@@ -1,5 +1,6 @@
 """Every command against a broker: with what is not there, without permission, with what it says that it needs."""
 
+import json
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,6 +48,9 @@ CASES = {
     "topics partitions": Case("orders", "nope"),
     "topics delete": Case("doomed", "nope"),
     "topics add-partitions": Case("orders --total 7", "nope --total 7"),
+    "topics trash": Case("", None),
+    "topics undelete": Case("lost --as found", "nope"),
+    "topics purge": Case("spoilt", "nope"),
     "records offsets": Case("orders", "nope"),
     "records epoch-ends": Case("orders --epoch 0", "nope:0 --epoch 0"),
     "records delete": Case("orders:0=end", "nope:0=1"),
@@ -129,7 +133,11 @@ class World(NamedTuple):
         for group in ("billing", "doomed"):
             groups.commit_offsets(group, {TopicPartition("orders", 1): 0})
         self.run("users add", "carol --password secret")
-        self.run("topics delete", "fresh --if-exists")
+        self.run("topics delete", "fresh found --if-exists")
+        trashed = {each["name"] for each in json.loads(self.run("topics trash", "--json").stdout)}
+        for topic in {"lost", "spoilt"} - trashed:
+            self.kafka.create_topic(topic)
+            self.run("topics delete", topic)
 
     def permit(self, needs: tuple[str, ...]) -> None:
         """Give Alice these permissions and no others."""
