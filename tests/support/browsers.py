@@ -13,6 +13,7 @@ from playwright.sync_api import (
     Page,
     Request,
     Response,
+    expect,
     sync_playwright,
 )
 
@@ -36,6 +37,7 @@ _LEFT = "net::ERR_ABORTED"
 def chromium() -> Iterator[Browser]:
     """A browser without a window."""
     arguments = ["--disable-dev-shm-usage", "--disable-gpu", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
+    expect.set_options(timeout=TIMEOUT_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
         try:

@@ -14,7 +14,8 @@ from barnabas.metadata.topics import AUDIT_TOPIC
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 PLACE = TopicPartition(AUDIT_TOPIC, 0)
-_CHUNK = 1_000  #: records that are read at a time
+#: Records that are read at a time: few at first, as the newest are mostly enough, and then ever more.
+_CHUNK, _CHUNK_MAX = 200, 5_000
 LOOK_MAX = 50_000  #: records that one page looks at
 HISTORY_LOOK_MAX = 500_000
 
@@ -67,10 +68,11 @@ async def read_back(
             raise
         return Found([], None, exists=False)
     found: list[AuditEvent] = []
-    looked_from = last
+    looked_from, step = last, _CHUNK
     async with Consumer(cluster) as consumer:
         while looked_from > first and last - looked_from < look_max:
-            begin, end = max(first, looked_from - _CHUNK), looked_from
+            begin, end = max(first, looked_from - step), looked_from
+            step = min(2 * step, _CHUNK_MAX)
             chunk = await _read(consumer, begin, end, lambda value: needle in value)
             looked_from = begin
             for offset, event in reversed(chunk):

@@ -1,0 +1,169 @@
+"""How long pages of the console take at 10,000 topics: ``python -m bench.console [--document]``.
+
+A broker and a console, each a process of its own, as people start them; one visitor, who asks for one page after the
+other over one connection of HTTP. The time is from the request to the last byte of the page.
+"""
+
+import argparse
+import contextlib
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+from interop.brokers import free_ports
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin import raise_errors
+from barnabas.client.admin_model import NewTopic
+from barnabas.client.blocking import Client
+from interop import candidate
+
+DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
+HEADING = "## The console"
+TOPICS_COUNT = 10_000
+GROUPS_COUNT = 500
+REQUESTS_COUNT = 200
+_WARM_UPS_COUNT = 5
+_BATCH = 500
+_START_S = 20.0
+
+PAGES = {
+    "overview": "/",
+    "list of topics": "/topics",
+    "the same sorted by health, page 100": "/topics?sort=-health&page=100",
+    "search in it, as one types": "/topics?q=ders-000",
+    "a topic": "/topics/orders-00077",
+    "list of groups, with lags": "/groups",
+    "a group": "/groups/readers-007",
+    "audit": "/audit",
+}
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What the requests of one page took, in ms, and how much it is."""
+
+    page: str
+    times_ms: Sequence[float]
+    size_bytes: int
+
+    def percentile(self, percent: int) -> float:
+        """The time within which so many of a hundred requests were answered."""
+        ordered = sorted(self.times_ms)
+        return ordered[min(len(ordered) - 1, len(ordered) * percent // 100)]
+
+
+def fill(bootstrap: str, topics_count: int, groups_count: int) -> None:
+    """Topics of one partition, and groups that have committed for ten of them each."""
+    names = [f"orders-{number:05d}" for number in range(topics_count)]
+    with Client(bootstrap) as client:
+        for begin in range(0, topics_count, _BATCH):
+            batch = [NewTopic(name, 1, 1) for name in names[begin : begin + _BATCH]]
+            raise_errors(client.admin.create_topics(batch).values())
+        for number in range(groups_count):
+            offsets = {TopicPartition(names[(number * 10 + each) % topics_count], 0): 0 for each in range(10)}
+            raise_errors(client.groups.commit_offsets(f"readers-{number:03d}", offsets).values())
+
+
+@contextlib.contextmanager
+def serving(bootstrap: str) -> Iterator[str]:
+    """`barnabas console` as a process; gives its address once it answers."""
+    listen = f"127.0.0.1:{free_ports(1)[0]}"
+    command = [str(candidate.COMMAND), "console", "--bootstrap", bootstrap, "--listen", listen]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        deadline_s = time.monotonic() + _START_S
+        while True:
+            try:
+                httpx.get(f"http://{listen}/", timeout=_START_S)
+                break
+            except httpx.TransportError:
+                if time.monotonic() > deadline_s:
+                    raise
+                time.sleep(0.05)
+        yield f"http://{listen}"
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def measure(address: str, requests_count: int) -> list[Timing]:
+    """Ask for each page so many times."""
+    timings = []
+    with httpx.Client(base_url=address, timeout=60) as visitor:
+        for page, path in PAGES.items():
+            times_ms, size_bytes = [], 0
+            for number in range(_WARM_UPS_COUNT + requests_count):
+                started_s = time.perf_counter()
+                answer = visitor.get(path)
+                took_ms = (time.perf_counter() - started_s) * 1000
+                answer.raise_for_status()
+                size_bytes = len(answer.content)
+                if number >= _WARM_UPS_COUNT:
+                    times_ms.append(took_ms)
+            timings.append(Timing(page, times_ms, size_bytes))
+    return timings
+
+
+def table(timings: Sequence[Timing]) -> str:
+    """The measurements as a table in Markdown."""
+    lines = ["| page | median, ms | p95, ms | slowest, ms | KiB |", "|---|---|---|---|---|"]
+    for each in timings:
+        times = " | ".join(f"{each.percentile(percent):.1f}" for percent in (50, 95, 100))
+        lines.append(f"| {each.page} | {times} | {each.size_bytes / 1024:.0f} |")
+    return "\n".join(lines)
+
+
+def section(
+    topics_count: int = TOPICS_COUNT,
+    groups_count: int = GROUPS_COUNT,
+    requests_count: int = REQUESTS_COUNT,
+) -> str:
+    """Start everything, measure, and tell of it as docs/benchmarks.md does."""
+    with tempfile.TemporaryDirectory(prefix="bench-console-") as home:
+        broker = candidate.start(Path(home))
+        try:
+            fill(broker.bootstrap, topics_count, groups_count)
+            with serving(broker.bootstrap) as address:
+                timings = measure(address, requests_count)
+        finally:
+            broker.stop()
+    return f"""{HEADING}
+Pages of `barnabas console` on a cluster of {topics_count:,} topics and {groups_count:,} groups, asked for
+{requests_count} times each, one after the other; from the request to the last byte (`bench/console.py`). Broker,
+console and visitor share the machine.
+
+{table(timings)}
+"""
+
+
+def with_section(document: str, told: str) -> str:
+    """The document with this section in place of the one it had, or at its end."""
+    before, heading, rest = document.partition(f"{HEADING}\n")
+    _, further, after = rest.partition("\n## ") if heading else ("", "", "")
+    return f"{before.rstrip()}\n\n{told.rstrip()}\n{further}{after}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--topics", type=int, default=TOPICS_COUNT)
+    parser.add_argument("--groups", type=int, default=GROUPS_COUNT)
+    parser.add_argument("--requests", type=int, default=REQUESTS_COUNT)
+    parser.add_argument(
+        "--document", action="store_true", help=f"write the section {HEADING!r} of docs/{DOCUMENT.name}"
+    )
+    options = parser.parse_args()
+    told = section(options.topics, options.groups, options.requests)
+    print(told)
+    if options.document:
+        DOCUMENT.write_text(with_section(DOCUMENT.read_text(encoding="utf-8"), told), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""What people do with the console in Chromium: create, alter, be refused, roll back, look at messages."""
+
+import re
+from collections.abc import Callable
+
+from playwright.sync_api import expect
+
+from barnabas.testing import EmbeddedBroker
+from support.audit import published
+from support.browsers import Watched
+from support.rich_cluster import ORDERS
+
+Visit = Callable[[str], Watched]
+
+
+def test_a_topic_is_created_and_found(admin: Watched, cluster: EmbeddedBroker) -> None:
+    page = admin.open("/new-topic")
+    page.get_by_label("Name").fill("shop.refunds")
+    page.get_by_label("Partitions").fill("3")
+    page.get_by_role("button", name="Create topic").click()
+    expect(page.get_by_role("status").or_(page.locator(".notice.good"))).to_contain_text("shop.refunds")
+    assert cluster.topics()["shop.refunds"] == 3
+    page = admin.open("/topics")
+    page.get_by_role("searchbox").press_sequentially("refu")
+    expect(page.get_by_role("link", name="shop.refunds")).to_be_visible()
+    expect(page.get_by_role("link", name="web.clicks")).to_have_count(0)
+    assert "q=refu" in page.url
+
+
+def test_a_policy_refuses_in_its_own_words(admin: Watched, cluster: EmbeddedBroker) -> None:
+    admin.expect(400, 409)
+    page = admin.open("/new-topic")
+    page.get_by_label("Name").fill("Everything")
+    page.get_by_role("button", name="Create topic").click()
+    expect(page.locator("main")).to_contain_text("see the platform handbook")
+    assert admin.violations() == []
+    admin.keep("policy-refuses")
+    assert "Everything" not in cluster.topics()
+
+
+def test_messages_are_looked_at(admin: Watched) -> None:
+    page = admin.open(f"/topics/{ORDERS}/messages")
+    first = page.get_by_role("table").locator("summary").first
+    first.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("table")).to_contain_text('"item"')
+    assert admin.violations() == []
+    admin.keep("message")
+
+
+def test_offsets_are_reset_after_they_were_seen(admin: Watched, cluster: EmbeddedBroker) -> None:
+    page = admin.open("/groups")
+    page.get_by_role("link", name="billing").click()
+    page.get_by_label("Go to").select_option("shift")
+    page.get_by_label("Records").fill("7")
+    page.get_by_role("button", name="Show the new offsets").click()
+    expect(page.get_by_role("table")).to_contain_text("7 records passed over")
+    assert admin.violations() == []
+    admin.keep("offsets-preview")
+    page.get_by_role("button", name="Commit these offsets").click()
+    expect(page.locator("#notices")).to_contain_text("goes on at the new offsets")
+    expect(page.locator(".plot svg")).to_be_visible()  # the second sample has come
+    admin.keep("lag", "light")
+
+
+def test_a_config_is_altered_and_rolled_back(admin: Watched, cluster: EmbeddedBroker) -> None:
+    page = admin.open("/brokers/default?key=log.cleaner.threads#change")
+    page.get_by_label("Value", exact=True).fill("2")
+    page.get_by_role("button", name="Show what would change").click()
+    expect(page.locator("ins")).to_have_text("2")
+    assert admin.violations() == []
+    page.get_by_role("button", name="Change it").click()
+    expect(page.locator("#notices")).to_contain_text("log.cleaner.threads is set for every broker.")
+    published(cluster, "broker/", "log.cleaner.threads", "2")
+    page = admin.open("/audit")
+    page.get_by_role("link", name="broker/").first.click()
+    page.get_by_role("button", name=re.compile("Roll back to revision")).first.click()
+    expect(page.get_by_role("table", name="What the rollback would change")).to_contain_text(
+        "log.cleaner.threads"
+    )
+    assert admin.violations() == []
+    admin.keep("rollback")
+    page.get_by_role("button", name="Roll back", exact=True).click()
+    expect(page.locator("#notices")).to_contain_text("is as it was at revision")
+    published(cluster, "broker/", "log.cleaner.threads", "1")
+
+
+def test_an_acl_is_made_and_removed(admin: Watched) -> None:
+    page = admin.open("/acls")
+    page.get_by_label("Principal", exact=True).fill("zoe")
+    page.get_by_role("checkbox", name="read", exact=True).check()
+    page.get_by_label("Name", exact=True).fill("shop.orders")
+    page.get_by_role("button", name="Make it so").click()
+    expect(page.locator("#notices")).to_contain_text("1 made for User:zoe.")
+    page.get_by_role("checkbox", name=re.compile("User:zoe, read")).check()
+    page.get_by_role("button", name="Remove those chosen").click()
+    expect(page.locator("#notices")).to_contain_text("1 removed.")
+
+
+def test_the_audit_is_followed_while_one_looks(admin: Watched, cluster: EmbeddedBroker) -> None:
+    page = admin.open("/audit?resource=topic/shop.followed")
+    expect(page.locator("#audit")).to_contain_text("Nothing of that kind")
+    cluster.create_topic("shop.followed")
+    expect(page.locator("#audit")).to_contain_text("CreateTopics")
+
+
+def test_what_somebody_may_not_do_is_not_offered(visit: Visit) -> None:
+    alice = visit("alice")
+    page = alice.open("/")
+    expect(page.get_by_role("link", name="ACLs")).to_have_count(0)
+    expect(page.get_by_role("link", name="Users")).to_have_count(0)
+    page = alice.open("/groups/billing")
+    expect(page.get_by_role("button", name="Show the new offsets")).to_have_count(0)
+    alice.expect(403)
+    page = alice.open("/users")
+    expect(page.get_by_role("heading", level=1)).to_have_text("You may not see or do this")
+    assert alice.violations() == []
+
+
+def test_somebody_logs_out_and_is_out(admin: Watched) -> None:
+    page = admin.open("/")
+    page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_role("heading", name="Log in")).to_be_visible()
+    assert admin.violations() == []
+    admin.keep("login")
+    admin.open("/groups")
+    expect(page.get_by_role("heading", name="Log in")).to_be_visible()
