@@ -14,30 +14,17 @@ def cpu_s(pid: int) -> float:
 
 def family_cpu_s(root: int) -> float:
     """What a process and all that descend from it have used so far, as far as they live."""
-    return sum(map(parse_cpu_ticks, _family(root).values())) / CLOCK_TICKS_PER_S
-
-
-def family_memory_bytes(root: int) -> int:
-    """What a process and all that descend from it have in memory, what they share counted once (PSS)."""
-    found = 0
-    for pid in _family(root):
-        try:
-            found += parse_memory_bytes(Path(f"/proc/{pid}/smaps_rollup").read_text(), "Pss")
-        except OSError:  # it has ended
-            continue
-    return found
-
-
-def _family(root: int) -> dict[int, str]:
-    """The line of proc(5), stat, of each of them."""
-    stats: dict[int, str] = {}
+    parents: dict[int, int] = {}
+    ticks: dict[int, int] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
-            stats[int(path.parent.name)] = path.read_text()
+            stat = path.read_text()
         except OSError:  # it has ended
             continue
-    parents = {pid: int(stat.rpartition(")")[2].split()[1]) for pid, stat in stats.items()}
-    return {pid: stat for pid, stat in stats.items() if root in _line(pid, parents)}
+        pid = int(path.parent.name)
+        parents[pid] = int(stat.rpartition(")")[2].split()[1])
+        ticks[pid] = parse_cpu_ticks(stat)
+    return sum(ticks[pid] for pid in ticks if root in _line(pid, parents)) / CLOCK_TICKS_PER_S
 
 
 def _line(pid: int, parents: Mapping[int, int]) -> Iterator[int]:
@@ -54,13 +41,12 @@ def parse_cpu_ticks(stat: str) -> int:
 
 def anonymous_bytes(pid: int) -> int:
     """Memory of a process that no file backs (proc(5), smaps_rollup)."""
-    return parse_memory_bytes(Path(f"/proc/{pid}/smaps_rollup").read_text(), "Anonymous")
+    return parse_anonymous_bytes(Path(f"/proc/{pid}/smaps_rollup").read_text())
 
 
-def parse_memory_bytes(smaps_rollup: str, field: str) -> int:
-    """One of the sums of a process's memory."""
+def parse_anonymous_bytes(smaps_rollup: str) -> int:
     for line in smaps_rollup.splitlines():
-        if line.startswith(f"{field}:"):
+        if line.startswith("Anonymous:"):
             return int(line.split()[1]) * 1024
-    message = f"smaps_rollup has no {field} line"
+    message = "smaps_rollup has no Anonymous line"
     raise ValueError(message)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from bench import load
 from bench.measures import MEASURES, QUICK, Measure, Metric
-from bench.process import anonymous_bytes, cpu_s, family_memory_bytes, parse_cpu_ticks, parse_memory_bytes
+from bench.process import anonymous_bytes, cpu_s, parse_anonymous_bytes, parse_cpu_ticks
 from bench.report import Result, document, tables
 from bench.run import Contestant, compare, turns
 from bench.warm_memory import AHEAD_BYTES, warm_memory
@@ -34,10 +34,10 @@ def test_cpu_time_of_a_process_grows_as_it_works() -> None:
 
 
 def test_anonymous_memory_is_read_in_bytes() -> None:
-    assert parse_memory_bytes("Rss:  900 kB\nAnonymous:    12 kB\nLazyFree:  0 kB\n", "Anonymous") == 12_288
-    assert family_memory_bytes(os.getpid()) > anonymous_bytes(os.getpid()) > 1 << 20
+    assert parse_anonymous_bytes("Rss:  900 kB\nAnonymous:    12 kB\nLazyFree:  0 kB\n") == 12_288
+    assert anonymous_bytes(os.getpid()) > 1 << 20
     with pytest.raises(ValueError, match="no Anonymous line"):
-        parse_memory_bytes("Rss:  900 kB\n", "Anonymous")
+        parse_anonymous_bytes("Rss:  900 kB\n")
 
 
 def test_touched_memory_is_given_up_as_others_use_some() -> None:
