@@ -191,8 +191,12 @@ def test_what_is_not_there_is_exit_code_3(
     assert (result.exit_code, json.loads(result.stderr)["error"]) == (3, error), result.output
 
 
+#: Apache Kafka tries to reach a new voter; Barnabas's quorum is fixed.
+NO_VOTER = {"REQUEST_TIMED_OUT", "UNSUPPORTED_VERSION", "VOTER_NOT_FOUND"}
+
+
 @pytest.mark.parametrize("command", ["add-voter", "update-voter"])
-def test_the_voters_of_a_quorum_that_is_fixed_stay(call: Callable[..., Result], command: str) -> None:
+def test_who_cannot_vote_is_not_made_a_voter(call: Callable[..., Result], command: str) -> None:
     result = call("quorum", command, *STRANGER, "CONTROLLER=127.0.0.1:1")
     assert result.exit_code in (1, 3), result.output
-    assert json.loads(result.stderr)["error"] in ("UNSUPPORTED_VERSION", "VOTER_NOT_FOUND", "INVALID_REQUEST")
+    assert json.loads(result.stderr)["error"] in NO_VOTER
