@@ -271,12 +271,25 @@ def _brokers(declared: State, live: State) -> Iterator[Change]:
     prunes = bool(declared.prune & {Section.BROKERS, CONFIGS})
     for name, broker in sorted(declared.brokers.items()):
         there = live.brokers.get(name, Broker())
-        yield from _config_changes(Section.BROKERS, name, broker.configs, there.configs, prunes=prunes)
+        configs = _prunable(name, there.configs, broker.configs)
+        yield from _config_changes(Section.BROKERS, name, broker.configs, configs, prunes=prunes)
         for key, expected in sorted(broker.expected.items()):
             if not same_value(Section.BROKERS, key, there.expected.get(key), expected):
                 yield Change(Section.BROKERS, name, key, Action.EXPECT, there.expected.get(key), expected)
     for name in _unmentioned(Section.BROKERS, declared, live):
-        yield from _config_changes(Section.BROKERS, name, {}, live.brokers[name].configs, prunes=True)
+        configs = _prunable(name, live.brokers[name].configs, {})
+        yield from _config_changes(Section.BROKERS, name, {}, configs, prunes=True)
+
+
+#: Set by Kafka itself for every broker where leaders may be elected from eligible replicas (KIP-966); nobody may
+#: remove it then.
+_KEPT_BY_KAFKA = "min.insync.replicas"
+
+
+def _prunable(name: str, live: Configs, declared: Configs) -> Configs:
+    """What there is, without what is not mentioned and cannot go."""
+    is_kept = name == "" and _KEPT_BY_KAFKA not in declared
+    return {key: value for key, value in live.items() if not (is_kept and key == _KEPT_BY_KAFKA)}
 
 
 # For people and programs

@@ -76,6 +76,15 @@ def test_pruning_is_said_section_by_section() -> None:
     }
 
 
+def test_what_kafka_sets_for_every_broker_itself_is_not_pruned() -> None:
+    live = State(brokers={"": Broker({"min.insync.replicas": "1", "k": "v"})})
+    for brokers in ({}, {"": Broker()}):
+        found_there = found(State(brokers=brokers, prune=frozenset({"brokers"})), live)
+        assert found_there == {("broker/", "k"): ("delete", "v", None)}
+    declared = State(brokers={"": Broker({"min.insync.replicas": "2"})})
+    assert found(declared, live) == {("broker/", "min.insync.replicas"): ("alter", "1", "2")}
+
+
 def test_passwords_are_not_compared_but_iterations_are() -> None:
     live = State(users={"alice": {SHA_256: Credential(8192)}})
     secret = Secret("env", "X")
