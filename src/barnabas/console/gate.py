@@ -3,7 +3,7 @@
 import ipaddress
 import socket
 from collections.abc import Iterable
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, Response
@@ -99,7 +99,8 @@ def is_own_host(host: str, hosts: Iterable[str]) -> bool:
     A page of somebody's could have its name point here, and read what is not for it (DNS rebinding); an
     address no name can stand for.
     """
-    name = urlsplit(f"//{host}").hostname if _is_plain(host) else None
+    parts = _split(f"//{host}") if _is_plain(host) else None
+    name = parts.hostname if parts is not None else None
     if not name:
         return False
     return _is_address(name) or name in hosts or name.endswith(".localhost")
@@ -110,12 +111,20 @@ def is_same_origin(headers: Headers) -> bool:
     origin = headers.get("origin")
     if origin is None:
         return headers.get("sec-fetch-site", "same-origin") == "same-origin"
-    return bool(origin) and urlsplit(origin).netloc == headers.get("host")
+    parts = _split(origin)
+    return parts is not None and bool(parts.netloc) and parts.netloc == headers.get("host")
 
 
 def own_names() -> set[str]:
     """The names that this machine has for itself."""
     return {name.lower() for name in (socket.gethostname(), socket.getfqdn())}
+
+
+def _split(url: str) -> SplitResult | None:
+    try:
+        return urlsplit(url)
+    except ValueError:  # brackets that nothing closes
+        return None
 
 
 def _is_plain(host: str) -> bool:

@@ -14,6 +14,7 @@ from barnabas.console.pages import (
     new_topic,
     overview,
     plan,
+    policies,
     produce,
     quorum,
     quotas,
@@ -37,6 +38,7 @@ _PAGES = (
     acls,
     users,
     quotas,
+    policies,
     audit,
     plan,
 )

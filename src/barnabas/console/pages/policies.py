@@ -1,0 +1,34 @@
+"""Policies: which ones each broker asks before it changes something, and where to try them out."""
+
+from starlette.responses import Response
+
+from barnabas.client.admin_model import ConfigEntry
+from barnabas.config.resources import Resource, ResourceKind
+from barnabas.console.page import MenuEntry, Route
+from barnabas.console.view import View
+from barnabas.wire.errors import KafkaError
+
+#: The configs by which a broker is given policies.
+KEYS = (
+    "create.topic.policy.class.name",
+    "alter.config.policy.class.name",
+    "barnabas.policy.file",
+    "barnabas.policy.timeout.ms",
+)
+
+
+async def show(view: View) -> Response:
+    """The policies of each broker."""
+    rows: list[tuple[int, ConfigEntry]] = []
+    for node in (await view.cluster_view()).nodes:
+        resource = Resource(ResourceKind.BROKER, str(node.node_id))
+        outcome = (await view.admin.describe_configs([resource], KEYS, documentation=True))[resource]
+        if isinstance(outcome, KafkaError):
+            raise outcome
+        rows += [(node.node_id, entry) for entry in sorted(outcome, key=lambda entry: KEYS.index(entry.name))]
+    are_set = any(entry.value for _, entry in rows if not entry.name.endswith(".ms"))
+    return await view.page("policies.html", rows=rows, are_set=are_set)
+
+
+MENU = MenuEntry("Security", "Policies", "/policies", needs="DESCRIBE_CONFIGS")
+ROUTES = (Route("/policies", show),)

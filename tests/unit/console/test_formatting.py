@@ -1,0 +1,43 @@
+"""Numbers and times as pages show them."""
+
+import pytest
+
+from barnabas.console.formatting import count, duration, moment, plural, rate, size
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (None, "–"),
+        (-1, "–"),
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1536, "1.5 KiB"),
+        (1 << 30, "1.0 GiB"),
+        (200 << 20, "200 MiB"),
+    ],
+)
+def test_sizes(number: int | None, text: str) -> None:
+    assert size(number) == text
+
+
+def test_numbers() -> None:
+    assert [count(None), count(1234567), count(12)] == ["–", "1\u202f234\u202f567", "12"]
+    assert [rate(None), rate(0.25), rate(10.0), rate(1234.5)] == ["–", "0.2", "10", "1\u202f234"]
+    assert [plural(1, "topic"), plural(0, "topic"), plural(2, "has", "have")] == [
+        "1 topic",
+        "0 topics",
+        "2 have",
+    ]
+
+
+def test_times() -> None:
+    assert moment(1_767_225_600_007) == "2026-01-01 00:00:00.007"
+    assert [moment(None), moment(-1), moment(2**62)] == ["–", "–", str(2**62)]
+    assert [duration(5), duration(65_000), duration(90_000_000), duration(3_600_000), duration(None)] == [
+        "5 ms",
+        "1 min 5 s",
+        "1 d 1 h",
+        "1 h",
+        "–",
+    ]

@@ -1,0 +1,45 @@
+"""Fields of forms."""
+
+import pytest
+
+from barnabas.console.forms import Form
+
+
+def form(**values: str) -> Form:
+    return Form({name: [value] for name, value in values.items()})
+
+
+def test_texts_lose_blanks_at_their_ends_and_line_ends_of_browsers() -> None:
+    sent = form(a="  x ", b=" y\r\nz\r\n")
+    assert sent.text("a") == "x"
+    assert sent.raw("b") == " y\nz\n"
+    assert sent.text("none", "default") == "default"
+    assert not sent.errors
+
+
+@pytest.mark.parametrize("text", ["0", "12", " 7 ", "1 000", "9223372036854775807"])
+def test_whole_numbers(text: str) -> None:
+    sent = form(n=text)
+    assert sent.whole("n") == int(text.replace(" ", ""))
+    assert not sent.errors
+
+
+@pytest.mark.parametrize("text", ["-1", "1.5", "x", "9223372036854775808", "9" * 5_000, "1e3"])
+def test_what_is_no_whole_number_is_told(text: str) -> None:
+    sent = form(n=text)
+    assert sent.whole("n", default=3) == 3
+    assert "is not a whole number from 0" in sent.errors["n"]
+    assert len(sent.errors["n"]) < 120
+
+
+def test_needed_fields_choices_and_boxes() -> None:
+    sent = form(way="b", other="z", box="1")
+    assert sent.one_of("way", ("a", "b")) == "b"
+    assert sent.one_of("missing", ("a", "b")) == "a"
+    assert sent.one_of("other", ("a", "b")) == "a"
+    assert sent.flag("box")
+    assert not sent.flag("none")
+    sent.needed("none")
+    assert sent.errors == {"other": "'z' is not one of a, b.", "none": "This must be filled in."}
+    sent.refuse("none", "later words change nothing")
+    assert sent.errors["none"] == "This must be filled in."

@@ -1,0 +1,103 @@
+"""Sessions, and tries to log in."""
+
+from itertools import count
+from typing import Any
+
+from barnabas.base.clock import ManualClock
+from barnabas.console.attempts import ADDRESS_FAILURES_MAX, USER_FAILURES_MAX, WINDOW_MS, LoginAttempts
+from barnabas.console.sessions import Notice, Sessions
+
+ACCESS: Any = object()
+
+
+def sessions(clock: ManualClock, sessions_max: int = 10) -> Sessions:
+    numbers = count()
+    return Sessions(
+        clock, lambda: f"t{next(numbers)}", idle_ms=100, lifetime_ms=250, sessions_max=sessions_max
+    )
+
+
+def test_a_session_is_found_by_its_key_alone() -> None:
+    kept = sessions(ManualClock())
+    session = kept.open(ACCESS, own_access=True)
+    assert kept.find(session.key) is session
+    assert kept.find(session.csrf) is None
+    assert kept.find(None) is None
+    kept.close(session)
+    assert kept.find(session.key) is None
+    assert session.key not in repr(session)
+
+
+def test_a_session_ends_when_it_is_idle_and_use_prolongs_it() -> None:
+    clock = ManualClock()
+    kept = sessions(clock)
+    session = kept.open(ACCESS, own_access=True)
+    clock.advance(99)
+    assert kept.find(session.key) is session
+    clock.advance(99)
+    assert kept.find(session.key, use=False) is session
+    clock.advance(1)
+    assert kept.find(session.key) is None
+    assert kept.take_expired() == [session]
+    assert kept.statistics() == {"open": 0, "opened": 1, "expired": 1}
+
+
+def test_a_session_ends_after_its_lifetime_however_much_it_is_used() -> None:
+    clock = ManualClock()
+    kept = sessions(clock)
+    session = kept.open(ACCESS, own_access=True)
+    for _ in range(4):
+        clock.advance(60)
+        assert kept.find(session.key) is session
+    clock.advance(10)
+    assert kept.find(session.key) is None
+
+
+def test_of_too_many_sessions_the_longest_unused_end() -> None:
+    clock = ManualClock()
+    kept = sessions(clock, sessions_max=2)
+    first, second, third = (kept.open(ACCESS, own_access=False) for _ in range(3))
+    clock.advance(1)
+    kept.find(first.key)
+    assert kept.take_expired() == [second]
+    assert kept.take_all() == [first, third]
+
+
+def test_notices_are_said_once() -> None:
+    session = sessions(ManualClock()).open(ACCESS, own_access=False)
+    for number in range(7):
+        session.note("good", str(number))
+    assert session.take_notices() == [Notice("good", str(number)) for number in range(2, 7)]
+    assert session.take_notices() == []
+
+
+def test_a_user_waits_after_some_failures_and_others_do_not() -> None:
+    clock = ManualClock()
+    attempts = LoginAttempts(clock)
+    for _ in range(USER_FAILURES_MAX):
+        assert attempts.wait_s("alice", "here") == 0
+        attempts.failed("alice", "here")
+        clock.advance(1_000)
+    assert attempts.wait_s("alice", "elsewhere") == WINDOW_MS // 1000 - USER_FAILURES_MAX
+    assert attempts.wait_s("bob", "here") == 0
+    clock.advance(WINDOW_MS)
+    assert attempts.wait_s("alice", "here") == 0
+
+
+def test_an_address_waits_after_more_failures() -> None:
+    attempts = LoginAttempts(ManualClock())
+    for number in range(ADDRESS_FAILURES_MAX):
+        attempts.failed(f"user {number}", "here")
+    assert attempts.wait_s("somebody", "here") == WINDOW_MS // 1000
+    assert attempts.wait_s("somebody", "elsewhere") == 0
+    assert attempts.statistics()["refused"] == 1
+
+
+def test_old_failures_are_forgotten_when_there_are_many() -> None:
+    clock = ManualClock()
+    attempts = LoginAttempts(clock)
+    for number in range(5_000):
+        attempts.failed(f"user {number}", f"address {number}")
+    clock.advance(WINDOW_MS)
+    attempts.failed("alice", "here")
+    assert attempts.statistics()["counted"] == 2
