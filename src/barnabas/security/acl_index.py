@@ -69,14 +69,15 @@ class AclIndex:
                 self._prefix_lengths[len(name)] = self._prefix_lengths.get(len(name), 0) + 1
         patterns[name].setdefault(binding.principal, []).append(binding)
 
-    def remove(self, binding: AclBinding) -> None:
-        """Let an ACL that was added count no longer."""
+    def remove(self, binding: AclBinding) -> AclBinding:
+        """Let an ACL that was added count no longer; gives the entry that `decide` gave for it."""
         binding = entry_of(binding)
         patterns = self._patterns(binding)
         name = binding.resource_name
         entries = patterns[name]
-        entries[binding.principal].remove(binding)
-        if not entries[binding.principal]:
+        own = entries[binding.principal]
+        entry = own.pop(own.index(binding))
+        if not own:
             del entries[binding.principal]
         if not entries:
             del patterns[name]
@@ -84,6 +85,7 @@ class AclIndex:
                 self._prefix_lengths[len(name)] -= 1
                 if not self._prefix_lengths[len(name)]:
                     del self._prefix_lengths[len(name)]
+        return entry
 
     def _patterns(self, binding: AclBinding) -> dict[str, Entries]:
         return self._literal if binding.pattern_type is PatternType.LITERAL else self._prefixed

@@ -72,7 +72,8 @@ class StandardAuthorizer:
         self._allow_if_no_acl = allow_if_no_acl
         self._indexes = indexes()
         self._decisions: dict[_Question, bool] = {}
-        self._used: set[AclBinding] = set()  #: entries of the indexes
+        #: entries of the indexes by their identity, since to hash one takes as long as to decide
+        self._used: dict[int, AclBinding] = {}
         self._acls: dict[str, AclBinding] = {}
         self.version = 0
         for key, binding in acls.items():
@@ -93,8 +94,8 @@ class StandardAuthorizer:
     def _put(self, key: str, binding: AclBinding | None) -> None:
         gone = self._acls.pop(key, None)
         if gone is not None:
-            self._indexes[gone.resource_type].remove(gone)
-            self._used.discard(entry_of(gone))
+            entry = self._indexes[gone.resource_type].remove(gone)
+            self._used.pop(id(entry), None)
         if binding is not None:
             self._acls[key] = binding
             self._indexes[binding.resource_type].add(binding)
@@ -122,7 +123,8 @@ class StandardAuthorizer:
         if principal in self._super_users:
             return True
         permission, by = decide(self._indexes[resource_type], principal, host, operation, name)
-        self._used.update(by)
+        for entry in by:
+            self._used[id(entry)] = entry
         allowed = self._allow_if_no_acl if permission is None else permission is AclPermission.ALLOW
         if not allowed and _log.tells_developers:
             what = f"{operation.name} on {resource_type.name} {name}"
@@ -142,7 +144,8 @@ class StandardAuthorizer:
 
         A decision that is kept counts when it is made, which costs the many that come after it nothing.
         """
-        return [binding for binding in self._acls.values() if entry_of(binding) in self._used]
+        used = set(self._used.values())
+        return [binding for binding in self._acls.values() if entry_of(binding) in used]
 
     def statistics(self) -> dict[str, int]:
         """How many ACLs count, how many of them have decided something, and how many decisions are kept."""
