@@ -24,6 +24,10 @@ PAGES = {
     "quotas": "/quotas",
     "audit": "/audit",
     "history": "/history/topic/shop.orders",
+    "policies": "/policies",
+    "plan": "/plan",
+    "new-topic": "/new-topic",
+    "produce": "/topics/shop.orders/produce",
 }
 
 
