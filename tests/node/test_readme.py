@@ -87,7 +87,7 @@ def test_the_command_line_does_what_the_readme_types(kafka: EmbeddedBroker, tmp_
     done = run(["sh", "-eu", "-c", block_with(README, "sh", "barnabas topics")], tmp_path, kafka.bootstrap)
     assert done.returncode == 0, done.stderr
     assert "one book" in done.stdout
-    assert kafka.bootstrap in done.stdout
+    assert "retention.ms=86400000" in done.stdout
     assert kafka.topics() == {"orders": 3}
     [record] = kafka.records("orders")
     assert (record.key, record.value) == (b"alice", b"one book")

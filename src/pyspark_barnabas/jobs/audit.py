@@ -46,7 +46,8 @@ TOPIC = "__barnabas_audit"
 #: An event as `barnabas.metadata.audit_events` writes it; values that are no text are JSON here.
 EVENT_DDL = (
     "revision BIGINT, number INT, time BIGINT, principal STRING, client_id STRING, client_host STRING, api STRING, "
-    "outcome STRING, resource STRING, key STRING, before STRING, after STRING, error STRING, message STRING"
+    "outcome STRING, resource STRING, key STRING, before STRING, after STRING, error STRING, message STRING, "
+    "policy STRING"
 )
 _CHANGED = "outcome = 'changed'"
 #: Keys that say where partitions lie and who leads, or that a broker is there: nobody sets them.

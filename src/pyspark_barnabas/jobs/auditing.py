@@ -14,7 +14,7 @@ ACL_KIND = "acl"
 
 _CONFIGS = ("AlterConfigs", "IncrementalAlterConfigs")
 #: Brokers make topics for who asks for their metadata, too.
-_CREATING = ("CreateTopics", "Metadata")
+_CREATING = ("CreateTopics", "Metadata", "UndeleteTopic")
 _OP, _TYPE = AclOperation, ResourceType
 
 
@@ -46,6 +46,7 @@ NEEDS: tuple[Need, ...] = (
     *(Need(api, "topic", _OP.CREATE, _TYPE.TOPIC, is_own=True) for api in _CREATING),
     *_on_cluster(_OP.CREATE, dict.fromkeys(_CREATING, ("topic",))),
     *(Need(api, "topic", _OP.DELETE, _TYPE.TOPIC, is_own=True) for api in ("DeleteTopics", "DeleteRecords")),
+    *(Need(api, "topic", _OP.DELETE, _TYPE.TOPIC, is_own=True) for api in ("UndeleteTopic", "PurgeTopics")),
     *(Need(api, "group", _OP.DELETE, _TYPE.GROUP, is_own=True) for api in ("DeleteGroups", "OffsetDelete")),
     Need("CreatePartitions", "topic", _OP.ALTER, _TYPE.TOPIC, is_own=True),
     *(Need(api, "topic", _OP.ALTER_CONFIGS, _TYPE.TOPIC, is_own=True) for api in (*_CONFIGS, _ROLLBACK)),

@@ -6,6 +6,11 @@ from typing import Any
 import pytest
 
 from barnabas.api.dispatch import UNEXPECTED
+from barnabas.wire.barnabas_messages.describe_acl_use import DescribeAclUseRequest
+from barnabas.wire.barnabas_messages.describe_trash import DescribeTrashRequest
+from barnabas.wire.barnabas_messages.purge_topics import PurgeTopicsRequest, TopicToPurge
+from barnabas.wire.barnabas_messages.rollback_resource import RollbackResourceRequest
+from barnabas.wire.barnabas_messages.undelete_topic import UndeleteTopicRequest
 from barnabas.wire.codec import decode, encode
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -265,6 +270,11 @@ ASKED: list[tuple[Message, tuple[object, ...]]] = [
     (AddRaftVoterRequest(), WHOLE),
     (RemoveRaftVoterRequest(), WHOLE),
     (UpdateRaftVoterRequest(), WHOLE),
+    (RollbackResourceRequest("topic/a"), WHOLE),
+    (DescribeAclUseRequest(), WHOLE),
+    (DescribeTrashRequest(), WHOLE),
+    (UndeleteTopicRequest("a"), WHOLE),
+    (PurgeTopicsRequest([TopicToPurge("a"), TopicToPurge("", ID)]), ("a", ID)),
 ]
 
 IDENTIFIERS = (

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -349,6 +350,7 @@ def test_serve_hands_its_options_to_the_server(
             "listen": "h:1",
             "overrides": {"a": "b", "c": "d=e"},
             "users": ["u=p"],
+            "web": ANY,
         }
     ]
 

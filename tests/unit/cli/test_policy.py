@@ -97,7 +97,6 @@ def test_configs_of_the_cluster_s_topics_are_tried(run: Run, tmp_path: Path) -> 
         (["--rules", "missing.yaml"], "No such file or directory"),
         (["--create-topic", "not_there:P"], "No module named 'not_there'"),
         (["--create-topic", "java.Class"], "must be a Python class as package.module:Class"),
-        (["missing.yaml", "--create-topic", "not_there:P"], "missing.yaml: cannot be read"),
     ],
 )
 def test_what_cannot_be_tried_ends_with_2(run: Run, arguments: list[str], says: str) -> None:
@@ -105,3 +104,9 @@ def test_what_cannot_be_tried_ends_with_2(run: Run, arguments: list[str], says: 
     assert result.exit_code == 2
     assert says in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_cases_that_are_not_there_end_with_3(run: Run) -> None:
+    result = run("policy", "test", "missing.yaml", "--create-topic", "not_there:P")
+    assert result.exit_code == 3
+    assert "missing.yaml: No such file or directory" in result.stderr
