@@ -1,7 +1,8 @@
 """All of `log.dirs`: opening, creating, deleting and checkpointing the logs of a node."""
 
+import contextlib
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
@@ -156,15 +157,13 @@ class LogDirectories:
                         open_files=self.open_files,
                     )
                 except OSError as error:
-                    self._fail(directory, error)
+                    self.fail(directory, error)
         if all(directory.failure is not None for directory in self._directories):
             failures = "; ".join(f"{each.path}: {each.failure}" for each in self._directories)
             raise LogDirectoryError(f"no log directory can be used: {failures}")
         for each, role in settle(self._directories, opened, any_offline=self.any_offline):
-            try:
+            with self.failing(each.directory):
                 self._assume(role, each)
-            except OSError as error:
-                self._fail(each.directory, error)
         self._settle_restored([each for each in opened if each.is_restored])
 
     def _settle_restored(self, restored: Sequence[Opened]) -> None:
@@ -172,7 +171,9 @@ class LogDirectories:
         if restored:
             self.checkpoint()
         for each in restored:
-            remove_state(each.log.directory)
+            with self.failing(each.directory):
+                if each.directory.failure is None:
+                    remove_state(each.log.directory)
 
     def _assume(self, role: Role, opened: Opened) -> None:
         directory, log, is_marked, _ = opened
@@ -199,15 +200,15 @@ class LogDirectories:
                 if directory.failure is None:
                     directory.remove_clean_shutdown_marker()
             except OSError as error:
-                self._fail(directory, error)
+                self.fail(directory, error)
 
     def adopt(self, directory: LogDirectory, name: TopicPartition, log: PartitionLog) -> None:
         """Let a log that lies in `directory` be the partition's."""
         self._logs[name] = directory.logs[name] = log
         self._homes[name] = directory
-        log.on_failure = lambda error: self._fail(directory, error)
+        log.on_failure = lambda error: self.fail(directory, error)
 
-    def _fail(self, directory: LogDirectory, error: OSError) -> None:
+    def fail(self, directory: LogDirectory, error: OSError) -> None:
         """Take a directory offline, with every log in it."""
         if directory.failure is not None:
             return
@@ -219,6 +220,14 @@ class LogDirectories:
             log.failure = log.failure or f"the disk of {directory.path} failed: {error}"
         if self.on_directory_failure is not None:
             self.on_directory_failure(directory)
+
+    @contextlib.contextmanager
+    def failing(self, directory: LogDirectory) -> Iterator[None]:
+        """What is done to a directory: it goes offline where its disk fails, and what is left is not done."""
+        try:
+            yield
+        except OSError as error:
+            self.fail(directory, error)
 
     # Creating and deleting
 
@@ -246,7 +255,7 @@ class LogDirectories:
                 open_files=self.open_files,
             )
         except OSError as error:
-            self._fail(directory, error)
+            self.fail(directory, error)
             message = f"{name} cannot be created: {error}"
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
         self.adopt(directory, name, log)
@@ -299,7 +308,7 @@ class LogDirectories:
                 keep_state(log)
             path = log.directory.rename(directory.path / name)
         except OSError as error:
-            self._fail(directory, error)
+            self.fail(directory, error)
             return
         if suffix == DELETE_SUFFIX:
             due_ms = self.clock.monotonic_ms() + log.config.file_delete_delay_ms
@@ -327,7 +336,7 @@ class LogDirectories:
         try:
             log.rename_directory(directory.path / str(name))
         except OSError as error:
-            self._fail(directory, error)
+            self.fail(directory, error)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name} cannot be replaced: {error}") from error
         log.count_files_in(self.open_files)
         self.adopt(directory, name, log)
@@ -366,7 +375,7 @@ class LogDirectories:
             )
             write_move_mark(log.directory)
         except OSError as error:
-            self._fail(directory, error)
+            self.fail(directory, error)
             message = f"{name} cannot be moved to {directory.path}: {error}"
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
         self._hold_future(directory, log)
@@ -431,11 +440,11 @@ class LogDirectories:
             try:
                 remove_move_mark(self._logs[name].directory)
             except OSError as error:
-                self._fail(directory, error)
+                self.fail(directory, error)
 
     def fail_future(self, name: TopicPartition, error: OSError) -> None:
         """Take the directory that a partition is being moved to offline: its disk fails."""
-        self._fail(self._futures[name][0], error)
+        self.fail(self._futures[name][0], error)
 
     def delete_due(self, now_ms: int) -> int:
         """Remove what `delete_async` renamed long enough ago, on the monotonic clock; gives back how many.
@@ -462,7 +471,7 @@ class LogDirectories:
                 try:
                     directory.checkpoint()
                 except OSError as error:
-                    self._fail(directory, error)
+                    self.fail(directory, error)
 
     def close(self) -> None:
         """Flush and close every log; what closes without an error is marked as cleanly stopped. Blocks."""
@@ -471,7 +480,7 @@ class LogDirectories:
                 if directory.failure is None:
                     self._close_directory(directory)
             except OSError as error:
-                self._fail(directory, error)
+                self.fail(directory, error)
             finally:
                 directory.unlock()
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from barnabas.base.ids import TopicPartition, uuid_to_text
 from barnabas.log.directories import LogDirectories
 from barnabas.log.log_config import LogConfig
+from barnabas.log.log_directory import LogDirectory
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.trash import TrashedLogs
 from barnabas.metadata.configs import TOPIC_CONFIGS
@@ -157,6 +158,7 @@ class ReplicaManager:
         """Let a topic's logs be what they were; a replica of which no disk has anything is offline, never empty."""
         found = await asyncio.to_thread(self.trash.of_topic, topic.topic_id)
         config = self._log_config(topic.name)
+        restored: list[tuple[LogDirectory, PartitionLog]] = []
         for index in range(topic.partition_count):
             if not self._is_held(topic, index):
                 continue
@@ -170,7 +172,8 @@ class ReplicaManager:
                 self._offline.add((topic.topic_id, index))
                 continue
             self.trash.adopt(directory, log)
-            await asyncio.to_thread(self.trash.settled, directory, log)
+            restored.append((directory, log))
+        await asyncio.to_thread(self.trash.settled, restored)
 
     async def _open_in_slices(self, topic: Topic) -> None:
         for first in range(0, topic.partition_count, OPENED_AT_ONCE_COUNT):

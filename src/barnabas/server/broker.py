@@ -189,7 +189,7 @@ class BrokerServer:
         threads_count = config.integer("num.recovery.threads.per.data.dir")
         image = self._metadata.image
         gone = {topic.topic_id for topic in image.deleted_topics.values()}
-        await asyncio.to_thread(settle_trash, directories.directories, image.topic_names, gone, self._dice)
+        await asyncio.to_thread(settle_trash, directories, image.topic_names, gone)
         await asyncio.to_thread(
             directories.load, lambda topic: log_config(config, overrides.get(topic, {})), threads_count
         )

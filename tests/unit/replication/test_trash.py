@@ -10,8 +10,10 @@ import pytest
 
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
+from barnabas.log import trash as module
 from barnabas.log.directories import LogDirectories
 from barnabas.log.log_config import LogConfig
+from barnabas.log.log_directory import LogDirectory
 from barnabas.log.trash import settle_trash
 from barnabas.log.trash_state import STATE_FILE
 from barnabas.metadata.decision import Decision
@@ -45,7 +47,7 @@ class Broker:
             self.paths, cluster_id="c", node_id=1, clock=self.clock, random=random.Random(0)
         )
         gone = {topic.topic_id for topic in self.image.deleted_topics.values()}
-        settle_trash(self.directories.directories, self.image.topic_names, gone, random.Random(1))
+        settle_trash(self.directories, self.image.topic_names, gone)
         self.directories.load(lambda topic: LogConfig())
         self.directories.begin_service()
         self.replicas = ReplicaManager(1, self.directories, lambda topic, own: LogConfig())
@@ -298,3 +300,118 @@ def test_logs_that_nobody_knows_are_left_alone(broker: Broker) -> None:
     broker.image = cluster(1)
     broker.restart()
     assert broker.on_disk() == TRASHED
+
+
+# Disks that fail.
+
+
+@pytest.fixture
+def failing_disk(broker: Broker, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The first disk, on which nothing can be renamed until the broker starts anew."""
+    rename, disk, directories = Path.rename, broker.paths[0], broker.directories
+
+    def renamed(self: Path, target: Path) -> Path:
+        if self.parent == disk and self.is_dir() and broker.directories is directories:
+            raise OSError("I/O error")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", renamed)
+    return disk
+
+
+def offline(broker: Broker) -> list[Path]:
+    return [each.path for each in broker.directories.directories if each.failure is not None]
+
+
+def test_a_disk_that_fails_at_a_purge_is_offline_and_the_others_are_purged(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker.delete("t")
+    rename = Path.rename
+
+    def renamed(self: Path, target: Path) -> Path:
+        if self.parent == broker.paths[0]:
+            raise OSError("I/O error")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", renamed)
+    broker.purge("t")
+    assert offline(broker) == broker.paths[:1]
+    assert not list(broker.paths[1].glob("*-stray"))
+    assert list(broker.paths[1].glob("*-delete"))
+
+
+def test_a_disk_that_fails_when_a_log_is_back_is_offline(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(_path: Path) -> None:
+        raise OSError("read-only file system")
+
+    broker.delete("t")
+    monkeypatch.setattr(module, "remove_state", failing)
+    broker.undelete("t")
+    assert offline(broker) == broker.paths
+
+
+def test_a_disk_that_fails_before_logs_are_loaded_is_offline(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(directory: LogDirectory) -> None:
+        raise OSError("I/O error")
+
+    monkeypatch.setattr(module, "trashed_logs", failing)
+    settle_trash(broker.directories, broker.image.topic_names, ())
+    assert offline(broker) == broker.paths
+
+
+def test_logs_of_a_disk_that_was_offline_come_back_under_the_name_that_the_topic_has_now(
+    broker: Broker, failing_disk: Path
+) -> None:
+    lost = next(index for index in range(PARTITIONS) if (failing_disk / f"t-{index}").exists())
+    broker.replicas.partition("t", lost).log.increment_log_start_offset(1)
+    broker.directories.checkpoint()
+    broker.delete("t")
+    broker.undelete("t", "other")
+    assert offline(broker) == [failing_disk]
+    broker.restart()
+    assert broker.on_disk() == [f"other-{index}" for index in range(PARTITIONS)]
+    assert [values[-1] for values in broker.values("other")] == [b"c"] * PARTITIONS
+    assert broker.values("other")[lost] == [b"b", b"c"]
+
+
+def test_a_topic_that_took_the_name_while_a_disk_was_offline_keeps_it(
+    broker: Broker, failing_disk: Path
+) -> None:
+    broker.delete("t")
+    broker.create("t")
+    broker.append("t", 0, b"d")
+    broker.restart()
+    assert broker.values("t") == [[b"a", b"b", b"c", b"d"], *ABC[1:]]
+    broker.undelete("t", "old")
+    assert broker.values("old") == ABC
+
+
+def test_a_log_that_lies_under_the_name_of_one_that_comes_back_makes_room(broker: Broker) -> None:
+    first = broker.image.topics["t"].topic_id
+    broker.delete("t")
+    broker.create("t")
+    broker.append("t", 0, b"d")
+    for decide in (
+        lambda image: decide_delete(image, [TopicToDelete("t")], trash=ALICE),
+        lambda image: decide_undelete(image, TrashedWish("t", first)),
+    ):
+        broker.image = replayed(broker.image, decide(broker.image))  # and killed before the broker follows
+    broker.restart()
+    assert broker.values("t") == ABC
+    broker.undelete("t", "second")
+    assert broker.values("second") == [[b"a", b"b", b"c", b"d"], *ABC[1:]]
+
+
+def test_what_is_being_removed_has_no_size(broker: Broker) -> None:
+    broker.delete("t")
+    trash = broker.replicas.trash
+    found = list(trash._found())
+    for _, each in found:
+        shutil.rmtree(each.path)
+    trash._found = lambda: iter(found)  # type: ignore[method-assign]
+    assert set(trash.sizes_bytes().values()) == {0}
