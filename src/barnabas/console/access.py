@@ -68,8 +68,8 @@ class Access:
 
     async def close(self) -> None:
         """End the connections."""
-        self._view.forget()
-        self.topics.forget()
+        self._view.close()
+        self.topics.close()
         await self.lags.stop()
         await self.cluster.close()
 

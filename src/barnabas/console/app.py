@@ -36,6 +36,10 @@ _log = get_logger("barnabas.console")
 STATIC = Path(__file__).parent / "static"
 _CSRF_FIELD, _CSRF_HEADER = "csrf", "x-csrf-token"
 _SWEEP_S = 30.0
+#: How long the frame of a page that tells of a problem is waited for.
+_PROBLEM_S = 5.0
+#: Of whoever has no session; a form to log in is not larger.
+_STRANGERS_BODY_MAX_BYTES = 64 * 1024
 _MECHANISMS_FRESH_MS, _MECHANISMS_STALE_MS = 60_000, 600_000
 _SEE_OTHER = 303
 
@@ -57,6 +61,7 @@ class Console:
         #: who opens a page that needs no session, and looks at no cluster
         self._nobody = Session("", "", Access(settings, clock, None), 0, 0, own_access=False)
         self._guests: Access | None = None
+        self._closing: set[asyncio.Task[None]] = set()
         self._mechanisms = Snapshot(
             lambda: offered_mechanisms(settings),
             clock,
@@ -91,24 +96,27 @@ class Console:
             self._guests = Access(self.settings, self.clock, self.settings.login)
         return self.sessions.open(self._guests, own_access=False)
 
-    async def end(self, session: Session) -> None:
-        """Log out."""
+    def end(self, session: Session) -> None:
+        """Log out. Connections are closed behind the scenes, so that nobody's page waits for it."""
         self.sessions.close(session)
         if session.own_access:
-            await session.access.close()
+            task = asyncio.create_task(_closed(session.access))
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
 
-    async def sweep(self) -> None:
+    def sweep(self) -> None:
         """End what has expired."""
         for session in self.sessions.take_expired():
-            await self.end(session)
+            self.end(session)
 
     async def close(self) -> None:
         """End all sessions and connections."""
         for session in self.sessions.take_all():
-            await self.end(session)
+            self.end(session)
         if self._guests is not None:
-            await self._guests.close()
-        self._mechanisms.forget()
+            await _closed(self._guests)
+        self._mechanisms.close()
+        await asyncio.gather(*self._closing)
 
     def statistics(self) -> dict[str, int]:
         """Counts of sessions and of logins that failed."""
@@ -122,7 +130,7 @@ class Console:
         session: Session | None = None
         try:
             async with asyncio.timeout(self.settings.page_timeout_ms / 1000):
-                await self.sweep()
+                self.sweep()
                 session = self.sessions.find(request.cookies.get(cookie_name(request)), use=not route.is_poll)
                 if session is None and not route.is_open:
                     if await self.mechanisms():
@@ -131,12 +139,16 @@ class Console:
                 response = await self._answer(route, request, session)
         except Exception as error:
             response = await self.explain(error, request, session)
+        finally:
+            if session is not None and not self.sessions.holds(session):
+                self.end(session)  # once more: the page may have opened connections after the session's end
         if session is not None:
             set_session_cookie(request, response, session)
         return response
 
     async def _answer(self, route: Route, request: Request, session: Session | None) -> Response:
         if session is None:
+            _check_size(request)
             session = self._nobody
         elif request.method == "POST":
             await _check_token(request, session)
@@ -158,7 +170,8 @@ class Console:
             return HTMLResponse(render("problem_piece.html", context), problem.status)
         if session is not None:
             with contextlib.suppress(Exception):
-                return await view.page("problem.html", status=problem.status, problem=problem)
+                async with asyncio.timeout(_PROBLEM_S):
+                    return await view.page("problem.html", status=problem.status, problem=problem)
         return HTMLResponse(render("problem.html", context), problem.status)
 
     async def shell(self, view: View) -> dict[str, Any]:
@@ -232,7 +245,14 @@ def create_app(
 async def _sweep_always(console: Console) -> None:
     while True:
         await asyncio.sleep(_SWEEP_S)
-        await console.sweep()
+        console.sweep()
+
+
+async def _closed(access: Access) -> None:
+    try:
+        await access.close()
+    except Exception:
+        _log.exception("connections not closed", principal=access.principal)
 
 
 def _starlette_route(console: Console, route: Route) -> StarletteRoute:
@@ -267,6 +287,14 @@ class _Static(StaticFiles):
         response = super().file_response(*args, **kwargs)
         response.headers["Cache-Control"] = "public, max-age=3600"
         return response
+
+
+def _check_size(request: Request) -> None:
+    """Let through from whoever has not logged in what is small, and says so."""
+    length = request.headers.get("content-length", "0")
+    if "transfer-encoding" in request.headers or int(length) > _STRANGERS_BODY_MAX_BYTES:
+        text = f"At most {_STRANGERS_BODY_MAX_BYTES} bytes can be sent by somebody who has not logged in."
+        raise Problem(413, "Too much", text)
 
 
 async def _check_token(request: Request, session: Session) -> None:

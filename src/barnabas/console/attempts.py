@@ -11,7 +11,10 @@ _KEYS_MAX = 10_000
 
 
 class LoginAttempts:
-    """Failures of the last minute by user and by address. A login that succeeds is no failure."""
+    """Failures of the last minute by user and by address.
+
+    A try counts as one that has failed until it is known to have succeeded: else many could be made at once.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -27,13 +30,22 @@ class LoginAttempts:
         self._refused_count += max(waits) > 0
         return -(-max(waits) // 1000)
 
-    def failed(self, user: str, address: str) -> None:
-        """Count a failure."""
+    def tried(self, user: str, address: str) -> None:
+        """Count a try that begins."""
         if len(self._failures) >= _KEYS_MAX:
             self._forget_old()
         now_ms = self._clock.monotonic_ms()
         self._failures["user", user].append(now_ms)
         self._failures["address", address].append(now_ms)
+
+    def succeeded(self, user: str, address: str) -> None:
+        """Count a try no more."""
+        for key in (("user", user), ("address", address)):
+            times = self._failures[key]
+            if times:
+                times.pop()
+            if not times:
+                del self._failures[key]
 
     def statistics(self) -> dict[str, int]:
         """How many are counted, and how many tries were refused."""
@@ -52,5 +64,7 @@ class LoginAttempts:
 
     def _forget_old(self) -> None:
         now_ms = self._clock.monotonic_ms()
-        for key in [key for key, times in self._failures.items() if now_ms - times[-1] >= WINDOW_MS]:
+        for key in [
+            key for key, times in self._failures.items() if not times or now_ms - times[-1] >= WINDOW_MS
+        ]:
             del self._failures[key]

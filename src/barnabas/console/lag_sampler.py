@@ -1,14 +1,12 @@
 """How the lags of groups went lately: samples in memory, of groups that somebody has looked at."""
 
 import asyncio
-import contextlib
 from collections import OrderedDict, deque
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from barnabas.base.clock import Clock
 from barnabas.client.cluster import Cluster
-from barnabas.client.errors import BrokerConnectionError
 from barnabas.console.lags import Lags, by_topic, lags_of
 from barnabas.wire.errors import KafkaError
 
@@ -72,8 +70,7 @@ class LagSampler:
         """End sampling and forget everything."""
         if self._sampling is not None:
             self._sampling.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._sampling
+            await asyncio.wait([self._sampling])
         self._samples.clear()
         self._looked_ms.clear()
 
@@ -87,7 +84,11 @@ class LagSampler:
             await asyncio.sleep(EVERY_MS / 1000)
             try:
                 await self.sample()
-            except (BrokerConnectionError, KafkaError):  # pages tell of it; here it is a gap in the plot
+            except (
+                ConnectionError,
+                KafkaError,
+                TimeoutError,
+            ):  # pages tell of it; here it is a gap in the plot
                 self._failed_count += 1
 
     def _keep(self, lags: Lags) -> None:

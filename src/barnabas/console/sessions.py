@@ -1,5 +1,6 @@
 """Who is logged in: sessions by the random id in a cookie, kept in this process alone."""
 
+from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -72,17 +73,22 @@ class Sessions:
             session.used_ms = self._clock.monotonic_ms()
         return session
 
+    def holds(self, session: Session) -> bool:
+        """Whether it has not been forgotten."""
+        return self._sessions.get(session.key) is session
+
     def close(self, session: Session) -> None:
         """Forget a session."""
         self._sessions.pop(session.key, None)
 
     def take_expired(self) -> list[Session]:
-        """Forget what is over, and the longest unused where there are too many; gives those."""
-        over = [session for session in self._sessions.values() if self._is_over(session)]
-        left = sorted(
-            (each for each in self._sessions.values() if each not in over), key=lambda each: each.used_ms
-        )
-        over += left[: max(0, len(left) - self._sessions_max)]
+        """Forget what is over and, where there are too many, the longest unused of who has the most; gives those."""
+        over: list[Session] = []
+        left: defaultdict[str, deque[Session]] = defaultdict(deque)
+        for session in sorted(self._sessions.values(), key=lambda each: each.used_ms):
+            (over if self._is_over(session) else left[session.access.principal]).append(session)
+        too_many = range(len(self._sessions) - len(over) - self._sessions_max)
+        over.extend(max(left.values(), key=len).popleft() for _ in too_many)
         for session in over:
             self.close(session)
         self._expired_count += len(over)

@@ -30,10 +30,11 @@ class Snapshot(Generic[ValueT]):
         """The value.
 
         :raises Exception: What `load` raises, when it must be waited for.
+        :raises ConnectionError: When this is closed meanwhile.
         """
         age_ms = self._clock.monotonic_ms() - self._loaded_ms
         if self._value is None or age_ms > self._stale_ms:
-            return await asyncio.shield(self._reload())
+            return await _outcome(self._reload())
         if age_ms > self._fresh_ms:
             self._reload()
         return self._value
@@ -41,9 +42,13 @@ class Snapshot(Generic[ValueT]):
     def forget(self) -> None:
         """Have the next `get` wait for a new value: what was loaded is known to be wrong."""
         self._value = None
+        self._loading = None  # not cancelled: others wait for it
+
+    def close(self) -> None:
+        """Ask no more; whoever waits is told so."""
         if self._loading is not None:
             self._loading.cancel()
-            self._loading = None
+        self.forget()
 
     def _reload(self) -> asyncio.Task[ValueT]:
         if self._loading is None or self._loading.done():
@@ -54,8 +59,20 @@ class Snapshot(Generic[ValueT]):
     async def _take(self) -> ValueT:
         began_ms = self._clock.monotonic_ms()
         value = await self._load()
-        self._value, self._loaded_ms = value, began_ms
+        if self._loading is asyncio.current_task():  # else it began before somebody knew better
+            self._value, self._loaded_ms = value, began_ms
         return value
+
+
+async def _outcome(loading: asyncio.Task[ValueT]) -> ValueT:
+    try:
+        return await asyncio.shield(loading)
+    except asyncio.CancelledError:
+        waiting = asyncio.current_task()
+        if loading.cancelled() and waiting is not None and not waiting.cancelling():
+            message = "the session has ended"
+            raise ConnectionError(message) from None
+        raise
 
 
 def _retrieve(task: asyncio.Task[ValueT]) -> None:

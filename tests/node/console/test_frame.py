@@ -1,9 +1,19 @@
 """What every page of the console has around it, and what every request must pass."""
 
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
 
 from barnabas.base.clock import ManualClock
+from barnabas.client.sasl import SaslLogin
+from barnabas.console.app import Console
 from barnabas.console.gate import CONTENT_SECURITY_POLICY
+from barnabas.console.page import Route
+from barnabas.console.settings import ConsoleSettings
+from barnabas.console.view import View
 from barnabas.testing import EmbeddedBroker
 from support.consoles import running_console, token_in, visiting, visitor
 
@@ -110,6 +120,67 @@ def test_a_wrong_password_is_told_and_after_some_one_must_wait(kafka: EmbeddedBr
         assert "Too many tries" in person.log_in("alice", "secret").text
         clock.advance(_MINUTE_MS)
         assert person.log_in("alice", "secret").url.path == "/"
+
+
+@pytest.mark.kafka_users(USERS)
+def test_many_tries_at_once_are_no_more_tries(kafka: EmbeddedBroker) -> None:
+    with (
+        running_console(kafka.bootstrap, ManualClock()) as server,
+        visitor(server) as person,
+        ThreadPoolExecutor(20) as pool,
+    ):
+        texts = list(pool.map(lambda number: person.log_in("alice", f"wrong {number}").text, range(20)))
+    assert sum("SASL_AUTHENTICATION_FAILED" in text for text in texts) == 5
+    assert sum("Too many tries" in text for text in texts) == 15
+
+
+@pytest.mark.kafka_users(USERS)
+def test_who_logs_in_as_somebody_else_leaves_no_session_behind(kafka: EmbeddedBroker) -> None:
+    with running_console(kafka.bootstrap) as server, visitor(server) as person, visitor(server) as other:
+        person.log_in("alice", "secret")
+        other.cookies = dict(person.cookies)  # type: ignore[assignment]
+        assert "User:alice" in other.get("/").text
+        person.post("/login", data={"csrf": person.token(), "user": "bob", "password": "other"})
+        assert "User:bob" in person.get("/").text
+        assert other.get("/").url.path == "/login"
+
+
+@pytest.mark.kafka_users(USERS)
+def test_somebody_who_has_not_logged_in_can_send_little(kafka: EmbeddedBroker) -> None:
+    with visiting(kafka.bootstrap) as person:
+        large = {"user": "alice", "password": "x" * 100_000}
+        assert person.post("/login", data=large).status_code == 413
+        assert person.post("/login", content=iter([b"user=alice"])).status_code == 413
+        assert "at most 1000 characters" in person.log_in("a" * 1_001, "secret").text
+        person.log_in("alice", "secret")
+        assert person.submit("/theme", "/", theme="dark", more="x" * 100_000).status_code == 200
+
+
+@pytest.mark.kafka_users(USERS)
+def test_a_page_that_outlasts_its_session_leaves_no_connection_open(kafka: EmbeddedBroker) -> None:
+    async def run() -> None:
+        console = Console(ConsoleSettings(kafka.bootstrap), ManualClock(), iter("abcdef").__next__)
+        session = await console.log_in(SaslLogin("PLAIN", "alice", "secret"))
+
+        async def outlast(view: View) -> Response:
+            console.end(session)
+            await asyncio.sleep(0)
+            await view.access.view()
+            return Response()
+
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "path": "/",
+            "query_string": b"",
+            "server": ("127.0.0.1", 80),
+        }
+        headers = [(b"cookie", f"barnabas-session-80={session.key}".encode()), (b"host", b"127.0.0.1:80")]
+        await console.serve(Route("/", outlast), Request({**scope, "headers": headers}))
+        await console.close()
+        assert vars(session.access.cluster)["_connections"] == {}
+
+    asyncio.run(run())
 
 
 @pytest.mark.kafka_users(USERS)

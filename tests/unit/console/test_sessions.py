@@ -1,13 +1,14 @@
 """Sessions, and tries to log in."""
 
 from itertools import count
+from types import SimpleNamespace
 from typing import Any
 
 from barnabas.base.clock import ManualClock
 from barnabas.console.attempts import ADDRESS_FAILURES_MAX, USER_FAILURES_MAX, WINDOW_MS, LoginAttempts
 from barnabas.console.sessions import Notice, Sessions
 
-ACCESS: Any = object()
+ACCESS: Any = SimpleNamespace(principal="User:alice")
 
 
 def sessions(clock: ManualClock, sessions_max: int = 10) -> Sessions:
@@ -76,7 +77,7 @@ def test_a_user_waits_after_some_failures_and_others_do_not() -> None:
     attempts = LoginAttempts(clock)
     for _ in range(USER_FAILURES_MAX):
         assert attempts.wait_s("alice", "here") == 0
-        attempts.failed("alice", "here")
+        attempts.tried("alice", "here")
         clock.advance(1_000)
     assert attempts.wait_s("alice", "elsewhere") == WINDOW_MS // 1000 - USER_FAILURES_MAX
     assert attempts.wait_s("bob", "here") == 0
@@ -87,7 +88,7 @@ def test_a_user_waits_after_some_failures_and_others_do_not() -> None:
 def test_an_address_waits_after_more_failures() -> None:
     attempts = LoginAttempts(ManualClock())
     for number in range(ADDRESS_FAILURES_MAX):
-        attempts.failed(f"user {number}", "here")
+        attempts.tried(f"user {number}", "here")
     assert attempts.wait_s("somebody", "here") == WINDOW_MS // 1000
     assert attempts.wait_s("somebody", "elsewhere") == 0
     assert attempts.statistics()["refused"] == 1
@@ -97,7 +98,47 @@ def test_old_failures_are_forgotten_when_there_are_many() -> None:
     clock = ManualClock()
     attempts = LoginAttempts(clock)
     for number in range(5_000):
-        attempts.failed(f"user {number}", f"address {number}")
+        attempts.tried(f"user {number}", f"address {number}")
     clock.advance(WINDOW_MS)
-    attempts.failed("alice", "here")
+    attempts.tried("alice", "here")
     assert attempts.statistics()["counted"] == 2
+
+
+def test_a_try_counts_from_its_beginning_so_that_many_at_once_are_no_way_around() -> None:
+    attempts = LoginAttempts(ManualClock())
+    for _ in range(USER_FAILURES_MAX):
+        attempts.tried("alice", "here")
+    assert attempts.wait_s("alice", "here") > 0
+    attempts.succeeded("alice", "here")
+    assert attempts.wait_s("alice", "here") == 0
+
+
+def test_tries_that_succeed_leave_nothing_behind() -> None:
+    attempts = LoginAttempts(ManualClock())
+    attempts.tried("alice", "here")
+    attempts.succeeded("alice", "here")
+    assert attempts.statistics() == {"counted": 0, "refused": 0}
+
+
+def test_who_asked_after_the_minute_is_no_trouble_when_there_are_many() -> None:
+    clock = ManualClock()
+    attempts = LoginAttempts(clock)
+    attempts.tried("alice", "here")
+    clock.advance(WINDOW_MS)
+    assert attempts.wait_s("alice", "here") == 0
+    for number in range(5_001):
+        attempts.tried(f"user {number}", f"address {number}")
+    assert attempts.statistics()["counted"] == 10_002
+
+
+def test_who_has_most_sessions_loses_the_longest_unused_of_them() -> None:
+    clock = ManualClock()
+    kept = sessions(clock, sessions_max=3)
+    alices = kept.open(ACCESS, own_access=True)
+    bob: Any = SimpleNamespace(principal="User:bob")
+    bobs = []
+    for _ in range(3):
+        clock.advance(1)
+        bobs.append(kept.open(bob, own_access=True))
+    assert kept.take_expired() == bobs[:1]
+    assert (kept.holds(alices), kept.holds(bobs[0]), kept.holds(bobs[1])) == (True, False, True)

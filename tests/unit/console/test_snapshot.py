@@ -78,3 +78,28 @@ def test_a_failure_meets_who_waits_and_not_who_is_shown_the_old_value() -> None:
             await source.snapshot.get()
 
     asyncio.run(run())
+
+
+def test_who_waits_while_it_is_forgotten_is_answered_and_the_next_asks_anew() -> None:
+    async def run() -> None:
+        source = Source()
+        waiting = asyncio.create_task(source.snapshot.get())
+        await asyncio.sleep(0)
+        source.snapshot.forget()
+        assert await source.snapshot.get() == 2
+        await waiting
+        assert await source.snapshot.get() == 2
+
+    asyncio.run(run())
+
+
+def test_who_waits_while_it_is_closed_is_told_so() -> None:
+    async def run() -> None:
+        source = Source()
+        waiting = asyncio.create_task(source.snapshot.get())
+        await asyncio.sleep(0)
+        source.snapshot.close()
+        with pytest.raises(ConnectionError, match="has ended"):
+            await waiting
+
+    asyncio.run(run())

@@ -10,6 +10,8 @@ from barnabas.console.view import View
 from barnabas.wire.errors import KafkaError
 
 _SEE_OTHER = 303
+#: What is tried is remembered for a while.
+_USER_MAX = 1_000
 
 
 async def ask(view: View) -> Response:
@@ -32,15 +34,22 @@ async def log_in(view: View) -> Response:
     if "\0" in user + password:
         form.refuse("user", "Name and password have no null characters.")
     wait_s = console.attempts.wait_s(user, client)
+    if len(user) > _USER_MAX:
+        form.refuse("user", f"A name has at most {_USER_MAX} characters.")
     if wait_s:
         form.refuse("user", f"Too many tries have failed: the next is possible in {wait_s} s.")
     if not form.errors:
+        console.attempts.tried(user, client)
         try:
             session = await console.log_in(SaslLogin(mechanism, user, password))
         except KafkaError as error:
-            console.attempts.failed(user, client)
             form.refuse("user", sentence(error))
+        except ConnectionError:  # nobody has judged the password
+            console.attempts.succeeded(user, client)
+            raise
         else:
+            console.attempts.succeeded(user, client)
+            console.end(view.session)
             response = RedirectResponse(local_path(form.text("next")), _SEE_OTHER)
             set_session_cookie(view.request, response, session)
             return response
@@ -49,8 +58,7 @@ async def log_in(view: View) -> Response:
 
 async def log_out(view: View) -> Response:
     """End the session."""
-    if view.session.key:
-        await view.console.end(view.session)
+    view.console.end(view.session)
     response = RedirectResponse("/login", _SEE_OTHER)
     forget_session_cookie(view.request, response)
     return response
