@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING
 from barnabas.console.settings import ConsoleSettings
 from barnabas.console.sockets import listening
 from barnabas.server.web import Site
+from barnabas.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
     from barnabas.console.serving import ConsoleServer
+
+_log = get_logger("barnabas.console")
 
 _STOP_S = 5.0
 
@@ -24,6 +27,7 @@ class EmbeddedConsole:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._socket: socket.socket | None = None
+        self._port: int | None = None
         self._thread: threading.Thread | None = None
         self._server: ConsoleServer | None = None
         self._stopping = threading.Event()
@@ -31,8 +35,8 @@ class EmbeddedConsole:
     @property
     def port(self) -> int:
         """The port that is listened on."""
-        assert self._socket is not None, "not started"
-        return int(self._socket.getsockname()[1])
+        assert self._port is not None, "not started"
+        return self._port
 
     async def start(self) -> None:
         """Listen; who comes before everything is imported waits.
@@ -40,25 +44,33 @@ class EmbeddedConsole:
         :raises OSError: When the address is in use or not of this machine.
         """
         self._socket = listening(self._site.host, self._site.port)
+        self._port = int(self._socket.getsockname()[1])
         self._thread = threading.Thread(target=self._run, name="barnabas-console", daemon=True)
         self._thread.start()
 
     async def close(self) -> None:
         """Stop; pages that are being made are waited for, but not for long."""
-        if self._thread is None or self._socket is None:
+        if self._thread is None:
             return
         self._stopping.set()
         if self._server is not None:
             self._server.stop()
         await asyncio.to_thread(self._thread.join, _STOP_S)
-        self._socket.close()
 
     def _run(self) -> None:
+        assert self._socket is not None
+        try:
+            self._serve(self._socket)
+        except Exception:  # the broker goes on without
+            _log.exception("console ended")
+        finally:
+            self._socket.close()  # browsers and scrapers are refused, not left waiting
+
+    def _serve(self, listener: socket.socket) -> None:
         from barnabas.console.serving import ConsoleServer
 
-        assert self._socket is not None
         site = self._site
         settings = ConsoleSettings(site.bootstrap, read_only=site.read_only, hosts=site.hosts)
-        self._server = ConsoleServer(settings, self._socket, scrape=site.scrape)
+        self._server = ConsoleServer(settings, listener, scrape=site.scrape)
         if not self._stopping.is_set():
             self._server.run()

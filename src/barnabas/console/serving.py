@@ -16,9 +16,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from barnabas.base.clock import Clock
 from barnabas.client.address import Address
 from barnabas.console.app import create_app
+from barnabas.console.connections import BoundedConnection
 from barnabas.console.settings import ConsoleSettings
 from barnabas.telemetry.metrics import CONTENT_TYPE
 
+_GRACE_S = 0.4
 _START_S = 10.0
 _STOP_S = 5.0
 _SCRAPE_S = 10.0
@@ -46,7 +48,8 @@ class ConsoleServer:
             log_config=None,
             access_log=False,
             server_header=False,
-            timeout_graceful_shutdown=1,
+            timeout_graceful_shutdown=_GRACE_S,  # type: ignore[arg-type]  # a timeout of asyncio
+            http=BoundedConnection,
             lifespan="on",
             ws="none",
         )
@@ -103,6 +106,7 @@ class _BesideMetrics:
     def __init__(self, app: ASGIApp, scrape: Scrape) -> None:
         self._app = app
         self._scrape = scrape
+        self._scraping: asyncio.Future[bytes] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request (ASGI)."""
@@ -117,7 +121,13 @@ class _BesideMetrics:
             return PlainTextResponse("Only GET is served.\n", 405, headers={"Allow": "GET"})
         try:
             async with asyncio.timeout(_SCRAPE_S):
-                metrics = await asyncio.wrap_future(self._scrape())
+                metrics = await asyncio.shield(self._shared())
         except TimeoutError:
             return PlainTextResponse("The broker is too busy to tell its metrics.\n", 503)
         return Response(metrics, headers={"Content-Type": CONTENT_TYPE})
+
+    def _shared(self) -> "asyncio.Future[bytes]":
+        """One look at the broker for all who ask at the same time: many scrapers cost it no more than one."""
+        if self._scraping is None or self._scraping.done():
+            self._scraping = asyncio.wrap_future(self._scrape())
+        return self._scraping

@@ -1,0 +1,50 @@
+"""Connections of browsers, which are so many at most, and wait so long at most for what is slow."""
+
+import asyncio
+from typing import cast
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+#: An embedded console shares the broker's open files.
+CONNECTIONS_MAX = 512
+#: How long a connection may take for the head of its request.
+HEAD_S = 10.0
+
+
+class BoundedConnection(H11Protocol):
+    """One connection. Those beyond the most are dropped at once."""
+
+    connections_max = CONNECTIONS_MAX
+    head_s = HEAD_S
+    _head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin, unless there are too many."""
+        super().connection_made(cast("asyncio.Transport", transport))
+        if len(self.connections) > self.connections_max:
+            self.transport.abort()
+            return
+        self._await_head()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        super().on_response_complete()
+        if not self.transport.is_closing():
+            self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def _await_head(self) -> None:
+        self._stop_waiting()
+        self._head_timer = self.loop.call_later(self.head_s, self._give_up)
+
+    def _stop_waiting(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+
+    def _give_up(self) -> None:
+        if self.cycle is None or self.cycle.response_complete:  # no request has come since
+            self.transport.close()

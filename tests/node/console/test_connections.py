@@ -1,0 +1,52 @@
+"""Browsers that are many, or slow."""
+
+import socket
+
+import httpx
+import pytest
+
+from barnabas.console.connections import BoundedConnection
+from barnabas.testing import EmbeddedBroker
+from support.consoles import running_console
+
+HEAD = b"GET /static/icon.svg HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+
+
+def connected(url: str) -> socket.socket:
+    parts = httpx.URL(url)
+    return socket.create_connection((parts.host, parts.port or 0), timeout=20)
+
+
+def rest_of(connection: socket.socket) -> bytes:
+    """What comes until the other side ends it."""
+    received = b""
+    try:
+        while part := connection.recv(65_536):
+            received += part
+    except ConnectionResetError:
+        pass
+    return received
+
+
+@pytest.mark.parametrize("sent", [b"", HEAD, HEAD + b"\r\n" + HEAD])
+def test_who_never_finishes_asking_is_not_waited_for(
+    kafka: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, sent: bytes
+) -> None:
+    monkeypatch.setattr(BoundedConnection, "head_s", 0.3)
+    with running_console(kafka.bootstrap) as server, connected(server.url) as slow:
+        slow.sendall(sent)
+        answer = rest_of(slow)
+        assert answer.count(b"HTTP/1.1 200") == (b"\r\n\r\n" in sent)
+
+
+def test_beyond_the_most_connections_others_are_dropped(
+    kafka: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(BoundedConnection, "connections_max", 2)
+    with running_console(kafka.bootstrap) as server:
+        with connected(server.url) as first, connected(server.url) as second, connected(server.url) as third:
+            assert rest_of(third) == b""
+            for kept in (first, second):
+                kept.sendall(HEAD + b"Connection: close\r\n\r\n")
+                assert b"HTTP/1.1 200" in rest_of(kept)
+        assert httpx.get(f"{server.url}/static/icon.svg").status_code == 200

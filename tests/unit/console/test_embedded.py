@@ -1,0 +1,42 @@
+"""The console's thread within a broker."""
+
+import asyncio
+import socket
+
+import pytest
+
+from barnabas.console import serving
+from barnabas.console.embedded import EmbeddedConsole
+from barnabas.server.web import Site
+
+
+def site() -> Site:
+    return Site("127.0.0.1", 0, "127.0.0.1:1", read_only=False, hosts=(), scrape=lambda: pytest.fail("asked"))
+
+
+def test_a_console_that_cannot_begin_leaves_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("no console today")
+
+    monkeypatch.setattr(serving, "ConsoleServer", fail)
+
+    async def run() -> None:
+        console = EmbeddedConsole(site())
+        await console.start()
+        vars(console)["_thread"].join(10)
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", console.port), timeout=5)
+        await console.close()
+
+    asyncio.run(run())
+
+
+def test_a_console_that_is_stopped_while_it_begins_stops() -> None:
+    async def run() -> None:
+        console = EmbeddedConsole(site())
+        await console.start()
+        await console.close()
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", console.port), timeout=5)
+
+    asyncio.run(run())
