@@ -113,6 +113,7 @@ class Browser:
                 for record in await consumer.poll(left_ms):
                     found.seen_count += 1
                     size_bytes += len(record.value or b"") + len(record.key or b"")
+                    size_bytes += sum(len(name) + len(data or b"") for name, data in record.headers)
                     if wanted is None or wanted(record):
                         by_partition[record.partition].append(record)
                         matching_count += 1

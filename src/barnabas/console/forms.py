@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-_INT64_MAX = 2**63 - 1
+PARTITION_MAX = NODE_ID_MAX = 2**31 - 1
+OFFSET_MAX = 2**63 - 1
 
 
 class Form:
@@ -38,7 +39,7 @@ class Form:
         return text
 
     def whole(
-        self, name: str, *, minimum: int = 0, maximum: int = _INT64_MAX, default: int | None = None
+        self, name: str, *, minimum: int = 0, maximum: int = OFFSET_MAX, default: int | None = None
     ) -> int | None:
         """A whole number; `default` where the field is empty."""
         text = self.text(name).replace("\u202f", "").replace(" ", "")
@@ -49,7 +50,7 @@ class Form:
         except ValueError:
             number = None
         if number is None or not minimum <= number <= maximum:
-            upper = f" to {maximum}" if maximum < _INT64_MAX else " upwards"
+            upper = f" to {maximum}" if maximum < OFFSET_MAX else " upwards"
             self.errors.setdefault(name, f"'{text[:40]}' is not a whole number from {minimum}{upper}.")
             return default
         return number
@@ -65,3 +66,8 @@ class Form:
     def refuse(self, name: str, why: str) -> None:
         """Say what is wrong with a field; the first word stays."""
         self.errors.setdefault(name, why)
+
+
+def is_node_id(text: str) -> bool:
+    """Whether a text can be the id of a broker."""
+    return text.isascii() and text.isdigit() and len(text) < 11 and int(text) <= NODE_ID_MAX

@@ -53,19 +53,29 @@ def printable(text: str) -> str:
     )
 
 
-def indented(text: str) -> str:
-    """JSON with a line for every element; the elements as they were written."""
+def indented(text: str, characters_max: int | None = None) -> str:
+    """JSON with a line for every element; the elements as they were written. Cut soon after `characters_max`.
+
+    :raises ValueError: When it is so deep that indentation would be most of it.
+    """
     out: list[str] = []
-    depth = 0
+    depth = length = 0
     before = ""
-    for token in _JSON_TOKEN.findall(text):
+    for match in _JSON_TOKEN.finditer(text):
+        token, gap = match[0], ""
         if token in "}]":
             depth -= 1
-            out.append("" if before in ("{", "[") else "\n" + "  " * depth)
-        elif before in ("{", "[", ",") and before:
-            out.append("\n" + "  " * depth)
-        out.append(": " if token == ":" else token)
+            gap = "" if before in ("{", "[") else "\n" + "  " * depth
+        elif before in ("{", "[", ","):
+            gap = "\n" + "  " * depth
+        out.append(gap + (": " if token == ":" else token))
+        length += len(out[-1])
+        if characters_max is not None and length > characters_max:
+            break
         depth += token in ("{", "[")
+        if depth > _DEPTH_MAX:
+            message = f"this has more than {_DEPTH_MAX} levels"
+            raise ValueError(message)
         before = token
     return "".join(out)
 
@@ -109,14 +119,9 @@ def _json(text: str) -> str | None:
         return None
     try:
         json.loads(text)
+        return indented(text, SHOWN_CHARACTERS_MAX)
     except (ValueError, RecursionError):
         return None
-    depth = 0
-    for token in _JSON_TOKEN.findall(text):  # an indentation of thousands would be longer than the text
-        depth += (token in ("{", "[")) - (token in ("}", "]"))
-        if depth > _DEPTH_MAX:
-            return None
-    return indented(text)
 
 
 def _hex(data: bytes) -> Shown:

@@ -64,7 +64,7 @@ class AuditEvent:
             fields = json.loads(value)
             known = {name: fields[name] for name in AuditEvent.__slots__ if name in fields}
             return AuditEvent(**known | {"outcome": Outcome(fields["outcome"])})
-        except (TypeError, KeyError) as error:
+        except (TypeError, KeyError, RecursionError) as error:
             raise ValueError(f"this is no event of the audit: {value[:100]!r}") from error
 
 

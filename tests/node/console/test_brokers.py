@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from barnabas.base.ids import TopicPartition
 from barnabas.config.resources import Resource, ResourceKind
 from barnabas.testing import EmbeddedBroker
@@ -52,6 +54,19 @@ def test_what_a_broker_refuses_is_said_beside_the_field(admin: Visitor) -> None:
 
 def test_a_broker_that_there_is_not_is_not_found(admin: Visitor) -> None:
     assert [admin.get(f"/brokers/{name}").status_code for name in ("7", "none")] == [404, 404]
+
+
+@pytest.mark.parametrize("name", ["9" * 5_000, "99999999999", "\u0663"])
+def test_what_can_be_no_broker_is_not_found(admin: Visitor, name: str) -> None:
+    assert admin.get(f"/brokers/{name}").status_code == 404
+    assert "is none of" in admin.submit("/reassignments", topic=ORDERS, brokers=name).text
+
+
+def test_partitions_that_cannot_be_are_refused_before_they_are_sent(admin: Visitor) -> None:
+    place = {"topic": ORDERS, "partition": str(2**31)}
+    assert admin.submit("/reassignments/cancel", "/reassignments", **place).status_code == 400
+    where = {"node": "0", "directory": "/x"}
+    assert admin.submit("/log-dirs/move", "/reassignments", **place, **where).status_code == 400
 
 
 def test_a_replica_is_brought_to_another_directory(admin: Visitor, cluster: EmbeddedBroker) -> None:

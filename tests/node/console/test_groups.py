@@ -78,3 +78,14 @@ def test_a_group_is_forgotten_by_topic_and_whole(admin: Visitor, cluster: Embedd
     gone = admin.submit(f"/groups/delete/{group}", f"/groups/{group}")
     assert "Group readers is deleted." in gone.text
     assert admin.get(f"/groups/{group}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "offsets",
+    ['[["t", Infinity, 1]]', '[["t", 0, 1e99]]', f'[["t", 0, {2**63}]]', '[["t", -1, 0]]', "[" * 9_000],
+)
+def test_offsets_that_cannot_be_are_refused_before_they_are_sent(
+    admin: Visitor, group: str, offsets: str
+) -> None:
+    answer = admin.submit(f"/groups/reset/{group}", f"/groups/{group}", offsets=offsets)
+    assert answer.status_code == 400

@@ -103,6 +103,21 @@ def test_records_of_any_bytes_do_not_break_the_page(kafka: EmbeddedBroker, perso
     assert "&lt;script&gt;alert" in person.get("/topics/t/messages").text
 
 
+def test_of_many_headers_some_are_shown(kafka: EmbeddedBroker, person: Visitor) -> None:
+    kafka.create_topic("t")
+    kafka.produce("t", b"v", headers=[(f"h{number}", b"") for number in range(5_000)])
+    page = person.get("/topics/t/messages").text
+    assert "These are the first 100 of 5\u202f000." in page
+    assert ("h99<" in page, "h100<" in page) == (True, False)
+
+
+def test_headers_count_among_what_is_read_for_a_page(kafka: EmbeddedBroker, person: Visitor) -> None:
+    kafka.create_topic("t")
+    for _ in range(40):
+        kafka.produce("t", b"v", headers=[("h", bytes(900_000))])
+    assert "Looking further would take long" in person.get("/topics/t/messages").text
+
+
 def test_what_is_large_is_cut_and_can_be_downloaded(kafka: EmbeddedBroker, person: Visitor) -> None:
     kafka.create_topic("t")
     large = bytes(range(256)) * 2000

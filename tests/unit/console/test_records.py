@@ -58,6 +58,13 @@ def test_json_too_deep_to_be_indented_is_text() -> None:
     assert shown(b"[" * 100_000 + b"]" * 100_000).kind == "text"
 
 
+def test_no_more_json_is_indented_than_is_shown() -> None:
+    many = json.dumps(list(range(20_000)))
+    assert len(indented(many, 1_000)) < 1_020
+    found = shown(many.encode())
+    assert (found.kind, found.is_cut, len(found.text)) == ("json", True, SHOWN_CHARACTERS_MAX)
+
+
 def test_what_cannot_be_seen_is_written_out() -> None:
     assert printable("a\u202eb\x1b[0m\n\tc") == "a\\u202eb\\x1b[0m\n\tc"
 

@@ -9,7 +9,7 @@ from barnabas.client.admin import raise_errors
 from barnabas.client.admin_model import ConfigEntry, ConfigSource
 from barnabas.config.edits import Edit, Operation
 from barnabas.config.resources import EVERY_BROKER, Resource, ResourceKind
-from barnabas.console.forms import Form
+from barnabas.console.forms import Form, is_node_id
 from barnabas.console.page import MenuEntry, Route
 from barnabas.console.paging import Wish, paged
 from barnabas.console.problems import not_found, sentence
@@ -66,7 +66,7 @@ def resource_of(name: str) -> Resource:
     """
     if name == DEFAULT:
         return Resource(ResourceKind.BROKER, EVERY_BROKER)
-    if not name.isdecimal():
+    if not is_node_id(name):
         raise not_found(f"'{name}' is no broker: an id is a number, and '{DEFAULT}' stands for every broker.")
     return Resource(ResourceKind.BROKER, name)
 

@@ -12,7 +12,7 @@ from barnabas.client.group_messages import GroupDescription
 from barnabas.client.groups import Groups
 from barnabas.client.offset_resets import Shift, Target, reset_offsets
 from barnabas.client.offsets import EARLIEST, LATEST, OffsetSpec
-from barnabas.console.forms import Form
+from barnabas.console.forms import OFFSET_MAX, PARTITION_MAX, Form
 from barnabas.console.lags import PartitionLag, lags_of, total
 from barnabas.console.page import Route
 from barnabas.console.permissions import operations_in
@@ -139,11 +139,18 @@ def offsets_in(text: str) -> dict[TopicPartition, int]:
     """
     try:
         return {
-            TopicPartition(str(topic), int(partition)): int(offset)
+            TopicPartition(str(topic), _number(partition, PARTITION_MAX)): _number(offset, OFFSET_MAX)
             for topic, partition, offset in json.loads(text)
         }
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, RecursionError):
         raise wrong_form("The offsets are not those that were shown.") from None
+
+
+def _number(value: object, maximum: int) -> int:
+    if not isinstance(value, int) or not 0 <= value <= maximum:
+        message = f"{value!r} is not a whole number from 0 to {maximum}"
+        raise ValueError(message)
+    return value
 
 
 async def forget(view: View) -> Response:

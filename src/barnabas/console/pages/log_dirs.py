@@ -9,6 +9,7 @@ from starlette.responses import Response
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin import raise_errors
 from barnabas.client.log_dirs import LogDirDescription
+from barnabas.console.forms import NODE_ID_MAX, PARTITION_MAX
 from barnabas.console.page import MenuEntry, Route
 from barnabas.console.problems import wrong_form
 from barnabas.console.treemap import Tile, treemap
@@ -103,8 +104,8 @@ def replicas_of(
 async def move(view: View) -> Response:
     """Begin to bring a replica to another directory of its broker."""
     form = await view.form()
-    topic, partition = form.needed("topic"), form.whole("partition")
-    node, directory = form.whole("node"), form.needed("directory")
+    topic, partition = form.needed("topic"), form.whole("partition", maximum=PARTITION_MAX)
+    node, directory = form.whole("node", maximum=NODE_ID_MAX), form.needed("directory")
     if form.errors or partition is None or node is None:
         raise wrong_form("Say which replica is to be brought where.")
     place = TopicPartition(topic, partition)

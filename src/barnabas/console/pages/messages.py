@@ -23,6 +23,8 @@ LIMITS = ("25", "50", "100", "250")
 _PARTS = ("key", "value")
 #: What may lie between the partitions of one page: of more, one is chosen.
 _PARTITIONS_MAX = 200
+#: Of one record a page shows no more headers.
+_HEADERS_MAX = 100
 
 
 class Question(NamedTuple):
@@ -198,7 +200,11 @@ def _fields(record: Any, way: str) -> dict[str, Any]:
     return {
         "key": shown(record.key, way),
         "value": shown(record.value, way),
-        "headers": [(name, shown(data, "auto" if way == "json" else way)) for name, data in record.headers],
+        "headers": [
+            (name, shown(data, "auto" if way == "json" else way))
+            for name, data in record.headers[:_HEADERS_MAX]
+        ],
+        "headers_count": len(record.headers),
     }
 
 

@@ -9,7 +9,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.admin import raise_errors
 from barnabas.client.control import ElectionType
 from barnabas.client.metadata import Topic
-from barnabas.console.forms import Form
+from barnabas.console.forms import PARTITION_MAX, Form, is_node_id
 from barnabas.console.page import MenuEntry, Route
 from barnabas.console.problems import sentence, wrong_form
 from barnabas.console.view import View
@@ -91,7 +91,7 @@ def brokers_of(form: Form, nodes: Sequence[int]) -> list[int]:
     """The brokers that a form names; all of them where it names none."""
     found: list[int] = []
     for text in form.text("brokers").replace(",", " ").split():
-        if not text.isdecimal() or int(text) not in nodes:
+        if not is_node_id(text) or int(text) not in nodes:
             form.refuse("brokers", f"'{text[:20]}' is none of {', '.join(map(str, nodes))}.")
         elif int(text) not in found:
             found.append(int(text))
@@ -132,7 +132,7 @@ def place_of(form: Form) -> TopicPartition:
 
     :raises Problem: When it names none.
     """
-    topic, partition = form.needed("topic"), form.whole("partition")
+    topic, partition = form.needed("topic"), form.whole("partition", maximum=PARTITION_MAX)
     if not topic or partition is None:
         raise wrong_form("Say which partition.")
     return TopicPartition(topic, partition)
