@@ -4,7 +4,7 @@ Who is to have access gets it before anybody loses it, and what is deleted goes 
 """
 
 import enum
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeAlias
 
@@ -15,7 +15,7 @@ from barnabas.client.scram import ITERATIONS, Deletion, Upsertion
 from barnabas.config.edits import Edit, Operation
 from barnabas.config.resources import Resource
 from barnabas.declared.differences import PARTITIONS, REPLICATION_FACTOR, Action, Change, Name
-from barnabas.declared.secrets import Secrets
+from barnabas.declared.secrets import Secrets, without_secrets
 from barnabas.declared.state import CONFIG_SECTIONS, Credential, Secret, Section
 from barnabas.wire.acls import AclBinding, AclFilter, AclPermission
 from barnabas.wire.errors import KafkaError
@@ -128,7 +128,16 @@ async def carried_out(
 
     :raises SecretMissing: When one is needed that is not there.
     """
-    return await _CARRY_OUT[batch[0].order](admin, batch, secrets, validate_only)
+    outcomes = await _CARRY_OUT[batch[0].order](admin, batch, secrets, validate_only)
+    values = [
+        secrets.value(each.after) for task in batch for each in task.changes if isinstance(each.after, Secret)
+    ]
+    return {name: error and _told(error, values) for name, error in outcomes.items()} if values else outcomes
+
+
+def _told(error: KafkaError, secrets: Collection[str]) -> KafkaError:
+    """The error as people may read it: brokers quote the value that they refuse."""
+    return KafkaError(error.code, without_secrets(error.message, secrets))
 
 
 # Topics

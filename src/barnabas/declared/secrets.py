@@ -1,10 +1,15 @@
 """Secrets by reference: looked up only where one is needed, never kept in a state, a plan or an error."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from barnabas.declared.state import Secret
+from barnabas.declared.state import HIDDEN, Secret
+
+#: Shorter parts of a secret are words like any other.
+_PART_CHARACTERS_MIN = 4
+_TOLD_NOTHING = "what the broker says has some of the secret in it, and is not shown"
 
 
 class SecretMissing(Exception):
@@ -44,3 +49,13 @@ class Secrets:
             reason = error.strerror if isinstance(error, OSError) else "it must be UTF-8"
             message = f"the file {name} cannot be read: {reason}"
             raise SecretMissing(message) from None
+
+
+def without_secrets(text: str, values: Collection[str]) -> str:
+    """What a broker has said, without secrets that it quotes; nothing of it when it quotes a part of one."""
+    forms = {form for value in values for form in (value, value.strip(), repr(value)[1:-1]) if form}
+    for form in sorted(forms, key=len, reverse=True):
+        text = text.replace(form, HIDDEN)
+    parts = [part for value in values for part in re.split(r"[\s\"'=;,]+", value)]
+    begins = [part[:_PART_CHARACTERS_MIN] for part in parts if len(part) >= _PART_CHARACTERS_MIN]
+    return _TOLD_NOTHING if any(begin in text for begin in begins) else text

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.declared.secrets import SecretMissing, Secrets
+from barnabas.declared.secrets import SecretMissing, Secrets, without_secrets
 from barnabas.declared.state import Secret
 
 
@@ -36,3 +36,22 @@ def test_one_that_is_not_there_is_told_by_its_place(tmp_path: Path, secret: Secr
 
 def test_a_secret_is_printed_as_hidden() -> None:
     assert str(Secret("env", "X")) == "(hidden)"
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "told"),
+    [
+        ("Invalid value 'hunter2' for k", ["hunter2"], "Invalid value '(hidden)' for k"),
+        (r"Invalid value 'a\\b' for k", ["a\\b"], "Invalid value '(hidden)' for k"),
+        ("'hunter2hunter' is none", ["hunter2", "hunter2hunter"], "'(hidden)' is none"),
+        ("Invalid value", ["hunter2"], "Invalid value"),
+    ],
+)
+def test_what_brokers_say_is_told_without_secrets(text: str, values: list[str], told: str) -> None:
+    assert without_secrets(text, values) == told
+
+
+@pytest.mark.parametrize("text", ["no user 'hunter2'", "Invalid value 'module password=\"hun...", "hunt"])
+def test_nothing_is_told_that_quotes_a_part_of_a_secret(text: str) -> None:
+    told = without_secrets(text, ['module password="hunter2";'])
+    assert told == "what the broker says has some of the secret in it, and is not shown"
