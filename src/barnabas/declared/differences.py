@@ -132,10 +132,16 @@ _KEYS: Mapping[Section, Mapping[str, ConfigKey]] = MappingProxyType(
 )
 
 
+#: Of their words the order means nothing.
+_POLICIES = ("cleanup.policy", "log.cleanup.policy")
+
+
 def same_value(section: Section, key: str, one: Setting, other: Setting) -> bool:
     """Whether two texts mean the same value to a broker. A secret is as good as any other: none can be told."""
     if isinstance(one, Secret) or isinstance(other, Secret):
         return one is not None and other is not None
+    if one is not None and other is not None and key in _POLICIES:
+        return set(one.replace(" ", "").split(",")) == set(other.replace(" ", "").split(","))
     return one == other or _parsed(section, key, one) == _parsed(section, key, other)
 
 

@@ -25,6 +25,8 @@ from barnabas.wire.acls import (
 RETENTION_MS = "retention.ms"
 RETENTION_BYTES = "retention.bytes"
 UNLIMITED = -1
+#: Keys of brokers that hold for topics, and decide what is deleted.
+_INHERITED = tuple(f"log.{key}" for key in (RETENTION_MS, RETENTION_BYTES, CLEANUP_POLICY))
 
 _BY_HAND = "set it in the broker's own settings and start it again: no request can"
 
@@ -52,6 +54,8 @@ def _remarks(change: Change, live: State) -> list[Remark]:
         return [Remark(Level.NOTE, _BY_HAND)]
     if change.section is Section.TOPICS:
         return _of_topic(change, live)
+    if change.section is Section.BROKERS:
+        return _of_broker(change)
     if change.section is Section.USERS:
         return _of_user(change)
     if change.section is Section.ACLS and change.action is Action.DELETE:
@@ -98,6 +102,24 @@ def _of_cleanup(change: Change) -> list[Remark]:
     if _is_compacted(change.after) and not _is_compacted(change.before):
         return [Remark(Level.DESTRUCTIVE, "of each key only the last record stays")]
     return [Remark(Level.DESTRUCTIVE, "other records are deleted than before")]
+
+
+def _of_broker(change: Change) -> list[Remark]:
+    """What topics inherit may delete of their records as much as what they have of their own."""
+    key = change.key.removeprefix("log.")
+    before, after = _limit(change.before), _limit(change.after)
+    if change.key not in _INHERITED or _keeps_more(before, after):
+        return []
+    what = (
+        "delete other records than before" if key == CLEANUP_POLICY else "may keep less, and delete the rest"
+    )
+    return [Remark(Level.DESTRUCTIVE, f"topics without {key} of their own {what}")]
+
+
+def _keeps_more(before: int | None, after: int | None) -> bool:
+    return after == UNLIMITED or (
+        before is not None and after is not None and before != UNLIMITED and before <= after
+    )
 
 
 def _of_user(change: Change) -> list[Remark]:

@@ -94,13 +94,14 @@ def _loss(change: Change, losers: Mapping[str, str]) -> Remark:
 
 async def _older(admin: Admin, times_ms: Mapping[str, int]) -> dict[str, str]:
     """Topics that keep records from before a time, with how many they are."""
-    places = _places(admin, times_ms)
-    if not places:
+    if not times_ms:
         return {}
+    places = _places(admin, times_ms)
     earliest = await admin.list_offsets(dict.fromkeys(places, EARLIEST))
     latest = await admin.list_offsets(dict.fromkeys(places, LATEST))
     kept = await admin.list_offsets({each: OffsetSpec.at(times_ms[each.topic]) for each in places})
     counts: defaultdict[str, int] = defaultdict(int)
+    silent = _leaderless(admin, times_ms)
     for place in places:
         first, last, new = earliest[place], latest[place], kept[place]
         if (
@@ -109,20 +110,47 @@ async def _older(admin: Admin, times_ms: Mapping[str, int]) -> dict[str, str]:
             and isinstance(new, ListedOffset)
         ):
             counts[place.topic] += (last.offset if new.offset < 0 else new.offset) - first.offset
-    return {name: f"deletes about {count} records" for name, count in counts.items() if count > 0}
+        else:
+            silent.add(place)
+    return {
+        **{name: f"deletes about {count} records" for name, count in counts.items() if count > 0},
+        **_untold(silent),
+    }
 
 
 async def _bigger(admin: Admin, limits: Mapping[str, int]) -> dict[str, str]:
     """Topics with partitions above a limit in bytes, with what is above it."""
-    places = _places(admin, limits)
-    if not places:
+    if not limits:
         return {}
+    places = _places(admin, limits)
     above: defaultdict[str, int] = defaultdict(int)
+    silent = _leaderless(admin, limits) | set(places)
     for node in admin.cluster.metadata.nodes:
         for place, size_bytes in _sizes(await admin.describe_log_dirs(node, places)).items():
-            if size_bytes > limits[place.topic] and admin.cluster.metadata.partition(place).leader == node:
+            if admin.cluster.metadata.partition(place).leader != node:
+                continue
+            silent.discard(place)
+            if size_bytes > limits[place.topic]:
                 above[place.topic] += size_bytes - limits[place.topic]
-    return {name: f"deletes up to {count} bytes of records" for name, count in above.items()}
+    return {
+        **{name: f"deletes up to {count} bytes of records" for name, count in above.items()},
+        **_untold(silent),
+    }
+
+
+def _untold(silent: Iterable[TopicPartition]) -> dict[str, str]:
+    """What is said of topics whose partitions do not tell what they keep: the worst has to be thought."""
+    return {each.topic: f"may delete records: {each} does not tell what it keeps" for each in silent}
+
+
+def _leaderless(admin: Admin, names: Collection[str]) -> set[TopicPartition]:
+    topics = admin.cluster.metadata.topics
+    return {
+        TopicPartition(name, each.partition_index)
+        for name in names
+        for each in topics[name].partitions
+        if each.leader < 0
+    }
 
 
 def _sizes(directories: Iterable[LogDirDescription]) -> dict[TopicPartition, int]:

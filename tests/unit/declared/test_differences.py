@@ -116,6 +116,8 @@ def test_what_a_broker_is_expected_to_have_cannot_be_ordered() -> None:
         ("min.cleanable.dirty.ratio", "0.50", "0.5", True),
         ("preallocate", "TRUE", "true", True),
         ("cleanup.policy", "compact, delete", "compact,delete", True),
+        ("cleanup.policy", "delete,compact", "compact,delete", True),
+        ("cleanup.policy", "delete,compact", "delete", False),
         ("no.such.key", "1 ", "1", False),
         ("retention.ms", "soon", "soon", True),
         ("retention.ms", None, "100", False),

@@ -8,7 +8,7 @@ import pytest
 from barnabas.client.partitioner import partition_for_key
 from barnabas.declared.differences import Action, Change, Level, differences
 from barnabas.declared.judging import Applicant, judged, lowered, moved_share, with_lockout, with_own_user
-from barnabas.declared.state import Credential, Secret, Section, State, Topic
+from barnabas.declared.state import Broker, Credential, Secret, Section, State, Topic
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.scram import ScramMechanism
 
@@ -122,3 +122,26 @@ def test_who_takes_from_himself_a_way_to_log_in_is_told() -> None:
     live = State(users={name: {ScramMechanism.SCRAM_SHA_256: Credential(4096)} for name in ("me", "other")})
     changes = with_own_user(differences(State(prune=frozenset({"users"})), live), "User:me")
     assert {each.name for each in changes if each.level is Level.LOCKOUT} == {"me"}
+
+
+@pytest.mark.parametrize(
+    ("key", "before", "after", "destroys"),
+    [
+        ("log.retention.ms", None, "1", True),
+        ("log.retention.ms", "2", "1", True),
+        ("log.retention.ms", "1", "2", False),
+        ("log.retention.ms", "-1", "2", True),
+        ("log.retention.ms", "2", "-1", False),
+        ("log.retention.bytes", "2", None, True),
+        ("log.cleanup.policy", None, "compact", True),
+        ("log.cleaner.threads", "2", "1", False),
+    ],
+)
+@pytest.mark.parametrize("name", ["", "1"])
+def test_what_topics_inherit_of_brokers_destroys_like_their_own(
+    name: str, key: str, before: str | None, after: str | None, destroys: bool
+) -> None:
+    live = State(brokers={name: Broker({} if before is None else {key: before})})
+    declared = State(brokers={name: Broker({key: after})})
+    [change] = judged(differences(declared, live), live)
+    assert change.is_destructive is destroys
