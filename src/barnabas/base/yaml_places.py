@@ -1,5 +1,6 @@
 """Reading YAML so that every error names the line, the key, the value and what would be right."""
 
+import contextlib
 import difflib
 import re
 from collections.abc import Callable, Collection
@@ -12,6 +13,8 @@ ResultT = TypeVar("ResultT")
 
 _SHOWN_CHARACTERS_MAX = 60
 _YAML = "tag:yaml.org,2002:"
+
+_NO_TEXT = "has half a character: YAML's \\ud800 to \\udfff are none by themselves"
 
 #: No state or rule has so many levels.
 _DEPTH_MAX = 50
@@ -52,6 +55,8 @@ class Place(NamedTuple):
             place = Place(value, f"{self.path}.{key}" if self.path else str(key))
             if not isinstance(key, str):
                 Place(key_node, f"a key of {self.path or 'the file'}").fail("must be a text")
+            if not _is_utf8(key):
+                Place(key_node, f"a key of {self.path or 'the file'}").fail(_NO_TEXT)
             if known is not None and key not in known:
                 near = difflib.get_close_matches(key, known, n=1)
                 hint = f"did you mean {near[0]}?" if near else f"valid are {', '.join(sorted(known))}"
@@ -72,6 +77,8 @@ class Place(NamedTuple):
         if not isinstance(self.node, yaml.ScalarNode) or self.is_null:
             self.fail("must be a text")
         text: str = self.node.value
+        if not _is_utf8(text):
+            self.fail(_NO_TEXT)
         return text
 
     @property
@@ -104,11 +111,12 @@ class Place(NamedTuple):
             self.fail(expected)
         return number
 
-    def whole(self, least: int) -> int:
-        """A whole number of at least `least`."""
-        expected = f"must be a whole number of at least {least}"
+    def whole(self, least: int, most: int | None = None) -> int:
+        """A whole number of at least `least`, and at most `most`."""
+        bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
+        expected = f"must be a whole number {bounds}"
         number = self.number(expected)
-        if not isinstance(number, int) or number < least:
+        if not isinstance(number, int) or number < least or (most is not None and number > most):
             self.fail(expected)
         return number
 
@@ -127,7 +135,7 @@ class Place(NamedTuple):
 def read_yaml(path: Path, read: Callable[[Place], ResultT]) -> ResultT:
     """What `read` makes of a file.
 
-    :raises YamlError: When the file cannot be read, is no YAML, or `read` objects.
+    :raises YamlError: When the file cannot be read, is no YAML, is nested too deeply, or `read` objects.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -135,32 +143,26 @@ def read_yaml(path: Path, read: Callable[[Place], ResultT]) -> ResultT:
         raise YamlError(f"cannot be read: {error.strerror}") from None
     except UnicodeDecodeError as error:
         raise YamlError(f"must be in UTF-8: {error}") from None
-    return _read(text, read)
-
-
-def read_foreign_yaml(text: str, read: Callable[[Place], ResultT]) -> ResultT:
-    """What `read` makes of a text that anybody may have written.
-
-    :raises YamlError: When it is no YAML, is nested too deeply, or `read` objects.
-    """
-    _check_depth(text)
-    return _read(text, read)
+    return read_yaml_text(text, read)
 
 
 def _check_depth(text: str) -> None:
     """libyaml puts nodes together by recursion, without bounds: a text of brackets would end the process."""
     depth = 0
     quick: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
+    with contextlib.suppress(yaml.YAMLError):  # told better by whoever composes it
         for event in yaml.parse(text, Loader=quick):
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > _DEPTH_MAX:
                 raise YamlError("is nested too deeply")
-    except yaml.YAMLError as error:
-        raise _no_yaml(error) from None
 
 
-def _read(text: str, read: Callable[[Place], ResultT]) -> ResultT:
+def read_yaml_text(text: str, read: Callable[[Place], ResultT]) -> ResultT:
+    """What `read` makes of a text.
+
+    :raises YamlError: When it is no YAML, is nested too deeply, or `read` objects.
+    """
+    _check_depth(text)
     try:
         node = compose(text)
     except yaml.YAMLError as error:
@@ -188,6 +190,11 @@ def _no_yaml(error: yaml.YAMLError) -> YamlError:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
         return YamlError(f"is no YAML: {error.problem}", error.problem_mark.line + 1)
     return YamlError(f"is no YAML: {error}")
+
+
+def _is_utf8(text: str) -> bool:
+    """Whether no lone surrogate is in it, which no request can carry."""
+    return text.isascii() or not any("\ud800" <= each <= "\udfff" for each in text)
 
 
 def _shown(node: yaml.Node) -> str:

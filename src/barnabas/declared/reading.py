@@ -1,6 +1,7 @@
 """Reading a declared state from YAML: strictly; errors name file, line, key, value and what would be right."""
 
 import io
+import re
 from collections.abc import Collection, Iterable, Mapping
 from itertools import chain
 from pathlib import Path
@@ -8,7 +9,8 @@ from typing import Any
 
 import yaml
 
-from barnabas.base.yaml_places import Place, YamlError, read_foreign_yaml, read_yaml
+from barnabas.base.yaml_places import Place, YamlError, read_yaml, read_yaml_text
+from barnabas.config.broker_keys import BROKER_KEYS as BROKER_CONFIGS
 from barnabas.declared.state import (
     PRUNABLE,
     Broker,
@@ -41,6 +43,7 @@ TOPIC_KEYS = ("partitions", "replication_factor", "configs")
 BROKER_KEYS = ("configs", "expect")
 BEARER_KEYS = ("configs",)
 CREDENTIAL_KEYS = ("iterations", "password")
+_BROKER_ID = re.compile("0|[1-9][0-9]{0,9}")
 QUOTA_KEYS = ("entity", "values")
 ENTITY_TYPES = ("user", "client-id", "ip")
 SECRET_ORIGINS = ("env", "file")
@@ -61,6 +64,11 @@ PERMISSIONS = ("allow", "deny")
 
 #: Bounds of Kafka (KIP-554).
 ITERATIONS_MIN, ITERATIONS_MAX = 4096, 16384
+#: What a request can carry.
+PARTITIONS_MAX, REPLICAS_MAX = 2**31 - 1, 2**15 - 1
+
+#: Keys of which brokers hide the value.
+_SECRET_KEYS = tuple(key for key, definition in BROKER_CONFIGS.items() if definition.sensitive)
 
 
 class DeclarationError(ValueError):
@@ -85,7 +93,7 @@ def read_state_text(text: str) -> State:
     :raises DeclarationError: With line, key, value and what would be right.
     """
     try:
-        return read_foreign_yaml(text, _state)
+        return read_yaml_text(text, _state)
     except YamlError as error:
         raise DeclarationError(str(error)) from None
 
@@ -118,8 +126,10 @@ def _topic(place: Place) -> Topic:
         return Topic()
     found = place.mapping(TOPIC_KEYS)
     return Topic(
-        partitions=found["partitions"].whole(1) if "partitions" in found else None,
-        replication_factor=found["replication_factor"].whole(1) if "replication_factor" in found else None,
+        partitions=found["partitions"].whole(1, PARTITIONS_MAX) if "partitions" in found else None,
+        replication_factor=found["replication_factor"].whole(1, REPLICAS_MAX)
+        if "replication_factor" in found
+        else None,
         configs=_configs(found["configs"]) if "configs" in found else {},
     )
 
@@ -131,12 +141,12 @@ def _bearer(place: Place) -> Configs:
 
 def _broker(item: tuple[str, Place]) -> tuple[str, Broker]:
     name, place = item
-    if name != EVERY_BROKER and not name.isdecimal():
+    if name != EVERY_BROKER and not _BROKER_ID.fullmatch(name):
         place.fail(f"a broker is named by its id, or {EVERY_BROKER} for every broker")
     found = place.mapping(BROKER_KEYS)
     if "expect" in found and name == EVERY_BROKER:
         found["expect"].fail("is said of one broker: name it by its id")
-    configs = _configs(found["configs"]) if "configs" in found else {}
+    configs = _broker_configs(found["configs"]) if "configs" in found else {}
     expected = _expected(found["expect"]) if "expect" in found else {}
     return ("" if name == EVERY_BROKER else name), Broker(configs, expected)
 
@@ -148,6 +158,19 @@ def _configs(place: Place) -> dict[str, Setting]:
 def _setting(place: Place) -> Setting:
     tag = place.node.tag
     return _secret(place) if tag.endswith(":map") else _value(place)
+
+
+def _broker_configs(place: Place) -> dict[str, Setting]:
+    """What a broker would hide must not be told by a file, nor by the plan that is made of it."""
+    for key, each in place.mapping().items():
+        if not each.is_null and _is_secret(key):
+            _secret(each)
+    return _configs(place)
+
+
+def _is_secret(key: str) -> bool:
+    """Listeners have keys of their own: `listener.name.external.ssl.key.password`."""
+    return any(key == each or key.endswith(f".{each}") for each in _SECRET_KEYS)
 
 
 def _expected(place: Place) -> dict[str, str | None]:
@@ -221,7 +244,12 @@ def _place(value: Any) -> Place:
 
 def _resource_name(place: Place, name: Place | None, resource_type: ResourceType) -> str:
     if name is not None:
-        return name.text()
+        text = name.text()
+        if not text:
+            name.fail("must name a resource or, where prefixed, how names begin; * stands for every one")
+        if resource_type is ResourceType.CLUSTER and text != CLUSTER_NAME:
+            name.fail(f"must be {CLUSTER_NAME}, or left out")
+        return text
     if resource_type is not ResourceType.CLUSTER:
         place.fail("must have resource_name; * stands for every one")
     return CLUSTER_NAME
@@ -256,19 +284,30 @@ def _entity(place: Place) -> Entity:
 
 
 def _quota(place: Place) -> float | None:
-    return None if place.is_null else float(place.number("must be a number, or null for none"))
+    return (
+        None
+        if place.is_null
+        else float(place.number("must be a number written out, as 1000000, or null for none"))
+    )
 
 
 def _credentials(place: Place) -> Credentials:
-    found = place.mapping(MECHANISMS_BY_TITLE)
+    found = _mapping_beside_secrets(place, MECHANISMS_BY_TITLE)
     if not found:
         place.fail(f"must say how the user logs in: {' or '.join(MECHANISMS_BY_TITLE)}")
     return {MECHANISMS_BY_TITLE[title]: _credential(each) for title, each in found.items()}
 
 
+def _mapping_beside_secrets(place: Place, known: Collection[str]) -> dict[str, Place]:
+    """What stands in place of a mapping may be a password: it is not shown."""
+    if not isinstance(place.node, yaml.MappingNode):
+        expected = f"must be a mapping (key: value) of {' or '.join(known)}"
+        raise YamlError(f"{place.path}: {expected}", place.line)
+    return place.mapping(known)
+
+
 def _credential(place: Place) -> Credential:
-    found = place.mapping(CREDENTIAL_KEYS)
-    iterations = found["iterations"].whole(ITERATIONS_MIN) if "iterations" in found else None
-    if iterations is not None and iterations > ITERATIONS_MAX:
-        found["iterations"].fail(f"must be at most {ITERATIONS_MAX}")
+    found = _mapping_beside_secrets(place, CREDENTIAL_KEYS)
+    bounds = ITERATIONS_MIN, ITERATIONS_MAX
+    iterations = found["iterations"].whole(*bounds) if "iterations" in found else None
     return Credential(iterations, _secret(found["password"]) if "password" in found else None)

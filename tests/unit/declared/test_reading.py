@@ -81,7 +81,7 @@ ALICE = "principal: User:alice, "
         ("topic: {}", "line 1: a key of the file is 'topic': is unknown; did you mean topics?"),
         ("topics: [orders]", "line 1: topics is a list: must be a mapping"),
         ("topics:\n  a: {partition: 1}", "line 2: a key of topics.a is 'partition': is unknown; did you mean part"),
-        ("topics:\n  a: {partitions: 0}", "line 2: topics.a.partitions is '0': must be a whole number of at least 1"),
+        ("topics:\n  a: {partitions: 0}", "line 2: topics.a.partitions is '0': must be a whole number"),
         ("topics:\n  a: {}\n  a: {}", "line 3: topics.a is a mapping: comes twice, first in line 2"),
         ("topics: {a: {configs: {k: [{}]}}}", "line 1: topics.a.configs.k[0] is a mapping: must be a text"),
         ("topics: {a: {configs: {k: {vault: x}}}}", "a key of topics.a.configs.k is 'vault': is unknown; valid are"),
@@ -95,10 +95,18 @@ ALICE = "principal: User:alice, "
         ("quotas: [{entity: {}, values: {}}]", "quotas[0].entity is a mapping: must name user, client-id, both"),
         ("quotas: [{entity: {ip: a, user: b}, values: {}}]", "quotas[0].entity is a mapping: must name user"),
         ("quotas: [{entity: {user: b}}]", "quotas[0] is a mapping: must have values"),
-        ("quotas: [{entity: {user: b}, values: {x: y}}]", "quotas[0].values.x is 'y': must be a number, or null"),
+        ("quotas: [{entity: {user: b}, values: {x: y}}]", "values.x is 'y': must be a number written out, as 1000000"),
         ("users: {a: {}}", "users.a is a mapping: must say how the user logs in: SCRAM-SHA-256 or SCRAM-SHA-512"),
-        ("users: {a: {SCRAM-SHA-256: {iterations: 5}}}", "iterations is '5': must be a whole number of at least 4096"),
-        ("users: {a: {SCRAM-SHA-256: {iterations: 99999}}}", "iterations is '99999': must be at most 16384"),
+        ("users: {a: {SCRAM-SHA-256: {iterations: 5}}}", "is '5': must be a whole number from 4096 to 16384"),
+        ("users: {a: {SCRAM-SHA-256: {iterations: 99999}}}", "'99999': must be a whole number from 4096 to 16384"),
+        ("topics: {a: {partitions: 2147483648}}", "must be a whole number from 1 to 2147483647"),
+        ("topics: {a: {replication_factor: 32768}}", "must be a whole number from 1 to 32767"),
+        ("topics: {a: {configs: {k: " + "[" * 3000, "is nested too deeply"),
+        ('topics: {"\\ud800": {}}', r"a key of topics is '\ud800': has half a character"),
+        ('topics: {a: {configs: {k: "\\udc00"}}}', r"topics.a.configs.k is '\udc00': has half a character"),
+        (ACL + f"{{{ALICE}resource_type: topic, resource_name: '', operations: [all]}}", "must name a resource or, "),
+        (ACL + f"{{{ALICE}resource_type: cluster, resource_name: a, operations: [all]}}", "must be kafka-cluster, or"),
+        ("brokers: {01: {}}", "brokers.01 is a mapping: a broker is named by its id"),
         ("brokers: {one: {}}", "brokers.one is a mapping: a broker is named by its id, or default for every broker"),
         ("brokers: {default: {expect: {}}}", "brokers.default.expect is a mapping: is said of one broker"),
         ("brokers: {1: {expect: {k: {env: x}}}}", "brokers.1.expect.k is a mapping: must be a text, a number"),
@@ -111,8 +119,18 @@ def test_an_error_names_file_line_key_value_and_what_is_right(tmp_path: Path, te
     assert says in str(told.value)
 
 
-def test_a_secret_in_the_clear_is_refused_and_not_repeated(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("users: {a: {SCRAM-SHA-256: {password: hunter2}}}", "users.a.SCRAM-SHA-256.password: a secret is said by"),
+        ("users: {a: {SCRAM-SHA-256: hunter2}}", "users.a.SCRAM-SHA-256: must be a mapping (key: value) of iterations"),
+        ("users: {a: hunter2}", "users.a: must be a mapping (key: value) of SCRAM-SHA-256 or SCRAM-SHA-512"),
+        ("brokers: {1: {configs: {ssl.keystore.password: hunter2}}}", "ssl.keystore.password: a secret is said by"),
+        ("brokers: {1: {configs: {listener.name.x.ssl.key.password: hunter2}}}", "a secret is said by where it is"),
+    ],
+)  # fmt: skip
+def test_a_secret_in_the_clear_is_refused_and_not_repeated(tmp_path: Path, text: str, says: str) -> None:
     with pytest.raises(DeclarationError) as told:
-        read(tmp_path, "users: {a: {SCRAM-SHA-256: {password: hunter2}}}")
-    assert "users.a.SCRAM-SHA-256.password: a secret is said by where it is: {env: NAME}" in str(told.value)
+        read(tmp_path, text)
+    assert says in str(told.value)
     assert "hunter2" not in str(told.value)
