@@ -4,8 +4,8 @@ Nothing is kept of how far it came. Whoever is interrupted makes a new plan, whi
 """
 
 import enum
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence, Set
+from typing import Any, NamedTuple
 
 from barnabas.client.admin import Admin
 from barnabas.client.errors import BrokerConnectionError
@@ -116,9 +116,22 @@ async def _answers(admin: Admin, batch: Sequence[Task], secrets: Secrets) -> Out
 
 
 async def _shown(admin: Admin, outcomes: Sequence[Outcome], wish: Wish) -> list[Outcome]:
-    """The outcomes once the cluster shows what was done: brokers learn of it a moment later than they answer."""
-    declared = wish.choice.of(wish.declared)
+    """The outcomes once the cluster shows what was done; where it does not show itself any more, none is sure."""
     done = {each.change.place for each in outcomes if each.fate is Fate.DONE}
+    try:
+        missing = await _not_shown(admin, done, wish)
+        reason = "accepted, but the cluster does not show it"
+    except (BrokerConnectionError, KafkaError) as error:
+        missing, reason = done, f"accepted, but whether it holds cannot be seen: {error}"
+    return [
+        Outcome(each.change, Fate.FAILED, reason) if each.change.place in missing else each
+        for each in outcomes
+    ]
+
+
+async def _not_shown(admin: Admin, done: Set[Any], wish: Wish) -> Set[Any]:
+    """Which places of changes are not as declared: brokers learn of what is done a moment later than they answer."""
+    declared = wish.choice.of(wish.declared)
     missing = done
     for attempt in range(1, _ATTEMPTS_MAX + 1):
         live = wish.choice.of(await state_beside(admin, declared))
@@ -126,8 +139,4 @@ async def _shown(admin: Admin, outcomes: Sequence[Outcome], wish: Wish) -> list[
         if not missing:
             break
         await admin.cluster.retry.pause(attempt)
-    reason = "accepted, but the cluster does not show it"
-    return [
-        Outcome(each.change, Fate.FAILED, reason) if each.change.place in missing else each
-        for each in outcomes
-    ]
+    return missing
