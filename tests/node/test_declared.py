@@ -193,6 +193,52 @@ def test_passwords_are_set_anew_when_somebody_says_so(kafka: EmbeddedBroker, run
     assert "new-secret" not in planned.output
 
 
+def test_no_secret_is_told_by_who_refuses_it(run: Run, file: Path) -> None:
+    (file.parent / "secret").write_text("hunter2\n")
+    file.write_text("""
+topics: {orders: {configs: {retention.ms: {file: secret}}}}
+groups: {billing: {configs: {consumer.session.timeout.ms: {file: secret}}}}
+brokers: {1: {configs: {log.cleaner.threads: {file: secret}}}}
+client_metrics: {lag: {configs: {match: {file: secret}}}}
+""")
+    for command in (["plan"], ["plan", "--json"], ["apply", "--yes"], ["apply", "--yes", "--json"]):
+        refused = run(command[0], file, *command[1:])
+        assert "Invalid value '(hidden)' for retention.ms" in refused.output
+        assert "hunter2" not in refused.output
+
+
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        ("--include=orders", "no name matches 'orders'"),
+        ("--exclude=topics/orders", "no name matches 'topics/orders'"),
+        ("--include=topic/ordres", "declares nothing of what was chosen"),
+        ("--section=users", "declares nothing of what was chosen"),
+        ("--renew-password=alise", "declares no user 'alise'"),
+    ],
+)
+def test_a_choice_of_nothing_is_not_taken_for_nothing_to_do(
+    run: Run, file: Path, option: str, says: str
+) -> None:
+    file.write_text("topics: {orders: {partitions: 1}}\n")
+    chosen = run("plan", file, option)
+    assert chosen.exit_code == 1
+    assert says in chosen.output
+    assert run("apply", file, option, "--yes").exit_code == 2
+    assert run("plan", file, "--include", "*/orders", "-x", "group/*").exit_code == 2
+
+
+def test_what_a_partition_does_not_tell_is_not_taken_for_nothing(
+    kafka: EmbeddedBroker, run: Run, file: Path
+) -> None:
+    enriched(kafka.bootstrap)
+    file.write_text("topics: {orders: {configs: {retention.ms: 1000}}}\n")
+    kafka.fail_next("ListOffsets", "UNKNOWN_SERVER_ERROR", times=3)
+    [change] = json.loads(run("plan", file, "--json").stdout)["changes"]
+    assert change["destructive"], change
+    assert "does not tell what it keeps" in change["remarks"][0]["text"]
+
+
 def test_failures_are_told_from_differences(run: Run, file: Path) -> None:
     assert run("plan", file).exit_code == 3
     file.write_text("topics: {orders: {partitions: none}}\n")
@@ -246,3 +292,19 @@ quotas:
     assert run("plan", file).exit_code == 0
     assert run("export", "--into", file).stdout == f"{file}: is up to date\n"
     assert file.read_text() == text
+
+
+def test_a_file_brought_up_to_date_stays_the_file_that_it_is(
+    kafka: EmbeddedBroker, run: Run, file: Path
+) -> None:
+    enriched(kafka.bootstrap)
+    real = file.with_name("real.yaml")
+    real.write_bytes(b"# mine\r\ntopics:\r\n  plain: {partitions: 1}   # few\r\n")
+    real.chmod(0o640)
+    file.symlink_to(real)
+    assert run("export", "--into", file, "-i", "topic/plain").exit_code == 0
+    assert file.is_symlink()
+    assert real.stat().st_mode & 0o777 == 0o640
+    lines = real.read_bytes().split(b"\r\n")
+    assert lines[:2] == [b"# mine", b"topics:"]
+    assert b"\n" not in b"".join(lines)

@@ -1,5 +1,6 @@
 """What `barnabas export` does."""
 
+import shutil
 from pathlib import Path
 
 from barnabas.cli.output import print_json
@@ -25,15 +26,25 @@ def update(bootstrap: str, file: Path, choice: Choice, *, as_json: bool) -> None
 
     :raises CannotEdit: When that cannot be done in place.
     """
-    text = file.read_text(encoding="utf-8")
+    with file.open(encoding="utf-8", newline="") as lines:
+        raw = lines.read()
+    text = raw.replace("\r\n", "\n")
     declared = read_state(file)
     live = with_admin(bootstrap, lambda admin: whole_state(admin, choice))
     after = updated(text, declared, live, choice)
     if after != text:
-        beside = file.with_name(f".{file.name}.new")
-        beside.write_text(after, encoding="utf-8")
-        beside.replace(file)
+        _write(file.resolve(), after, newline="\r\n" if "\r\n" in raw else "\n")
     if as_json:
         print_json({"file": str(file), "changed": after != text})
     else:
         print(f"{file}: {'brought up to date' if after != text else 'is up to date'}")
+
+
+def _write(file: Path, text: str, newline: str) -> None:
+    """In one step, with the permissions that the file has."""
+    beside = file.with_name(f".{file.name}.new")
+    beside.unlink(missing_ok=True)
+    beside.touch(mode=0o600, exist_ok=False)
+    shutil.copymode(file, beside)
+    beside.write_text(text, encoding="utf-8", newline=newline)
+    beside.replace(file)
