@@ -3,11 +3,14 @@
 import enum
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 from barnabas.metadata.audit import AuditRecord, Verdict
 from barnabas.wire.errors import ErrorCode
+
+#: What is left of a text or value in an event that is too large.
+SHORTENED_LENGTH = 200
 
 
 class Outcome(enum.StrEnum):
@@ -54,6 +57,18 @@ class AuditEvent:
         """The value of its record in the topic."""
         return json.dumps(asdict(self), separators=(",", ":")).encode()
 
+    def shortened(self) -> "AuditEvent":
+        """With the beginnings of what is long, and how long it is: so that it fits into a record."""
+        return replace(
+            self,
+            principal=_shortened(self.principal),
+            resource=_shortened(self.resource),
+            key=_shortened(self.key),
+            before=_shortened(self.before),
+            after=_shortened(self.after),
+            message=_shortened(self.message),
+        )
+
     @staticmethod
     def from_json(value: bytes) -> "AuditEvent":
         """The event of a record's value; fields of later versions are passed over.
@@ -66,6 +81,13 @@ class AuditEvent:
             return AuditEvent(**known | {"outcome": Outcome(fields["outcome"])})
         except (TypeError, KeyError, RecursionError) as error:
             raise ValueError(f"this is no event of the audit: {value[:100]!r}") from error
+
+
+def _shortened(value: Any) -> Any:
+    text = value if isinstance(value, str) else json.dumps(value)
+    if len(text) <= SHORTENED_LENGTH:
+        return value
+    return f"{text[:SHORTENED_LENGTH]}... ({len(text)} characters)"
 
 
 def events_of(revision: int, record: AuditRecord) -> Iterator[AuditEvent]:

@@ -13,6 +13,10 @@ from barnabas.metadata.store import Change
 
 _ID_BYTES = 8
 
+#: Records in the store from which on refusals are not written down: nobody publishes them now, and who may change
+#: nothing must not fill the store.
+WAITING_COUNT_MAX = 10_000
+
 #: The same refusal of the same client is written down once in so long: who asks for ever must not fill the audit.
 REPEATED_MS = 60_000
 #: Refusals that are remembered for that; beyond, all are forgotten.

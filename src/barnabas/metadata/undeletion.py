@@ -11,6 +11,8 @@ from barnabas.metadata.store import Change
 from barnabas.metadata.topic_creation import check_free
 from barnabas.metadata.topics import (
     DELETED_TOPICS,
+    INTERNAL_TOPICS,
+    METADATA_TOPIC,
     PARTITION_STATES,
     DeletedTopic,
     Topic,
@@ -20,6 +22,9 @@ from barnabas.metadata.topics import (
 )
 from barnabas.metadata.trash import TRASHED_TOPICS, TrashedTopic
 from barnabas.wire.errors import ErrorCode, KafkaError
+
+#: Partitions of topics that can come back, a directory and some files each; beyond, the topics deleted first go.
+PARTITIONS_MAX = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +68,14 @@ def decide_undelete(
     """Bring a topic back as it was, under `new_name` if there is one.
 
     :param admit: Raises KafkaError where no more partitions may come now.
-    :raises KafkaError: As `find_trashed`; TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION for its name.
+    :raises KafkaError: As `find_trashed`; TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION for its name, and
+        INVALID_REQUEST for one that brokers use.
     """
     trashed = find_trashed(image, wish)
     name = trashed.name if new_name is None else new_name
+    if name != trashed.name and name in INTERNAL_TOPICS | {METADATA_TOPIC}:
+        message = f"Topic '{name}' is the broker's own: no other topic can have its name."
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     check_name(name)
     check_free(image, name)
     topic = replace(trashed.topic, name=name)
@@ -108,9 +117,17 @@ def decide_purge(image: Image, wishes: Sequence[TrashedWish]) -> Decision[list[P
     return Decision(outcomes, tuple(_purging(found.values())), _reads(image, found))
 
 
-def decide_expire_trash(image: Image, deleted_before_ms: int) -> Decision[int]:
-    """Let go of topics that were deleted before a time; gives how many."""
-    due = {row: each for row, each in image.trashed_topics.items() if each.deleted_ms < deleted_before_ms}
+def decide_expire_trash(
+    image: Image, deleted_before_ms: int, partitions_max: int = PARTITIONS_MAX
+) -> Decision[int]:
+    """Let go of topics that were deleted before a time, and of the oldest where there are too many; gives how many."""
+    due: dict[str, TrashedTopic] = {}
+    partition_count = 0
+    table = image.trashed_topics
+    for row, each in sorted(table.items(), key=lambda item: table.revision(item[0]), reverse=True):
+        partition_count += each.topic.partition_count
+        if each.deleted_ms < deleted_before_ms or partition_count > partitions_max:
+            due[row] = each
     return Decision(len(due), tuple(_purging(due.values())), _reads(image, due))
 
 

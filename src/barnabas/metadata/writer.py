@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from typing import Any, TypeVar
 
 from barnabas.metadata.audit import NO_VERDICTS, Actor, Difference, Refusal, Verdict
-from barnabas.metadata.auditor import Auditor
+from barnabas.metadata.auditor import WAITING_COUNT_MAX, Auditor
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import Image
 from barnabas.metadata.store import Change, Commit, Conflict, Store, StoreError
@@ -104,9 +104,13 @@ class MetadataWriter:
     ) -> None:
         """Have the audit tell what was refused, what was let through with a warning, and what was changed elsewhere.
 
+        Refusals are not told where too much waits to be published.
+
         :raises KafkaError: UNKNOWN_SERVER_ERROR when the store cannot be written.
         """
         auditor = self._auditor
+        if len(self.image.audit) >= WAITING_COUNT_MAX:
+            refusals = ()
         if auditor is not None:
             remarked = auditor.remarked(actor, refusals, warnings, differences)
             await self._write(lambda image: remarked, None, NO_VERDICTS)

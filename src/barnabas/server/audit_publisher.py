@@ -1,11 +1,13 @@
 """Publishes what the audit's records tell: from the store into a topic of its own, each event once, in order.
 
 The store has a record from the transaction on that it tells of, and gives it up once its events are on disk in the
-topic. A publisher that was cut short goes on behind the last event that it finds there.
+topic. A publisher that was cut short goes on behind the last event that it finds there, if that is of a record that the
+store still has: others are none of its business, as those of an earlier store.
 """
 
 import asyncio
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from barnabas.api.context import Node
 from barnabas.api.topics.creation import creation_rules
@@ -25,6 +27,10 @@ from barnabas.wire.records.record import decode_all
 
 #: Events of one batch have so many bytes, or are one.
 BATCH_BYTES_MAX = 256 << 10
+
+#: What a batch and each record in it have beside keys and values, at most.
+BATCH_OVERHEAD_BYTES = 64
+RECORD_OVERHEAD_BYTES = 32
 
 #: Records that have been published are removed from the store together: at so many, or when nothing comes for a while.
 REMOVED_COUNT = 500
@@ -115,17 +121,26 @@ class AuditPublisher:
         if not self._waiting:
             return
         partition = await self._partition()
-        last = self._last if self._last is not None else last_sequence(partition)
+        last = self._last if self._last is not None else self._begun(partition)
         taken, events = list(self._waiting), []
         for revision, _, record in taken:
             events += [event for event in events_of(revision, record) if event.sequence > last]
-        for batch in _batches(events):
-            pairs = [(event.resource.encode(), event.to_json()) for event in batch]
-            partition.append_as_coordinator(memoryview(encode_pairs(pairs, batch[-1].time)))
-            self._last = batch[-1].sequence
+        config = partition.log.config
+        bytes_max = min(BATCH_BYTES_MAX, config.max_message_bytes, config.segment_bytes)
+        for batch in _batches(events, bytes_max):
+            last_event = batch[-1].event
+            records = encode_pairs([(each.key, each.value) for each in batch], last_event.time)
+            partition.append_as_coordinator(memoryview(records))
+            self._last = last_event.sequence
             self.events_count += len(batch)
         del self._waiting[: len(taken)]
         self._published += [row for _, row, _ in taken]
+
+    def _begun(self, partition: Partition) -> EventSequence:
+        """Up to where what waits is in the topic already."""
+        last = last_event(partition)
+        waiting = {(revision, record.time_ms) for revision, _, record in self._waiting}
+        return _NOTHING if last is None or (last.revision, last.time) not in waiting else last.sequence
 
     async def _remove(self) -> None:
         """Have the store forget what is on disk in the topic."""
@@ -165,28 +180,51 @@ def decide_forget_published(image: Image, rows: list[str]) -> Decision[None]:
     return Decision(None, tuple(AUDIT.remove(row) for row in rows if row in image.audit))
 
 
-def last_sequence(partition: Partition) -> EventSequence:
-    """That of the last event in the topic.
+def last_event(partition: Partition) -> AuditEvent | None:
+    """The last event in the topic; None where there is none, or something else.
 
     :raises KafkaError: KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE.
     """
     log = partition.log
     if log.log_end_offset == log.log_start_offset:
-        return _NOTHING
+        return None
     data = log.read(log.log_end_offset - 1, BATCH_BYTES_MAX, log.log_end_offset, min_one_batch=True).data
     value = decode_all(data)[-1].value
-    return _NOTHING if value is None else AuditEvent.from_json(value).sequence
+    try:
+        return None if value is None else AuditEvent.from_json(value)
+    except ValueError as error:
+        _log.warning("the audit's topic ends in what is no event", why=str(error))
+        return None
 
 
-def _batches(events: list[AuditEvent]) -> Iterator[list[AuditEvent]]:
-    batch: list[AuditEvent] = []
-    size_bytes = 0
+class _Encoded(NamedTuple):
+    """An event and the record that tells it."""
+
+    event: AuditEvent
+    key: bytes
+    value: bytes
+
+    @property
+    def size_bytes(self) -> int:
+        return RECORD_OVERHEAD_BYTES + len(self.key) + len(self.value)
+
+
+def _encoded(event: AuditEvent) -> _Encoded:
+    return _Encoded(event, event.resource.encode(), event.to_json())
+
+
+def _batches(events: list[AuditEvent], bytes_max: int) -> Iterator[list[_Encoded]]:
+    """Records together as long as they are no more than so many bytes; an event that is more alone is shortened."""
+    batch: list[_Encoded] = []
+    size_bytes = BATCH_OVERHEAD_BYTES
     for event in events:
-        event_bytes = len(event.to_json())
-        if batch and size_bytes + event_bytes > BATCH_BYTES_MAX:
+        encoded = _encoded(event)
+        if BATCH_OVERHEAD_BYTES + encoded.size_bytes > bytes_max:
+            encoded = _encoded(event.shortened())
+        if batch and size_bytes + encoded.size_bytes > bytes_max:
             yield batch
-            batch, size_bytes = [], 0
-        batch.append(event)
-        size_bytes += event_bytes
+            batch, size_bytes = [], BATCH_OVERHEAD_BYTES
+        batch.append(encoded)
+        size_bytes += encoded.size_bytes
     if batch:
         yield batch

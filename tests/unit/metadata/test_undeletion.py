@@ -88,6 +88,20 @@ def test_a_name_that_cannot_be_is_refused() -> None:
     assert error.code is ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
+@pytest.mark.parametrize("name", ["__consumer_offsets", "__barnabas_audit", "__cluster_metadata"])
+def test_no_topic_comes_back_as_one_in_which_brokers_keep_what_they_know(name: str) -> None:
+    error = refused(deleted(with_orders()), TrashedWish("or.ders"), name)
+    assert error.code is ErrorCode.INVALID_REQUEST
+    assert name in error.message
+
+
+def test_a_topic_of_brokers_comes_back_under_its_own_name() -> None:
+    before = cluster(1, new_topic("__consumer_offsets"))
+    image = replayed(before, decide_delete(before, [TopicToDelete("__consumer_offsets")], trash=ALICE))
+    after = replayed(image, decide_undelete(image, TrashedWish("__consumer_offsets")))
+    assert dict(after.topics) == dict(before.topics)
+
+
 def test_what_is_not_in_the_trash_does_not_come_back() -> None:
     image = deleted(with_orders())
     [trashed] = image.trashed_topics.values()
@@ -138,6 +152,16 @@ def test_topics_leave_the_trash_after_a_while() -> None:
     decision = decide_expire_trash(image, NOW_MS + 1)
     assert decision.response == 1
     assert [each.deleted_by for each in replayed(image, decision).trashed_topics.values()] == ["User:bob"]
+
+
+@pytest.mark.parametrize(
+    ("partitions_max", "kept"), [(3, ["User:alice", "User:bob"]), (2, ["User:bob"]), (0, [])]
+)
+def test_of_too_many_topics_in_the_trash_those_deleted_first_go(partitions_max: int, kept: list[str]) -> None:
+    image = twice_deleted()  # one of 2 partitions, then one of 1
+    after = replayed(image, decide_expire_trash(image, 0, partitions_max))
+    assert sorted(each.deleted_by for each in after.trashed_topics.values()) == kept
+    assert len(after.deleted_topics) == 2 - len(kept)
 
 
 def test_people_see_that_a_topic_goes_to_the_trash_and_comes_back() -> None:

@@ -1,17 +1,20 @@
 """Publishing the audit when something goes wrong on the way."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from barnabas.metadata.audit import Actor
-from barnabas.metadata.audit_events import AuditEvent
+from barnabas.metadata import writer
+from barnabas.metadata.audit import Actor, Refusal
+from barnabas.metadata.audit_events import AuditEvent, Outcome
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.topics import AUDIT_TOPIC
 from barnabas.server import audit_publisher as module
-from barnabas.server.audit_publisher import AuditPublisher, last_sequence
+from barnabas.server.audit_publisher import AuditPublisher, last_event
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records.pairs import encode_pairs
 from barnabas.wire.records.record import decode_all
 from support.loop import on_loop
 from support.nodes import RunningNode, running_node
@@ -27,10 +30,14 @@ async def change(running: RunningNode, count: int, start: int = 0) -> None:
         await running.node.metadata.write(lambda image, put=put: Decision(None, (put,)), actor=ALICE)
 
 
-def published(running: RunningNode) -> list[str]:
+def events(running: RunningNode) -> list[AuditEvent]:
     log = running.partition(AUDIT_TOPIC).log
-    data = log.read(log.log_start_offset, 1 << 20, log.log_end_offset).data
-    return [AuditEvent.from_json(record.value or b"").resource for record in decode_all(data)]
+    data = log.read(log.log_start_offset, 1 << 24, log.log_end_offset).data
+    return [AuditEvent.from_json(record.value or b"") for record in decode_all(data)]
+
+
+def published(running: RunningNode) -> list[str]:
+    return [event.resource for event in events(running)]
 
 
 @on_loop
@@ -80,9 +87,9 @@ async def test_a_publisher_goes_on_behind_the_last_event_that_the_topic_has(
         await reached(lambda: second.events_count == 1)
         await second.stop()
         assert published(running) == [f"topic/t{number}" for number in range(4)]
-        assert last_sequence(
-            running.partition(AUDIT_TOPIC)
-        ).revision == running.node.image.topic_configs.revision("t3")
+        last = last_event(running.partition(AUDIT_TOPIC))
+        assert last is not None
+        assert last.revision == running.node.image.topic_configs.revision("t3")
 
 
 @on_loop
@@ -95,3 +102,67 @@ async def test_the_store_forgets_what_is_published(tmp_path: Path) -> None:
         await reached(lambda: publisher.statistics() == forgotten)
         assert not running.node.image.audit
         await publisher.stop()
+
+
+@on_loop
+async def test_an_event_that_is_too_large_for_the_topic_is_shortened(tmp_path: Path) -> None:
+    async with running_node(tmp_path, audited=True) as running:
+        publisher = AuditPublisher(running.node)
+        publisher.start()
+        put = TOPIC_CONFIGS.put("t", {"retention.ms": "1", "x": "9" * (2 << 20)})
+        await running.node.metadata.write(lambda image: Decision(None, (put,)), actor=ALICE)
+        await change(running, 1)
+        await reached(lambda: publisher.events_count == 3)
+        await publisher.stop()
+        _, large, after = events(running)
+        assert (large.key, large.before, after.resource) == ("x", None, "topic/t0")
+        assert large.after == "9" * 200 + "... (2097152 characters)"
+
+
+@on_loop
+async def test_batches_are_no_larger_than_the_topic_lets_them(tmp_path: Path) -> None:
+    async with running_node(tmp_path, audited=True) as running:
+        publisher = AuditPublisher(running.node)
+        publisher.start()
+        await change(running, 1)
+        await reached(lambda: publisher.events_count == 1)
+        log = running.partition(AUDIT_TOPIC).log
+        log.config = replace(log.config, max_message_bytes=600)
+        configs = {f"t{number}": {"retention.ms": "2", "segment.ms": "3"} for number in range(20)}
+        puts = tuple(TOPIC_CONFIGS.put(*each) for each in configs.items())
+        await running.node.metadata.write(lambda image: Decision(None, puts), actor=ALICE)
+        await reached(lambda: publisher.events_count == 41)
+        await publisher.stop()
+        assert len(events(running)) == 41
+
+
+@pytest.mark.parametrize("found", ["an event of another store", "no event"])
+def test_what_else_the_topic_ends_in_holds_nothing_up(tmp_path: Path, found: str) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path, audited=True) as running:
+            publisher = AuditPublisher(running.node)
+            other = AuditEvent(10**6, 0, 1, "User:eve", None, "", "CreateTopics", Outcome.CHANGED, "topic/x")
+            value = other.to_json() if found != "no event" else b"[1]"
+            partition = await publisher._partition()
+            partition.append_as_coordinator(memoryview(encode_pairs([(b"topic/x", value)], 1)))
+            publisher.start()
+            await change(running, 2)
+            await reached(lambda: publisher.events_count == 2)
+            await publisher.stop()
+
+    scenario()
+
+
+@on_loop
+async def test_refusals_are_not_told_where_too_much_waits_to_be_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "WAITING_COUNT_MAX", 3)
+    async with running_node(tmp_path, audited=True) as running:
+        for number in range(5):
+            refusal = Refusal(f"topic/t{number}", "TOPIC_AUTHORIZATION_FAILED", "no")
+            await running.node.metadata.remark(ALICE, [refusal])
+        assert len(running.node.image.audit) == 3
+        await change(running, 2)
+        assert len(running.node.image.audit) == 5
