@@ -31,6 +31,21 @@ def rows(result: Result) -> list[list[str]]:
     return [line.split() for line in done(result).splitlines()[1:]]
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "topics create t --partitions 99999999999",
+        "topics create t --replication-factor 99999",
+        "topics add-partitions t --total 99999999999",
+        "elections t:99999999999",
+    ],
+)
+def test_a_number_that_no_request_can_carry_is_wrong_use(run: Run, command: str) -> None:
+    refused = run(*command.split())
+    assert refused.exit_code == 2
+    assert "a number is larger than Kafka's protocol can carry" in refused.output
+
+
 def test_elections_are_held_where_they_are_needed(kafka: EmbeddedBroker, run: Run) -> None:
     kafka.create_topic("t", partitions=2)
     assert done(run("elections")) == ""

@@ -3,6 +3,7 @@
 import functools
 import json
 import os
+import struct
 import sys
 from collections.abc import Callable, Mapping
 from typing import NamedTuple, ParamSpec
@@ -120,6 +121,9 @@ def guarded(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
         except BrokenPipeError:
             _discard_stdout()
             raise typer.Exit(OK) from None
+        except struct.error:
+            too_large = wrong_use("a number is larger than Kafka's protocol can carry")
+            raise typer.Exit(report(too_large, as_json=bool(kwargs.get("as_json")))) from None
         except (Failure, ValueError, OSError) as error:
             raise typer.Exit(report(error, as_json=bool(kwargs.get("as_json")))) from None
         except Exception as error:
