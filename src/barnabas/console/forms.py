@@ -71,3 +71,12 @@ class Form:
 def is_node_id(text: str) -> bool:
     """Whether a text can be the id of a broker."""
     return text.isascii() and text.isdigit() and len(text) < 11 and int(text) <= NODE_ID_MAX
+
+
+def encodable(text: object) -> str:
+    """The text, which JSON can make of what no UTF-8 has.
+
+    :raises ValueError: When it has half a surrogate.
+    """
+    str(text).encode()
+    return str(text)

@@ -12,8 +12,8 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from barnabas.client.admin import Admin
 from barnabas.client.cluster import Cluster
 from barnabas.console.access import Access, ClusterView
-from barnabas.console.forms import Form
-from barnabas.console.problems import wrong_form
+from barnabas.console.forms import Form, encodable
+from barnabas.console.problems import not_found, wrong_form
 from barnabas.console.rendering import render
 from barnabas.console.sessions import Session
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _SEE_OTHER = 303
 _FIELDS_MAX = 2_000
 _FILES_MAX = 4
+#: Kafka's strings are not longer.
+_NAME_MAX_BYTES = 32_767
 THEMES = ("auto", "light", "dark")
 THEME_COOKIE = "barnabas-theme"
 
@@ -63,8 +65,14 @@ class View:
         return "hx-request" in headers and "hx-history-restore-request" not in headers
 
     def path(self, name: str) -> str:
-        """A part of the address, such as a topic's name."""
-        return str(self.request.path_params[name])
+        """A part of the address, such as a topic's name.
+
+        :raises Problem: When it is longer than any name, which brokers answer by hanging up.
+        """
+        value = str(self.request.path_params[name])
+        if len(value.encode()) > _NAME_MAX_BYTES:
+            raise not_found()
+        return value
 
     async def form(self) -> Form:
         """What was sent."""
@@ -75,7 +83,7 @@ class View:
             if isinstance(value, UploadFile):
                 files[name] = await value.read()
             else:
-                values.setdefault(name, []).append(value)
+                values.setdefault(name, []).append(_text(value))
         await data.close()
         return Form(values, files)
 
@@ -124,6 +132,14 @@ async def form_data(request: Request) -> FormData:
         return await request.form(max_fields=_FIELDS_MAX, max_files=_FILES_MAX, max_part_size=sys.maxsize)
     except HTTPException as error:
         raise wrong_form(error.detail) from None
+
+
+def _text(value: str) -> str:
+    try:
+        return encodable(value)
+    except ValueError:  # of a charset that the form chose
+        message = "What was sent is no text."
+        raise wrong_form(message) from None
 
 
 def segment(name: str) -> str:

@@ -53,6 +53,13 @@ class AuditEvent:
         """Where it stands."""
         return EventSequence(self.revision, self.number)
 
+    @property
+    def is_well_formed(self) -> bool:
+        """Whether numbers are numbers, and names texts: whoever may write to the topic may write anything."""
+        numbers = (self.revision, self.number, self.time)
+        names = (self.principal, self.client_host, self.api, self.resource)
+        return all(type(each) is int for each in numbers) and all(isinstance(each, str) for each in names)
+
     def to_json(self) -> bytes:
         """The value of its record in the topic."""
         return json.dumps(asdict(self), separators=(",", ":")).encode()
@@ -78,9 +85,16 @@ class AuditEvent:
         try:
             fields = json.loads(value)
             known = {name: fields[name] for name in AuditEvent.__slots__ if name in fields}
-            return AuditEvent(**known | {"outcome": Outcome(fields["outcome"])})
+            event = AuditEvent(**known | {"outcome": Outcome(fields["outcome"])})
         except (TypeError, KeyError, RecursionError) as error:
-            raise ValueError(f"this is no event of the audit: {value[:100]!r}") from error
+            raise ValueError(_no_event(value)) from error
+        if not event.is_well_formed:
+            raise ValueError(_no_event(value))
+        return event
+
+
+def _no_event(value: bytes) -> str:
+    return f"this is no event of the audit: {value[:100]!r}"
 
 
 def _shortened(value: Any) -> Any:

@@ -82,7 +82,14 @@ def test_a_group_is_forgotten_by_topic_and_whole(admin: Visitor, cluster: Embedd
 
 @pytest.mark.parametrize(
     "offsets",
-    ['[["t", Infinity, 1]]', '[["t", 0, 1e99]]', f'[["t", 0, {2**63}]]', '[["t", -1, 0]]', "[" * 9_000],
+    [
+        '[["t", Infinity, 1]]',
+        '[["t", 0, 1e99]]',
+        f'[["t", 0, {2**63}]]',
+        '[["t", -1, 0]]',
+        "[" * 9_000,
+        r'[["\ud800", 0, 0]]',
+    ],
 )
 def test_offsets_that_cannot_be_are_refused_before_they_are_sent(
     admin: Visitor, group: str, offsets: str

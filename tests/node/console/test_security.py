@@ -89,4 +89,12 @@ def test_a_quota_that_cannot_be_is_explained(admin: Visitor) -> None:
     assert "limit of ip alone" in answer(key="connection_creation_rate", value="1", user="bob")
     assert "is not a number" in answer(key="producer_byte_rate", value="much", user="bob")
     assert "more than nothing" in answer(key="producer_byte_rate", value="-1", user="bob")
-    assert admin.submit("/quotas/remove", "/quotas", limit="[1]").status_code == 400
+    for limit in ("[1]", "[" * 9_000, r'[[["user", "\ud800"]], "producer_byte_rate"]'):
+        assert admin.submit("/quotas/remove", "/quotas", limit=limit).status_code == 400
+
+
+def test_a_text_that_no_text_can_be_is_refused(admin: Visitor) -> None:
+    part = b'--b\r\nContent-Disposition: form-data; name="%s"\r\n\r\n%s\r\n'
+    form = part % (b"csrf", admin.token("/users").encode()) + part % (b"user", rb"\ud800") + b"--b--\r\n"
+    headers = {"Content-Type": "multipart/form-data; boundary=b; charset=unicode_escape"}
+    assert admin.post("/users", content=form, headers=headers).status_code == 400

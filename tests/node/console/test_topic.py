@@ -17,6 +17,12 @@ def test_partitions_are_told_with_offsets_and_sizes(kafka: EmbeddedBroker) -> No
     assert 'href="/topics/t/messages?partition=1"' in page
 
 
+@pytest.mark.parametrize("path", ["/topics/", "/groups/", "/groups/lags/"])
+def test_a_name_that_is_too_long_for_kafka_is_not_found(kafka: EmbeddedBroker, path: str) -> None:
+    with visiting(kafka.bootstrap) as person:
+        assert person.get(path + "x" * 32_768).status_code == 404
+
+
 def test_partitions_are_added_by_who_knows_what_that_does(kafka: EmbeddedBroker) -> None:
     kafka.create_topic("t", partitions=2)
     with visiting(kafka.bootstrap) as person:

@@ -12,7 +12,7 @@ from barnabas.client.group_messages import GroupDescription
 from barnabas.client.groups import Groups
 from barnabas.client.offset_resets import Shift, Target, reset_offsets
 from barnabas.client.offsets import EARLIEST, LATEST, OffsetSpec
-from barnabas.console.forms import OFFSET_MAX, PARTITION_MAX, Form
+from barnabas.console.forms import OFFSET_MAX, PARTITION_MAX, Form, encodable
 from barnabas.console.lags import PartitionLag, lags_of, total
 from barnabas.console.page import Route
 from barnabas.console.permissions import operations_in
@@ -139,7 +139,7 @@ def offsets_in(text: str) -> dict[TopicPartition, int]:
     """
     try:
         return {
-            TopicPartition(str(topic), _number(partition, PARTITION_MAX)): _number(offset, OFFSET_MAX)
+            TopicPartition(encodable(topic), _number(partition, PARTITION_MAX)): _number(offset, OFFSET_MAX)
             for topic, partition, offset in json.loads(text)
         }
     except (ValueError, TypeError, RecursionError):

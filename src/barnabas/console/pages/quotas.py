@@ -8,7 +8,7 @@ from starlette.responses import Response
 from barnabas.client.admin import raise_errors
 from barnabas.client.quotas import Alteration, Entity
 from barnabas.console import formatting
-from barnabas.console.forms import Form
+from barnabas.console.forms import Form, encodable
 from barnabas.console.page import MenuEntry, Route
 from barnabas.console.paging import Wish, paged
 from barnabas.console.problems import sentence, wrong_form
@@ -130,8 +130,10 @@ def limit_in(text: str) -> tuple[Entity, str]:
     """
     try:
         entity, key = json.loads(text)
-        return tuple((str(kind), None if name is None else str(name)) for kind, name in entity), str(key)
-    except (ValueError, TypeError):
+        return tuple((str(kind), None if name is None else encodable(name)) for kind, name in entity), str(
+            key
+        )
+    except (ValueError, TypeError, RecursionError):
         raise wrong_form("This is not one of the limits that were shown.") from None
 
 
