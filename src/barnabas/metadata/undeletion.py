@@ -26,6 +26,9 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 #: Partitions of topics that can come back, a directory and some files each; beyond, the topics deleted first go.
 PARTITIONS_MAX = 50_000
 
+#: Topics that leave the trash in one change: others are not to wait for more.
+EXPIRED_AT_ONCE_MAX = 1_000
+
 
 @dataclass(frozen=True, slots=True)
 class TrashedWish:
@@ -120,14 +123,21 @@ def decide_purge(image: Image, wishes: Sequence[TrashedWish]) -> Decision[list[P
 def decide_expire_trash(
     image: Image, deleted_before_ms: int, partitions_max: int = PARTITIONS_MAX
 ) -> Decision[int]:
-    """Let go of topics that were deleted before a time, and of the oldest where there are too many; gives how many."""
-    due: dict[str, TrashedTopic] = {}
-    partition_count = 0
+    """Let go of topics that were deleted before a time, and of the oldest where there are too many; gives how many.
+
+    They are `EXPIRED_AT_ONCE_MAX` at most: others wait for the next time.
+    """
     table = image.trashed_topics
-    for row, each in sorted(table.items(), key=lambda item: table.revision(item[0]), reverse=True):
-        partition_count += each.topic.partition_count
-        if each.deleted_ms < deleted_before_ms or partition_count > partitions_max:
+    too_many = sum(len(each.topic.assignments) for each in table.values()) - partitions_max
+    rows = sorted(table, key=table.revision) if too_many > 0 else table
+    due: dict[str, TrashedTopic] = {}
+    for row in rows:
+        each = table[row]
+        if too_many > 0 or each.deleted_ms < deleted_before_ms:
             due[row] = each
+            too_many -= each.topic.partition_count
+            if len(due) == EXPIRED_AT_ONCE_MAX:
+                break
     return Decision(len(due), tuple(_purging(due.values())), _reads(image, due))
 
 

@@ -3,7 +3,7 @@
 from barnabas.base.clock import Clock
 from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.metadata.former_states import decide_forget_former
-from barnabas.metadata.undeletion import decide_expire_trash
+from barnabas.metadata.undeletion import EXPIRED_AT_ONCE_MAX, decide_expire_trash
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.telemetry.logs import get_logger
 
@@ -32,6 +32,8 @@ class Forgetting:
     async def empty_trash(self) -> None:
         """Let go of deleted topics that have been in the trash for long enough."""
         deleted_before_ms = self._clock.wall_ms() - self._config.current.integer(TRASH_RETENTION)
-        count = await self._metadata.write(lambda image: decide_expire_trash(image, deleted_before_ms))
-        if count:
-            _log.info("deleted topics have left the trash", topics_count=count)
+        count = EXPIRED_AT_ONCE_MAX
+        while count == EXPIRED_AT_ONCE_MAX:
+            count = await self._metadata.write(lambda image: decide_expire_trash(image, deleted_before_ms))
+            if count:
+                _log.info("deleted topics have left the trash", topics_count=count)

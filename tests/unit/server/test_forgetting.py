@@ -4,9 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.metadata import undeletion
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.former_states import history_start
+from barnabas.server import forgetting as forgetting_module
 from barnabas.server.forgetting import Forgetting
 from barnabas.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from support.images import new_topic
@@ -67,3 +69,20 @@ async def test_a_deleted_topic_leaves_the_trash_when_its_time_is_over(tmp_path: 
         await forgetting(running).empty_trash()
         assert not running.node.image.trashed_topics
         assert not running.node.replicas.trash.sizes_bytes()
+
+
+@on_loop
+async def test_many_topics_leave_the_trash_a_few_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (undeletion, forgetting_module):
+        monkeypatch.setattr(module, "EXPIRED_AT_ONCE_MAX", 2)
+    async with running_node(tmp_path, barnabas_trash_retention_ms="1000") as running:
+        for name in ("a", "b", "c"):
+            await running.create(new_topic(name))
+            await running.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=1000))
+        running.clock.advance(1001)
+        before = running.node.metadata.commits_count
+        await forgetting(running).empty_trash()
+        assert not running.node.image.trashed_topics
+        assert running.node.metadata.commits_count - before >= 2
