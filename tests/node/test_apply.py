@@ -164,6 +164,15 @@ def test_what_is_applied_is_shown_and_done(kafka: EmbeddedBroker, run: Run, file
     assert "a word" not in done.output
 
 
+def test_who_is_asked_sees_the_plan(run: Run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.write_text("topics: {orders: {partitions: 3}}\n")
+    monkeypatch.setattr("barnabas.cli.work.apply._is_terminal", lambda: True)
+    refused = run("apply", file, "--json")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "topic/orders" in refused.stderr
+    assert refused.stderr.index("2 to create") < refused.stderr.index("Apply?")
+
+
 def test_nothing_is_destroyed_without_consent(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
     enriched(kafka.bootstrap)
     file.write_text(RICH)

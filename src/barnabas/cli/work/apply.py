@@ -1,5 +1,6 @@
 """What `barnabas apply` does: show the plan, ask, do it, say what became of it."""
 
+import contextlib
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -33,7 +34,7 @@ class Consent:
         destructive = len(plan.at(Level.DESTRUCTIVE))
         if plan.at(Level.LOCKOUT) and not self.lockout:
             raise Failure("who applies this would lock himself out", hint="--allow-lockout, if it is meant")
-        if not sys.stdin.isatty():
+        if not _is_terminal():
             if destructive and not self.destroy:
                 message = f"{destructive} changes are destructive"
                 raise Failure(message, hint="--allow-destroy, or leave them out with --exclude")
@@ -43,6 +44,10 @@ class Consent:
         if destructive and not self.destroy:
             return _answer(f"{destructive} changes cannot be undone. Type 'destroy' to go on: ") == "destroy"
         return self.yes or _answer("Apply? [y/N] ") in ("y", "yes")
+
+
+def _is_terminal() -> bool:
+    return sys.stdin.isatty()
 
 
 def _answer(question: str) -> str:
@@ -60,8 +65,9 @@ def apply(bootstrap: str, wish: Wish, consent: Consent, *, as_json: bool) -> Non
 
 async def _apply(admin: Admin, wish: Wish, consent: Consent, *, as_json: bool) -> None:
     plan = await make_plan(admin, wish, SystemClock())
-    if not as_json:
-        print_plan(plan)
+    with contextlib.redirect_stdout(sys.stderr if as_json else sys.stdout):
+        if not as_json or _is_terminal():  # who is asked must see what for
+            print_plan(plan)
     if not plan.changes:
         _print([], as_json=as_json)
         return
