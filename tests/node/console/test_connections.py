@@ -32,7 +32,7 @@ def rest_of(connection: socket.socket) -> bytes:
 def test_who_never_finishes_asking_is_not_waited_for(
     kafka: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, sent: bytes
 ) -> None:
-    monkeypatch.setattr(BoundedConnection, "head_s", 0.3)
+    monkeypatch.setattr(BoundedConnection, "head_s", 1.0)
     with running_console(kafka.bootstrap) as server, connected(server.url) as slow:
         slow.sendall(sent)
         answer = rest_of(slow)
