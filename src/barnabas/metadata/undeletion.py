@@ -128,11 +128,11 @@ def decide_expire_trash(
     They are `EXPIRED_AT_ONCE_MAX` at most: others wait for the next time.
     """
     table = image.trashed_topics
-    too_many = sum(len(each.topic.assignments) for each in table.values()) - partitions_max
-    rows = sorted(table, key=table.revision) if too_many > 0 else table
+    too_many = sum(len(each.topic.assignments) for each in table.rows.values()) - partitions_max
+    rows = sorted(table.rows, key=table.revision) if too_many > 0 else table.rows
     due: dict[str, TrashedTopic] = {}
     for row in rows:
-        each = table[row]
+        each = table.rows[row]
         if too_many > 0 or each.deleted_ms < deleted_before_ms:
             due[row] = each
             too_many -= each.topic.partition_count
