@@ -1,4 +1,4 @@
-"""One browser for all tests of the console; for each file a cluster with some of everything, and its console."""
+"""For each file a browser, a cluster with some of everything, and its console."""
 
 from collections.abc import Callable, Iterator
 
@@ -14,8 +14,9 @@ from support.rich_cluster import USERS, rich_cluster
 Visit = Callable[[str], Watched]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
+    """Gone with the file: while Playwright is there, its event loop runs, and other files need loops of their own."""
     with chromium() as running:
         yield running
 
