@@ -45,9 +45,9 @@ format: $(VENV)/.installed-check  ## Put every file into the project's form
 
 test: $(VENV)/.installed-test  ## All tests that need packages from pip alone, on Spark in local mode too
 	$(BIN)/pytest $(PARALLEL) tests/unit tests/node $(ARGS)
-	$(BIN)/pytest $(SPARK_PARALLEL) tests/spark $(ARGS)
+	$(BIN)/pytest $(SPARK_PARALLEL) -m "not long" tests/spark $(ARGS)
 
-test-spark: $(VENV)/.installed-test  ## Of both, what runs on Spark: in local mode, as a cluster, against Apache Kafka and its connector
+test-spark: $(VENV)/.installed-test  ## What runs on Spark, all of it: in local mode, as a cluster, against Apache Kafka and its connector
 	$(BIN)/pytest $(SPARK_PARALLEL) tests/spark $(ARGS)
 	interop/run $(SPARK_PARALLEL) tests/interop/spark $(ARGS)
 

@@ -186,6 +186,7 @@ def test_a_dry_run_says_what_would_be_read_and_writes_nothing(
     assert not target.exists()
 
 
+@pytest.mark.long
 def test_a_killed_command_is_made_good_by_the_next(
     spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -68,6 +68,7 @@ def test_runs_are_commits_that_go_on_where_the_last_one_ended_and_can_be_restore
         archive(None, options, tmp_path / "table", kind="parquet", dry_run=True)
 
 
+@pytest.mark.long
 def test_a_run_that_is_killed_at_any_step_is_done_once(
     spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

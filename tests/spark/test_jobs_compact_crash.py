@@ -61,6 +61,7 @@ def read(bootstrap: str) -> dict[tuple[str, int], list[int]]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("own_cleaner", ["true", "false"])
 def test_the_last_value_of_each_key_survives_whatever_is_killed(tmp_path: Path, own_cleaner: str) -> None:
     dice, data, states = random.Random(7), tmp_path / "data", list[str]()

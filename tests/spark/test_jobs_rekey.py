@@ -232,6 +232,7 @@ def committed(topics: Topics, topic: str) -> dict[str, dict[int, int]] | None:
         return None
 
 
+@pytest.mark.long
 def test_the_command_is_killed_and_gone_on_with_and_a_dry_run_changes_nothing(
     spark: SparkSession,
     broker: EmbeddedBroker,

@@ -112,6 +112,7 @@ def test_all_that_was_archived_comes_back_with_its_offsets_times_and_gaps(
             restore(None, Request(options_of(broker), tmp_path, [each], name), dry_run=True)
 
 
+@pytest.mark.long
 def test_a_killed_run_is_made_good_and_leaves_each_partition_empty_or_whole(
     spark: SparkSession,
     broker: EmbeddedBroker,

@@ -56,6 +56,7 @@ def contents(rows: list[SourceRow]) -> list[tuple[object, ...]]:
     return [(row.partition, *row[3:]) for row in rows]
 
 
+@pytest.mark.long
 def test_records_are_appended_once_and_the_map_says_which_is_which_whenever_runs_die(
     spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

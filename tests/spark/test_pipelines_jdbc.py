@@ -135,6 +135,7 @@ def test_a_password_is_in_no_plan_status_error_or_log(
         assert hidden not in text
 
 
+@pytest.mark.long
 def test_each_row_is_there_once_when_the_driver_is_killed(scene: Scene, derby: Derby) -> None:
     scene.send_ids(0, COUNT)
     scene.send(b"broken")

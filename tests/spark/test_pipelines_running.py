@@ -5,6 +5,7 @@ import signal
 import urllib.request
 from threading import Event
 
+import pytest
 from deltalake import DeltaTable
 
 from pyspark_barnabas.pipelines.planning import pipeline_plan
@@ -126,6 +127,7 @@ def test_files_flow_into_a_topic_and_python_transforms_them(scene: Scene) -> Non
     assert "no number,x" in [value for value, _ in scene.records(scene.dead)]
 
 
+@pytest.mark.long
 def test_each_sink_has_each_row_once_when_the_driver_is_killed(scene: Scene) -> None:
     scene.send_ids(0, COUNT)
     scene.send(b"broken", b"more")

@@ -95,6 +95,7 @@ def on_cluster(cluster: Cluster, home: Path, *arguments: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.long
 def test_executors_compact_logs_and_rekey_a_topic(
     cluster: Cluster, embedded: EmbeddedBroker, tmp_path: Path
 ) -> None:

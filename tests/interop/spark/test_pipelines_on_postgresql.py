@@ -76,6 +76,7 @@ def declared(flows: str, shop: Served) -> str:
     return flows.replace("URL", shop.url).replace("USER", postgresql.USER)
 
 
+@pytest.mark.long
 def test_each_row_is_there_once_when_the_driver_is_killed(scene: Scene, shop: Served) -> None:
     scene.send_ids(0, COUNT)
     scene.send(b"broken")
