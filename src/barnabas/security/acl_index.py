@@ -3,7 +3,7 @@
 import ipaddress
 from collections.abc import Iterator, Sequence
 from itertools import chain
-from typing import NamedTuple
+from typing import TypeAlias
 
 from barnabas.wire.acls import (
     WILDCARD,
@@ -38,15 +38,12 @@ _FORBIDDING = {asked: frozenset({asked, _Op.ALL}) for asked in _Op}
 Entries = dict[str, list[AclBinding]]
 
 
-class Decided(NamedTuple):
-    """ALLOW or DENY, None where no ACL at all applies to the resource; and the entries that are used by that.
-
-    Those are all that allow just this operation, or the first that forbids it. An entry that allows it by implication
-    alone (who may write may describe) is used where no other allows it.
-    """
-
-    permission: AclPermission | None
-    by: Sequence[AclBinding] = ()
+#: ALLOW or DENY, None where no ACL at all applies to the resource; and the entries that are used by that. Those are all
+#: that allow just this operation, or the first that forbids it. An entry that allows it by implication alone (who may
+#: write may describe) is used where no other allows it. A plain tuple, which is made in no time.
+Decided: TypeAlias = tuple[AclPermission | None, Sequence[AclBinding]]
+_UNDECIDED: Decided = (None, ())
+_DENIED_BY_NONE: Decided = (_DENY, ())
 
 
 class AclIndex:
@@ -129,7 +126,7 @@ def decide(index: AclIndex, principal: str, host: str, operation: AclOperation, 
     """DENY before ALLOW, whichever pattern either stands on."""
     applying = index.applying(name)
     if not applying:
-        return Decided(None)
+        return _UNDECIDED
     granting, forbidding = _GRANTING[operation], _FORBIDDING[operation]
     allowing = []
     for entries in applying:
@@ -142,14 +139,14 @@ def decide(index: AclIndex, principal: str, host: str, operation: AclOperation, 
                     continue
                 if its_permission is _DENY:
                     if its_operation in forbidding:
-                        return Decided(_DENY, (acl,))
+                        return _DENY, (acl,)
                 elif its_operation in granting:
                     allowing.append(acl)
     if not allowing:
-        return Decided(_DENY)
+        return _DENIED_BY_NONE
     if len(allowing) > 1:
         allowing = [acl for acl in allowing if acl.operation in forbidding]
-    return Decided(_ALLOW, allowing)
+    return _ALLOW, allowing
 
 
 def decide_any(index: AclIndex, principal: str, host: str, operation: AclOperation) -> bool:
