@@ -1,6 +1,7 @@
 """Connections of browsers, which are so many at most, and wait so long at most for what is slow."""
 
 import asyncio
+import socket
 from typing import cast
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -21,6 +22,8 @@ class BoundedConnection(H11Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin, unless there are too many."""
         super().connection_made(cast("asyncio.Transport", transport))
+        # asyncio does so for listeners of its own: else a body waits 40 ms for its head to be acknowledged
+        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if len(self.connections) > self.connections_max:
             self.transport.abort()
             return

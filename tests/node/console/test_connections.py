@@ -1,5 +1,6 @@
 """Browsers that are many, or slow."""
 
+import asyncio
 import socket
 
 import httpx
@@ -50,3 +51,19 @@ def test_beyond_the_most_connections_others_are_dropped(
                 kept.sendall(HEAD + b"Connection: close\r\n\r\n")
                 assert b"HTTP/1.1 200" in rest_of(kept)
         assert httpx.get(f"{server.url}/static/icon.svg").status_code == 200
+
+
+def test_small_answers_are_sent_at_once(kafka: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    is_prompt: list[int] = []
+    begin = BoundedConnection.connection_made
+
+    def watched(self: BoundedConnection, transport: asyncio.BaseTransport) -> None:
+        begin(self, transport)
+        own = transport.get_extra_info("socket")
+        is_prompt.append(own.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+
+    monkeypatch.setattr(BoundedConnection, "connection_made", watched)
+    with running_console(kafka.bootstrap) as server:
+        httpx.get(f"{server.url}/static/icon.svg")
+    assert all(is_prompt)
+    assert is_prompt
