@@ -127,7 +127,7 @@ def test_offsets_are_committed_for_a_group_that_never_was(
 ) -> None:
     topic = topics()
     group = f"group-of-{topic}"
-    assert run("groups", "offsets", group) == []
+    assert run("groups", "offsets", group) == "GROUP_ID_NOT_FOUND"
     run("groups", "reset-offsets", group, topic, "--to-offset", "3")
     assert committed(run, group) == {0: (3, 7), 1: (3, 7)}
     [listed] = [each for each in run("groups", "list") if each["group_id"] == group]
