@@ -20,5 +20,6 @@ def fire(tmp_path: Path) -> Iterator[Fire]:
     burning.stop()
 
 
+@pytest.mark.long
 def test_each_input_is_written_exactly_once_whoever_is_killed(fire: Fire) -> None:
     fire.burn(VICTIMS, ROUNDS)

@@ -33,5 +33,6 @@ def fire(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Fire]:
     burning.stop()
 
 
+@pytest.mark.long
 def test_each_input_is_written_exactly_once_whoever_is_killed(fire: Fire) -> None:
     fire.burn(VICTIMS[MASTER], ROUNDS)
