@@ -52,6 +52,20 @@ def test_the_plan_after_an_export_is_empty(kafka: EmbeddedBroker, run: Run, file
     assert json.loads(run("export", "--json").stdout)["topics"]["orders"]["partitions"] == 3
 
 
+def test_brokers_of_which_nothing_is_set_are_not_written(run: Run, file: Path) -> None:
+    assert run("export").stdout == "{}\n"
+    file.write_text("brokers:\n  1: {}\n  2: {expect: {num.io.threads: 8}}  # mine\n")
+    brought = run("export", "--into", file)
+    assert (brought.exit_code, file.read_text()) == (
+        0,
+        "brokers:\n  2: {expect: {num.io.threads: 8}}  # mine\n",
+    )
+    assert run("configs", "set", "broker", "1", "log.cleaner.threads=2").exit_code == 0
+    assert json.loads(run("export", "--json").stdout) == {
+        "brokers": {"1": {"configs": {"log.cleaner.threads": 2}}}
+    }
+
+
 def test_the_plan_tells_each_key_before_and_after(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
     enriched(kafka.bootstrap)
     own = kafka.server.node.broker_id

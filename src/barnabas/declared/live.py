@@ -174,6 +174,7 @@ class _Asking:
         }
 
     async def _brokers(self) -> dict[str, Broker]:
+        """Those that have configs of their own, and those of which values are expected."""
         known = {EVERY_BROKER, *map(str, self.admin.cluster.metadata.nodes)}
         names = known if self._takes_all(Section.BROKERS) else known & set(self._names(Section.BROKERS))
         resources = [Resource(ResourceKind.BROKER, name) for name in sorted(names)]
@@ -182,7 +183,7 @@ class _Asking:
             if isinstance(entries, KafkaError):
                 raise entries
             found[resource.name] = self._broker(resource.name, entries)
-        return found
+        return {name: each for name, each in found.items() if each != Broker()}
 
     def _broker(self, name: str, entries: Sequence[ConfigEntry]) -> Broker:
         is_own = _is_of_broker if name else _is_of_every_broker
