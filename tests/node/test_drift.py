@@ -100,6 +100,22 @@ def test_what_a_broker_was_started_with_can_be_declared(run: Run, file: Path) ->
     assert printed.stdout.splitlines()[1].split() == ["broker/1", "num.io.threads", "9", "8"]
 
 
+def test_who_watches_and_never_saw_anything_is_told_why(kafka: EmbeddedBroker, file: Path) -> None:
+    environment = clean_environment({"BARNABAS_BOOTSTRAP": kafka.bootstrap})
+    file.write_text("brokers: {1: {expect: {num.io.threads: 9}}}\n")
+    command = [*COMMAND, "drift", str(file), "--watch", "--interval", "0.1"]
+    kafka.fail_next("DescribeConfigs", "CLUSTER_AUTHORIZATION_FAILED", times=10_000)
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout
+        assert process.stderr
+        assert json.loads(process.stdout.readline())["event"] == "failed"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 4
+        assert "CLUSTER_AUTHORIZATION_FAILED" in process.stderr.read()
+
+
 def test_two_clusters_are_compared(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
     with EmbeddedBroker({**SECURED, "num.io.threads": "3"}) as other:
         enriched(other.bootstrap)

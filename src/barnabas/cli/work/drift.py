@@ -58,6 +58,9 @@ def watch(bootstrap: str, compared: Compared, interval_s: float) -> bool:
     """Print a line of JSON for each difference that comes or goes; gives whether any is left.
 
     SIGINT and SIGTERM end it. A cluster that cannot be asked is told of, and asked again.
+
+    :raises KafkaError: Why the last look failed, where none has succeeded.
+    :raises ConnectionError: The same.
     """
     return with_admin(bootstrap, lambda admin: _watch(admin, compared, interval_s))
 
@@ -74,8 +77,8 @@ async def _watch(admin: Admin, compared: Compared, interval_s: float) -> bool:
             await asyncio.wait_for(stopped.wait(), interval_s)
 
     async with contextlib.AsyncExitStack() as stack:
-        find = _patient(await _finder(admin, compared, stack))
-        reports = watched(find, SystemClock(), pause)
+        looks = _Looks(await _finder(admin, compared, stack))
+        reports = watched(looks.look, SystemClock(), pause)
         ending = asyncio.ensure_future(stopped.wait())
         while not stopped.is_set():
             next_one = asyncio.ensure_future(anext(reports))
@@ -84,23 +87,27 @@ async def _watch(admin: Admin, compared: Compared, interval_s: float) -> bool:
                 next_one.cancel()
                 break
             _report(next_one.result(), left)
+    if looks.last is None and looks.failure is not None:
+        raise looks.failure
     return bool(left)
 
 
-def _patient(find: Find) -> Find:
+@dataclass
+class _Looks:
     """Says so when nothing could be found out, and that all is as it was."""
-    last: Sequence[Change] = ()
 
-    async def look() -> Sequence[Change]:
-        nonlocal last
+    find: Find
+    last: Sequence[Change] | None = None  #: what the last look found that did not fail
+    failure: Exception | None = None  #: why the last one failed that did
+
+    async def look(self) -> Sequence[Change]:
         try:
-            last = await find()
+            self.last = await self.find()
         except (ConnectionError, KafkaError) as error:
+            self.failure = error
             told = {"time": SystemClock().wall_ms(), "event": "failed", "message": str(error)}
             print(json.dumps(told, ensure_ascii=False), flush=True)
-        return last
-
-    return look
+        return self.last or ()
 
 
 def _report(drift: Drift, left: set[object]) -> None:
