@@ -134,7 +134,7 @@ class World(NamedTuple):
             groups.commit_offsets(group, {TopicPartition("orders", 1): 0})
         self.run("users add", "carol --password secret")
         self.run("topics delete", "fresh found --if-exists")
-        trashed = {each["name"] for each in json.loads(self.run("topics trash", "--json").stdout)}
+        trashed = {each["topic"] for each in json.loads(self.run("topics trash", "--json").stdout)}
         for topic in {"lost", "spoilt"} - trashed:
             self.kafka.create_topic(topic)
             self.run("topics delete", topic)

@@ -53,7 +53,7 @@ def test_the_whole_story_of_a_topic_that_was_deleted_by_mistake(
     kafka: EmbeddedBroker, run: Run, deleted: dict[str, object]
 ) -> None:
     [found] = trash(run)
-    assert (found["name"], found["partitions"], found["deleted_by"]) == ("orders", 2, "User:ANONYMOUS")
+    assert (found["topic"], found["partitions"], found["deleted_by"]) == ("orders", 2, "User:ANONYMOUS")
     assert int(str(found["size_bytes"])) > 200
     assert int(str(found["expires_ms"])) - int(str(found["deleted_ms"])) == 3_600_000
     assert "orders" in run("topics", "trash").output
@@ -74,7 +74,7 @@ def test_a_deleted_topic_comes_back_after_restarts(
     kafka: EmbeddedBroker, run: Run, deleted: dict[str, object], kill: bool
 ) -> None:
     kafka.restart(kill=kill)
-    assert [each["name"] for each in trash(run)] == ["orders"]
+    assert [each["topic"] for each in trash(run)] == ["orders"]
     assert run("topics", "undelete", "orders").exit_code == 0
     kafka.restart(kill=kill)
     assert describe(run, "orders") == deleted

@@ -91,4 +91,5 @@ def _moment(time_ms: int) -> str:
 
 
 def _plain(topic: TrashedTopic) -> dict[str, Any]:
-    return {**topic._asdict(), "topic_id": uuid_to_text(topic.topic_id)}
+    fields = topic._asdict()
+    return {"topic": fields.pop("name"), **fields, "topic_id": uuid_to_text(topic.topic_id)}
