@@ -46,6 +46,7 @@ class Retry:
                 return await attempt()
             except Exception as error:
                 attempts += 1
-                if not is_retriable(error) or self.clock.monotonic_ms() >= give_up_ms:
+                left_ms = give_up_ms - self.clock.monotonic_ms()
+                if not is_retriable(error) or left_ms <= 0:
                     raise
-            await self.pause(attempts)
+            await self.sleep(min(self.pause_ms(attempts), left_ms) / 1000)

@@ -16,6 +16,12 @@ from unittest.mock import ANY
 import pytest
 
 from barnabas.wire.errors import ErrorCode
+from barnabas.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
 from barnabas.wire.messages.fetch import FetchRequest
 from barnabas.wire.messages.list_offsets import ListOffsetsRequest
 from barnabas.wire.messages.metadata import MetadataRequest
@@ -201,6 +207,25 @@ def test_a_refused_record_ends_producing_with_its_error(broker: FakeBroker, run:
     assert result.exit_code == 1
     assert "MESSAGE_TOO_LARGE" in result.stderr
     assert "max.message.bytes" in result.stderr
+
+
+def auto_create(told: str) -> DescribeConfigsResponse:
+    config = DescribeConfigsResourceResult(name="auto.create.topics.enable", value=told, config_source=5)
+    result = DescribeConfigsResult(resource_type=4, resource_name="1", configs=[config])
+    return DescribeConfigsResponse(results=[result])
+
+
+@pytest.mark.parametrize(("told", "is_patient"), [("false", False), ("true", True), (None, True)])
+def test_a_missing_topic_is_waited_for_only_where_a_broker_may_make_it(
+    broker: FakeBroker, run: Run, tmp_path: Path, told: str | None, is_patient: bool
+) -> None:
+    if told is not None:
+        broker.serve(DescribeConfigsRequest, lambda _: auto_create(told))
+    (tmp_path / "line").write_text("one line\n")
+    result = run("produce", "missing", "--file", str(tmp_path / "line"))
+    assert (result.exit_code, "topic 'missing' does not exist" in result.stderr) == (3, True)
+    asked = [each for each in broker.received(MetadataRequest) if each.allow_auto_topic_creation]
+    assert (len(asked) > 1) == is_patient
 
 
 def test_a_missing_file_is_not_found(broker: FakeBroker, run: Run, tmp_path: Path) -> None:

@@ -13,14 +13,20 @@ from barnabas.cli.work.calls import with_cluster
 from barnabas.cli.work.lines import read_lines
 from barnabas.cli.work.progress import progress
 from barnabas.client.accumulator import Delivery
+from barnabas.client.admin import Admin
 from barnabas.client.cluster import Cluster
 from barnabas.client.producer import Producer
+from barnabas.config.resources import Resource, ResourceKind
+from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.record import RecordHeaders
 
 _ACKS = {"all": -1, "1": 1, "0": 0}
 #: Lines wait this long for company.
 _LINGER_MS = 5
+#: A topic that a broker may be making is waited for this long.
+_TOPIC_TIMEOUT_MS = 2_000
+_AUTO_CREATE = "auto.create.topics.enable"
 
 
 @dataclass(frozen=True)
@@ -113,15 +119,46 @@ def run(bootstrap: str, plan: Plan, file: Path | None, *, as_json: bool) -> None
 
 async def _send_lines(cluster: Cluster, plan: Plan, descriptor: int) -> Tally:
     tally = Tally()
-    options: dict[str, Any] = {"acks": plan.acks, "compression": plan.compression, "linger_ms": _LINGER_MS}
+    options: dict[str, Any] = {
+        "acks": plan.acks,
+        "compression": plan.compression,
+        "linger_ms": _LINGER_MS,
+        "topic_timeout_ms": _TOPIC_TIMEOUT_MS,
+    }
     with progress(os.fstat(descriptor).st_size) as advance:
         async with Producer(cluster, **options) as producer:
             async for lines in read_lines(descriptor):
+                await _refuse_missing(cluster, plan.topic)
                 await _send(producer, plan, lines, tally)
                 advance(sum(map(len, lines)) + len(lines))
                 tally.check()
         tally.check()
     return tally
+
+
+async def _refuse_missing(cluster: Cluster, topic: str) -> None:
+    """Spare who waits for a topic that nobody will make; whatever else is wrong the producer finds out.
+
+    :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, where brokers make no topics unasked.
+    """
+    try:
+        await cluster.topic(topic, auto_create=True)
+    except KafkaError as error:
+        if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not await _may_be_made(cluster):
+            raise
+    except ConnectionError:
+        return
+
+
+async def _may_be_made(cluster: Cluster) -> bool:
+    """Whether brokers make topics that are asked for, as far as one of them tells."""
+    brokers = [Resource(ResourceKind.BROKER, str(node)) for node in list(cluster.metadata.nodes)[:1]]
+    try:
+        described = await Admin(cluster).describe_configs(brokers, {_AUTO_CREATE}, synonyms=False)
+    except (KafkaError, ConnectionError):
+        return True
+    values = [each.value for entries in described.values() if isinstance(entries, list) for each in entries]
+    return values != ["false"]
 
 
 async def _send(producer: Producer, plan: Plan, lines: Sequence[bytes], tally: Tally) -> None:
