@@ -11,6 +11,7 @@ def test_brokers_without_policies_say_so(kafka: EmbeddedBroker) -> None:
         page = person.get("/policies").text
     assert "No broker has policies" in page
     assert "create.topic.policy.class.name" in page
+    assert "barnabas policy test" not in page
 
 
 def test_the_policies_of_brokers_are_told(tmp_path: Path) -> None:
@@ -20,3 +21,4 @@ def test_the_policies_of_brokers_are_told(tmp_path: Path) -> None:
         page = person.get("/policies").text
     assert str(rules) in page
     assert "Brokers ask these" in page
+    assert "barnabas policy test --config server.properties" in page
