@@ -1,12 +1,20 @@
 """All topics at a glance, as lists show them."""
 
-from collections.abc import Iterable
+import asyncio
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from barnabas.base.ids import TopicPartition
 from barnabas.client.admin import Admin
 from barnabas.client.errors import check
+from barnabas.client.log_dirs import LogDirDescription
 from barnabas.client.metadata import NO_LEADER
+from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
+
+#: A list does not wait longer for a broker that does not tell sizes.
+_SIZES_TIMEOUT_S = 2.0
 
 
 class TopicRow(NamedTuple):
@@ -18,6 +26,14 @@ class TopicRow(NamedTuple):
     replication_factor: int
     leaderless_count: int
     under_replicated_count: int
+    replicas_count: int  #: of all partitions together
+
+
+class TopicSize(NamedTuple):
+    """What a topic takes on the disks of those brokers that told: bytes of so many replicas."""
+
+    size_bytes: int
+    replicas_count: int
 
 
 async def list_topics(admin: Admin) -> list[TopicRow]:
@@ -47,4 +63,32 @@ def _row(topic: MetadataResponseTopic) -> TopicRow:
         max((len(each.replica_nodes) for each in partitions), default=0),
         sum(each.leader_id == NO_LEADER for each in partitions),
         sum(len(each.isr_nodes) < len(each.replica_nodes) for each in partitions),
+        sum(len(each.replica_nodes) for each in partitions),
     )
+
+
+async def topic_sizes(
+    admin: Admin, nodes: Iterable[int], rows: Collection[TopicRow]
+) -> Mapping[str, TopicSize]:
+    """Bytes of these topics, by name: one request to each broker; nothing of brokers that do not answer."""
+    places = [TopicPartition(row.name, index) for row in rows for index in range(row.partitions_count)]
+    if not places:
+        return {}
+    told = await asyncio.gather(*(_directories(admin, node, places) for node in nodes))
+    sizes: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
+    for directory in (each for directories in told for each in directories):
+        for place, replica in directory.replicas.items():
+            if not replica.is_future:
+                sizes[place.topic] += replica.size_bytes
+                counts[place.topic] += 1
+    return {name: TopicSize(sizes[name], counts[name]) for name in counts}
+
+
+async def _directories(
+    admin: Admin, node: int, places: Collection[TopicPartition]
+) -> Sequence[LogDirDescription]:
+    try:
+        return await asyncio.wait_for(admin.describe_log_dirs(node, places), _SIZES_TIMEOUT_S)
+    except (KafkaError, ConnectionError, TimeoutError):
+        return ()

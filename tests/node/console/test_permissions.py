@@ -33,6 +33,7 @@ def test_a_reader_is_offered_reading(kafka: EmbeddedBroker) -> None:
         assert "/topics/seen" in topics
         assert "secret.topic" not in topics
         assert "/new-topic" not in topics
+        assert ">Size<" not in topics
         page = person.get("/topics/seen").text
         for change in ("grow", "delete", "produce"):
             assert f"/topics/seen/{change}" not in page

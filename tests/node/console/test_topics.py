@@ -1,5 +1,7 @@
 """The list of topics."""
 
+import re
+
 from barnabas.testing import EmbeddedBroker
 from support.consoles import visiting
 
@@ -18,3 +20,18 @@ def test_topics_are_searched_sorted_and_paged_on_the_server(kafka: EmbeddedBroke
         assert "payments" in piece
         assert "<html" not in piece
         assert "No topic has “none”" in person.get("/topics?q=none").text
+
+
+def test_the_topics_of_a_page_are_told_with_their_sizes(kafka: EmbeddedBroker) -> None:
+    kafka.create_topic("empty")
+    kafka.create_topic("large", partitions=2)
+    for partition in (0, 1):
+        kafka.produce("large", b"x" * 5_000, partition=partition)
+    with visiting(kafka.bootstrap) as person:
+        page = person.get("/topics").text
+        assert ">Size<" in page
+        assert re.findall(r'<td class="number">([0-9.]+ K?i?B)</td>', page) == ["0 B", "9.9 KiB"]
+        piece = person.get("/topics?q=large", headers={"HX-Request": "true"}).text
+        assert "9.9 KiB" in piece
+        kafka.fail_next("DescribeLogDirs", "UNKNOWN_SERVER_ERROR")
+        assert "9.9 KiB" not in person.get("/topics").text

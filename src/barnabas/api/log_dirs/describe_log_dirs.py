@@ -6,7 +6,7 @@ tells which directories are cordoned (KIP-1066).
 Errors: CLUSTER_AUTHORIZATION_FAILED at the top; KAFKA_STORAGE_ERROR for a directory that is offline.
 """
 
-from collections.abc import Container
+from collections.abc import Collection
 
 from barnabas.api.authorization import require_cluster
 from barnabas.api.context import Node, RequestContext
@@ -37,7 +37,7 @@ def refuse(request: DescribeLogDirsRequest, error: KafkaError) -> DescribeLogDir
 async def handle(context: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
     """Every directory, and in it those replicas that are asked for; null asks for all."""
     require_cluster(context, AclOperation.DESCRIBE)
-    wanted: Container[TopicPartition] | None = None
+    wanted: Collection[TopicPartition] | None = None
     if request.topics is not None:
         wanted = {
             TopicPartition(asked.topic, index) for asked in request.topics for index in asked.partitions
@@ -49,7 +49,7 @@ async def handle(context: RequestContext, request: DescribeLogDirsRequest) -> De
 
 
 def _describe(
-    node: Node, directory: LogDirectory, wanted: Container[TopicPartition] | None
+    node: Node, directory: LogDirectory, wanted: Collection[TopicPartition] | None
 ) -> DescribeLogDirsResult:
     path = str(directory.path)
     try:
@@ -68,12 +68,13 @@ def _describe(
 
 
 def _topics(
-    node: Node, directory: LogDirectory, wanted: Container[TopicPartition] | None
+    node: Node, directory: LogDirectory, wanted: Collection[TopicPartition] | None
 ) -> list[DescribeLogDirsTopic]:
     topics: dict[str, DescribeLogDirsTopic] = {}
     for logs, is_future in ((directory.logs, False), (directory.futures, True)):
-        for name, log in logs.items():
-            if wanted is None or name in wanted:
+        for name in logs if wanted is None else wanted:
+            log = logs.get(name)
+            if log is not None:
                 topic = topics.setdefault(name.topic, DescribeLogDirsTopic(name=name.topic))
                 topic.partitions.append(
                     DescribeLogDirsPartition(

@@ -1,10 +1,12 @@
 """All topics: searched, sorted and cut into pages."""
 
+from collections.abc import Mapping, Sequence
+
 from starlette.responses import Response
 
 from barnabas.console.page import MenuEntry, Route
 from barnabas.console.paging import Wish, paged
-from barnabas.console.topic_list import TopicRow
+from barnabas.console.topic_list import TopicRow, TopicSize, topic_sizes
 from barnabas.console.view import View
 
 _COLUMNS = {
@@ -22,12 +24,25 @@ async def show(view: View) -> Response:
     internal = bool(view.query.get("internal"))
     shown = [row for row in rows if internal or not row.is_internal]
     topics = paged(shown, wish, _COLUMNS, _matches)
+    sizes = await _sizes(view, topics.rows)
     if view.is_partial:
-        return await view.piece("topics_table.html", topics=topics)
+        return await view.piece("topics_table.html", topics=topics, sizes=sizes)
     operations = (await view.cluster_view()).operations
     return await view.page(
-        "topics.html", topics=topics, internal=internal, may_create=view.offers("CREATE", operations)
+        "topics.html",
+        topics=topics,
+        sizes=sizes,
+        internal=internal,
+        may_create=view.offers("CREATE", operations),
     )
+
+
+async def _sizes(view: View, rows: Sequence[TopicRow]) -> Mapping[str, TopicSize] | None:
+    """How large the topics shown are, by name; None where the principal may not know."""
+    cluster = await view.cluster_view()
+    if "DESCRIBE" not in cluster.operations:
+        return None
+    return await topic_sizes(view.admin, [each.node_id for each in cluster.nodes], rows)
 
 
 def _matches(row: TopicRow, text: str) -> bool:
