@@ -14,11 +14,11 @@ from typer.testing import CliRunner, Result
 from barnabas.cli.main import app
 from barnabas.testing import EmbeddedBroker
 from support.declared import SECURED, enriched
+from support.drifts import PRUNED, SINGLE_CHANGES, Place, drifted
 from support.process import clean_environment
 
 Run = Callable[..., Result]
 COMMAND = [sys.executable, "-c", "from barnabas.cli.main import main; main()"]
-PRUNED = "prune: [topics, acls, quotas, users, groups, brokers, client_metrics, configs]\n"
 
 pytestmark = pytest.mark.kafka_settings(SECURED)
 
@@ -46,41 +46,12 @@ def file(kafka: EmbeddedBroker, run: Run, tmp_path: Path) -> Path:
     return file
 
 
-def drifted(result: Result) -> dict[tuple[str, str], tuple[Any, Any]]:
-    found = json.loads(result.stdout)["differences"]
-    assert result.exit_code == (2 if found else 0), result.output
-    return {(each["resource"], each["key"]): (each["declared"], each["found"]) for each in found}
-
-
-@pytest.mark.parametrize(
-    ("command", "place", "values"),
-    [
-        ("topics create extra -p 2", ("topic/extra", "partitions"), (None, 2)),
-        ("topics delete plain --yes", ("topic/plain", "partitions"), (2, None)),
-        ("configs set topic orders retention.ms=7", ("topic/orders", "retention.ms"), ("86400000", "7")),
-        ("configs set topic plain segment.ms=7", ("topic/plain", "segment.ms"), (None, "7")),
-        ("configs delete topic orders cleanup.policy", ("topic/orders", "cleanup.policy"), ("compact,delete", None)),
-        ("configs set broker default log.retention.ms=7", ("broker/", "log.retention.ms"), ("172800000", "7")),
-        ("configs set broker 1 log.cleaner.threads=3", ("broker/1", "log.cleaner.threads"), ("2", "3")),
-        ("configs set group billing consumer.session.timeout.ms=49000",
-         ("group/billing", "consumer.session.timeout.ms"), ("50000", "49000")),
-        ("configs delete client-metrics lag interval.ms", ("client-metrics/lag", "interval.ms"), ("10000", None)),
-        ("acls add --principal eve --operation read --topic plain",
-         ("topic/plain", "acl User:eve ALLOW READ from *"), (None, True)),
-        ("acls remove --principal bob --yes", ("group/team-*", "acl User:bob DENY READ from 10.0.0.1"), (True, None)),
-        ("quotas set user=alice producer_byte_rate=7", ("quota/user=alice", "producer_byte_rate"), (1048576.0, 7.0)),
-        ("quotas remove ip=127.0.0.9", ("quota/ip=127.0.0.9", "connection_creation_rate"), (100.0, None)),
-        ("users add eve --password x -m SCRAM-SHA-256", ("user/eve", "SCRAM-SHA-256"), (None, {"iterations": 4096})),
-        ("users remove alice --yes", ("user/alice", "SCRAM-SHA-256"), ({"iterations": 8192}, None)),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("command", "place", "values"), SINGLE_CHANGES)
 def test_every_single_change_is_found_and_put_right(
-    run: Run, file: Path, command: str, place: tuple[str, str], values: tuple[Any, Any]
+    run: Run, file: Path, command: str, place: Place, values: tuple[Any, Any]
 ) -> None:
     assert drifted(run("drift", file, "--json")) == {}
     done = run(*command.split())
-    if done.exit_code == 2:  # this command asks nobody
-        done = run(*command.replace(" --yes", "").split())
     assert done.exit_code == 0, done.output
     found = drifted(run("drift", file, "--json"))
     assert found.pop(place) == values
