@@ -6,8 +6,10 @@ from collections.abc import Callable
 import pytest
 from typer.testing import CliRunner, Result
 
+from barnabas.api.topics import delete_topics
 from barnabas.base.ids import TopicPartition
 from barnabas.cli.main import app
+from barnabas.client.admin import raise_errors
 from barnabas.testing import EmbeddedBroker
 from support.audit import AUDITED, changes, published
 
@@ -58,7 +60,7 @@ def test_the_whole_story_of_a_topic_that_was_deleted_by_mistake(
     assert int(str(found["expires_ms"])) - int(str(found["deleted_ms"])) == 3_600_000
     assert "orders" in run("topics", "trash").output
     told = run("topics", "undelete", "orders")
-    assert (told.exit_code, told.output) == (0, "orders: back with 2 partitions\n")
+    assert (told.exit_code, told.output) == (0, "orders: back with 2 partitions and 0 committed offsets\n")
     assert describe(run, "orders") == deleted
     assert values(kafka, "orders") == [b"one", b"two", b"three"]
     kafka.produce("orders", "four", partition=1)
@@ -92,6 +94,46 @@ def test_records_that_were_deleted_stay_deleted(kafka: EmbeddedBroker, run: Run)
     assert values(kafka, "orders") == [b"three"]
     kafka.restart(kill=True)
     assert values(kafka, "orders") == [b"three"]
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_what_groups_had_committed_comes_back_where_they_have_nothing_newer(
+    kafka: EmbeddedBroker, run: Run, restarts: bool
+) -> None:
+    kafka.create_topic("orders", partitions=2)
+    groups, places = kafka.client.groups, [TopicPartition("orders", index) for index in (0, 1)]
+    for group_id in ("billing", "shipping"):
+        raise_errors(groups.commit_offsets(group_id, {places[0]: 1, places[1]: 2}).values())
+    run("topics", "delete", "orders")
+    assert fetched(kafka, "billing") == {}
+    if restarts:
+        kafka.restart(kill=True)
+    run("topics", "create", "orders", "--partitions", "1")
+    raise_errors(kafka.client.groups.commit_offsets("shipping", {places[0]: 7}).values())
+    told = run("topics", "undelete", "orders", "--as", "orders-before")
+    assert told.output == "orders-before: back with 2 partitions and 4 committed offsets\n"
+    before = {TopicPartition("orders-before", 0): 1, TopicPartition("orders-before", 1): 2}
+    assert fetched(kafka, "billing") == before
+    assert fetched(kafka, "shipping") == {**before, places[0]: 7}
+    if restarts:
+        kafka.restart(kill=True)
+        assert fetched(kafka, "billing") == before
+
+
+def test_more_offsets_than_a_commit_should_hold_are_not_kept(
+    kafka: EmbeddedBroker, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delete_topics, "OFFSETS_MAX", 1)
+    kafka.create_topic("orders", partitions=2)
+    offsets = {TopicPartition("orders", index): 1 for index in (0, 1)}
+    raise_errors(kafka.client.groups.commit_offsets("billing", offsets).values())
+    run("topics", "delete", "orders")
+    assert json.loads(run("topics", "undelete", "orders", "--json").stdout)["offsets"] == 0
+    assert fetched(kafka, "billing") == {}
+
+
+def fetched(kafka: EmbeddedBroker, group_id: str) -> dict[TopicPartition, int]:
+    return {place: each.offset for place, each in kafka.client.groups.offsets(group_id).items()}
 
 
 @pytest.mark.usefixtures("deleted")

@@ -162,7 +162,7 @@ def undelete_topic(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Bring a deleted topic back, with its records, settings and id; offsets of groups are gone."""
+    """Bring a deleted topic back: records, settings, id, and offsets of groups that have none since and no members."""
     from barnabas.cli.work import trash
 
     trash.undelete(bootstrap, name, topic_id, new_name, as_json=as_json)

@@ -33,6 +33,7 @@ class UndeletedTopic(NamedTuple):
     name: str
     topic_id: bytes
     partitions: int
+    offsets: int  #: that groups had committed and have again
 
 
 class Trashed(NamedTuple):
@@ -68,7 +69,7 @@ def undeleted(response: UndeleteTopicResponse) -> UndeletedTopic:
     :raises KafkaError: Why it is not.
     """
     check(response.error_code, response.error_message)
-    return UndeletedTopic(response.name, response.topic_id, response.partition_count)
+    return UndeletedTopic(response.name, response.topic_id, response.partition_count, response.offset_count)
 
 
 def purging(topics: Iterable[Trashed]) -> PurgeTopicsRequest:

@@ -21,6 +21,7 @@ from barnabas.metadata.topics import (
     unknown_topic_id,
 )
 from barnabas.metadata.trash import TRASHED_TOPICS, Deletion, TrashedTopic
+from barnabas.wire.coordinator_records.committed_offset import CommittedOffset
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
@@ -128,7 +129,17 @@ def _trashed(image: Image, topic: Topic, trash: Deletion) -> TrashedTopic:
         if (key := partition_key(topic.topic_id, index)) in image.partition_states
     }
     configs = image.topic_configs.get(topic.name, {})
-    return TrashedTopic(topic, configs, states, trash.deleted_ms, trash.deleted_by)
+    offsets = {
+        group_id: kept
+        for group_id, partitions in trash.offsets.get(topic.name, {}).items()
+        if (kept := {index: each for index, each in partitions.items() if _is_of(each, topic)})
+    }
+    return TrashedTopic(topic, configs, states, trash.deleted_ms, trash.deleted_by, offsets)
+
+
+def _is_of(committed: CommittedOffset, topic: Topic) -> bool:
+    """Whether an offset is not that of another topic that had the name before."""
+    return committed.topic_id in (ZERO_UUID, topic.topic_id)
 
 
 def decide_forget(image: Image, topic_ids: Sequence[bytes]) -> Decision[None]:

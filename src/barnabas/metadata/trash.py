@@ -1,14 +1,19 @@
 """Deleted topics that can come back for a while: what the cluster keeps of them, and how they come back or go.
 
-Their names are free; their ids, configs and the states of their partitions are kept, as brokers keep their logs.
+Their names are free; their ids, configs, the states of their partitions and what groups had committed are kept, as
+brokers keep their logs.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 from barnabas.metadata.noun import Noun
 from barnabas.metadata.topics import PARTITION_STATES, TOPICS, PartitionState, Topic
+from barnabas.wire.coordinator_records.committed_offset import CommittedOffset
+
+#: What groups have committed for a topic: group -> partition -> offset.
+TopicOffsets: TypeAlias = Mapping[str, Mapping[int, CommittedOffset]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +25,7 @@ class TrashedTopic:
     states: Mapping[int, PartitionState]  #: of those partitions to which something had happened
     deleted_ms: int  #: since the epoch
     deleted_by: str  #: a principal
+    offsets: TopicOffsets = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -34,19 +40,39 @@ class TrashedTopic:
 
 def _to_plain(trashed: TrashedTopic) -> Any:
     states = {str(index): PARTITION_STATES.to_plain(state) for index, state in trashed.states.items()}
+    offsets = {
+        group_id: {str(index): _offset_to_plain(each) for index, each in partitions.items()}
+        for group_id, partitions in trashed.offsets.items()
+    }
     return [
         TOPICS.to_plain(trashed.topic),
         dict(trashed.configs),
         states,
         trashed.deleted_ms,
         trashed.deleted_by,
+        *([offsets] if offsets else []),
     ]
 
 
 def _from_plain(plain: Any) -> TrashedTopic:
-    topic, configs, states, deleted_ms, deleted_by = plain
+    topic, configs, states, deleted_ms, deleted_by, *offsets = plain
     found = {int(index): PARTITION_STATES.from_plain(state) for index, state in states.items()}
-    return TrashedTopic(TOPICS.from_plain(topic), configs, found, deleted_ms, deleted_by)
+    kept = {
+        group_id: {int(index): CommittedOffset(*each) for index, each in partitions.items()}
+        for group_id, partitions in (offsets[0] if offsets else {}).items()
+    }
+    return TrashedTopic(TOPICS.from_plain(topic), configs, found, deleted_ms, deleted_by, kept)
+
+
+def _offset_to_plain(committed: CommittedOffset) -> list[Any]:
+    """Without the topic's id, which stands beside it."""
+    return [
+        committed.offset,
+        committed.leader_epoch,
+        committed.metadata,
+        committed.commit_timestamp_ms,
+        committed.expire_timestamp_ms,
+    ]
 
 
 #: topic id in hex -> the topic
@@ -55,7 +81,8 @@ TRASHED_TOPICS: Noun[TrashedTopic] = Noun("trashed_topics", _to_plain, _from_pla
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """Who deletes topics, and when, so that they go to the trash."""
+    """Who deletes topics, and when, so that they go to the trash; and what groups have committed for each, by name."""
 
     deleted_ms: int
     deleted_by: str
+    offsets: Mapping[str, TopicOffsets] = field(default_factory=dict)

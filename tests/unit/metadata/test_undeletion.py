@@ -1,8 +1,10 @@
 """Topics that come back from the trash, or leave it for good."""
 
+from dataclasses import replace
+
 import pytest
 
-from barnabas.base.ids import uuid_to_text
+from barnabas.base.ids import ZERO_UUID, uuid_to_text
 from barnabas.metadata.differences import differences
 from barnabas.metadata.image import Image
 from barnabas.metadata.store import Item
@@ -15,6 +17,7 @@ from barnabas.metadata.undeletion import (
     decide_purge,
     decide_undelete,
 )
+from barnabas.wire.coordinator_records.committed_offset import CommittedOffset
 from barnabas.wire.errors import ErrorCode, KafkaError
 from support.images import cluster, new_topic, replayed, with_state, with_topics
 
@@ -53,6 +56,24 @@ def test_the_trash_is_in_the_store_as_it_is_in_the_image() -> None:
     decision = decide_delete(image, [TopicToDelete("or.ders")], trash=ALICE)
     items = [Item(change.key, change.value, 1) for change in decision.changes if change.value is not None]
     assert Image.load(1, items).trashed_topics.rows == deleted(image).trashed_topics.rows
+
+
+def test_offsets_are_kept_but_for_those_of_an_earlier_topic_of_the_name() -> None:
+    image = with_orders()
+    topic_id = image.topics["or.ders"].topic_id
+    by_id, by_name = CommittedOffset(5, 2, "note", 1, 7, topic_id), CommittedOffset(6, -1, "", 1)
+    of_earlier = CommittedOffset(7, -1, "", 1, topic_id=b"e" * 16)
+    offsets = {"g": {0: by_id, 1: of_earlier}, "h": {1: by_name}, "i": {0: of_earlier}}
+    decision = decide_delete(
+        image, [TopicToDelete("or.ders")], trash=replace(ALICE, offsets={"or.ders": offsets})
+    )
+    items = [Item(change.key, change.value, 1) for change in decision.changes if change.value is not None]
+    for after in (replayed(image, decision), Image.load(1, items)):
+        [trashed] = after.trashed_topics.values()
+        assert {group: dict(each) for group, each in trashed.offsets.items()} == {
+            "g": {0: by_id._replace(topic_id=ZERO_UUID)},
+            "h": {1: by_name},
+        }
 
 
 def test_what_comes_back_is_what_was_deleted() -> None:

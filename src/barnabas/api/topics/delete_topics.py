@@ -6,7 +6,9 @@ TOPIC_DELETION_DISABLED, POLICY_VIOLATION,
 REQUEST_TIMED_OUT, THROTTLING_QUOTA_EXCEEDED (before v5 the client only waits).
 """
 
+import itertools
 from collections import Counter
+from collections.abc import Iterable, Mapping
 
 from barnabas.api.authorization import allowed, allowed_cluster, refusal
 from barnabas.api.context import RequestContext
@@ -14,14 +16,21 @@ from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
 from barnabas.base.ids import ZERO_UUID
 from barnabas.metadata.topic_deletion import Deleted, TopicToDelete, decide_delete
-from barnabas.metadata.trash import Deletion
+from barnabas.metadata.trash import Deletion, TopicOffsets
+from barnabas.telemetry.logs import get_logger
 from barnabas.wire.acls import AclOperation, ResourceType
+from barnabas.wire.coordinator_records.committed_offset import CommittedOffset
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
+
+_log = get_logger("barnabas.api.topics")
+
+#: Offsets of topics deleted together that go to the trash with them: they are in one commit, and in memory.
+OFFSETS_MAX = 20_000
 
 #: What is said of a topic whose name must not be told.
 HIDDEN = KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Not authorized: DELETE on the topic is needed.")
@@ -53,15 +62,16 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
     started_ns = node.tracer.now_ns()
     asked = _asked(request)
     check = context.policies.check_delete_topic
-    trash = None
-    if node.config.integer("barnabas.trash.retention.ms"):
-        trash = Deletion(node.clock.wall_ms(), context.connection.principal)
     refused: dict[TopicToDelete, Deleted] = {}
     if not allowed_cluster(context, AclOperation.DELETE):
         occurrences = Counter(asked)
         once = (each for each in asked if occurrences[each] == 1 and _is_one_topic(each))
         refused = {each: found for each in once if (found := _unauthorized(context, each))}
     requested = [each for each in asked if each not in refused]
+    trash = None
+    if node.config.integer("barnabas.trash.retention.ms"):
+        offsets = await _offsets(context, requested)
+        trash = Deletion(node.clock.wall_ms(), context.connection.principal, offsets)
     with mutations(context, strict_from=5) as quota:
         outcomes = await context.write(
             lambda image: decide_delete(image, requested, check, quota.admit(), trash), request.timeout_ms
@@ -71,6 +81,27 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
         if node.tracer.enabled and outcome.error is None:
             node.tracer.record("barnabas.topic.delete", started_ns, context.span, topic=outcome.name)
     return DeleteTopicsResponse(responses=[_result(outcome) for outcome in outcomes])
+
+
+async def _offsets(context: RequestContext, requested: Iterable[TopicToDelete]) -> Mapping[str, TopicOffsets]:
+    """What groups have committed for topics, by their names; nothing where it is too much, or cannot be had now."""
+    image = context.node.image
+    by_id = (image.topic_by_id(each.topic_id) for each in requested if each.name is None)
+    names = {each.name for each in requested if each.name is not None} | {each.name for each in by_id if each}
+    try:
+        found = await context.node.groups.query_all(lambda shard, now_ms: shard.offsets.of_topics(names))
+    except KafkaError as error:
+        _log.warning("offsets of deleted topics are not kept", error=error.code.name, message=error.message)
+        return {}
+    count = sum(map(len, found))
+    if count > OFFSETS_MAX:
+        _log.warning("offsets of deleted topics are not kept: too many", count=count, most=OFFSETS_MAX)
+        return {}
+    offsets: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
+    for each in itertools.chain.from_iterable(found):
+        of_group = offsets.setdefault(each.topic, {}).setdefault(each.group_id, {})
+        of_group[each.partition] = each.committed
+    return offsets
 
 
 def _unauthorized(context: RequestContext, asked: TopicToDelete) -> Deleted | None:

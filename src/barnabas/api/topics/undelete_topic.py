@@ -2,21 +2,30 @@
 
 Only Barnabas has it. Needed are CREATE on the name that it gets (or on the cluster) and DELETE on the one that it had;
 where these differ READ on the latter, too, as whoever may read under the new name reads what was under the old one.
+What groups had committed comes back, too, where a group has no members and no offset for the partition meanwhile.
 
 Errors: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_REQUEST, TOPIC_ALREADY_EXISTS, INVALID_TOPIC_EXCEPTION,
 POLICY_VIOLATION, REQUEST_TIMED_OUT, THROTTLING_QUOTA_EXCEEDED, TOPIC_AUTHORIZATION_FAILED.
 """
 
+from collections.abc import Mapping
+
 from barnabas.api.authorization import allowed_cluster, require
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
+from barnabas.coordinator.step import Pending, Step
+from barnabas.groups.shard import GroupShard
 from barnabas.metadata.trash import TrashedTopic
 from barnabas.metadata.undeletion import TrashedWish, decide_undelete
 from barnabas.policy import CreateTopicPolicy
+from barnabas.telemetry.logs import get_logger
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.barnabas_messages.undelete_topic import UndeleteTopicRequest, UndeleteTopicResponse
+from barnabas.wire.coordinator_records.committed_offset import CommittedOffset
 from barnabas.wire.errors import KafkaError
+
+_log = get_logger("barnabas.api.topics")
 
 
 def refuse(request: UndeleteTopicRequest, error: KafkaError) -> UndeleteTopicResponse:
@@ -38,9 +47,31 @@ async def handle(context: RequestContext, request: UndeleteTopicRequest) -> Unde
         trashed = await context.write(
             lambda image: decide_undelete(image, wish, request.new_name, quota.admit()), request.timeout_ms
         )
-    return UndeleteTopicResponse(
-        name=trashed.name, topic_id=trashed.topic_id, partition_count=trashed.topic.partition_count
+    offset_count = sum(
+        [await _restore(context, trashed, group_id, each) for group_id, each in trashed.offsets.items()]
     )
+    return UndeleteTopicResponse(
+        name=trashed.name,
+        topic_id=trashed.topic_id,
+        partition_count=trashed.topic.partition_count,
+        offset_count=offset_count,
+    )
+
+
+async def _restore(
+    context: RequestContext, trashed: TrashedTopic, group_id: str, offsets: Mapping[int, CommittedOffset]
+) -> int:
+    """Put back what a group had committed; gives how many offsets. The topic is back whatever comes of it."""
+    of_topic = {index: each._replace(topic_id=trashed.topic_id) for index, each in offsets.items()}
+
+    def restore(shard: GroupShard, step: Step, pending: Pending[int]) -> None:
+        shard.offsets.restore(step, pending, group_id, trashed.name, of_topic)
+
+    try:
+        return await context.node.groups.ask(group_id, restore)
+    except KafkaError as error:
+        _log.warning("offsets are not put back", group=group_id, topic=trashed.name, error=error.code.name)
+        return 0
 
 
 def _authorize(context: RequestContext, old_name: str, new_name: str) -> None:

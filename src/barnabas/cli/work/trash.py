@@ -45,9 +45,11 @@ def undelete(bootstrap: str, name: str, topic_id: str | None, new_name: str | No
     topic = with_admin(bootstrap, lambda admin: admin.undelete_topic(wanted, new_name))
     if as_json:
         found = {"topic": topic.name, "topic_id": uuid_to_text(topic.topic_id)}
-        print_json({**found, "partitions": topic.partitions})
+        print_json({**found, "partitions": topic.partitions, "offsets": topic.offsets})
     else:
-        print(f"{topic.name}: back with {topic.partitions} partition{'' if topic.partitions == 1 else 's'}")
+        partitions = f"{topic.partitions} partition{'' if topic.partitions == 1 else 's'}"
+        offsets = f"{topic.offsets} committed offset{'' if topic.offsets == 1 else 's'}"
+        print(f"{topic.name}: back with {partitions} and {offsets}")
 
 
 def purge(

@@ -1,6 +1,6 @@
 """The offsets of all groups of a shard: what is asked about them, what stands in the log, what time does to them."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinator.shard import RecordPlace
@@ -11,10 +11,11 @@ from barnabas.groups.offsets.deletions import delete_group, delete_topic, delete
 from barnabas.groups.offsets.expiry import expire_offsets
 from barnabas.groups.offsets.fetches import fetch_all, fetch_topics
 from barnabas.groups.offsets.table import OffsetTable
+from barnabas.groups.offsets.trash import GroupOffset, offsets_of_topics, restore_offsets
 from barnabas.groups.statistics import OffsetStatistics
 from barnabas.groups.surroundings import Surroundings
 from barnabas.metadata.image import Image
-from barnabas.wire.coordinator_records.committed_offset import decode_partition, decode_value
+from barnabas.wire.coordinator_records.committed_offset import CommittedOffset, decode_partition, decode_value
 from barnabas.wire.coordinator_records.serde import EncodedRecord
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
@@ -113,6 +114,22 @@ class OffsetManager:
     def follow(self, step: Step, before: Image, after: Image) -> None:
         """The offsets of deleted topics go."""
         delete_topics(step, self.table, before, after)
+
+    def of_topics(self, topics: Collection[str]) -> list[GroupOffset]:
+        """What is committed for topics that are about to be deleted."""
+        return list(offsets_of_topics(self.table, topics))
+
+    def restore(
+        self,
+        step: Step,
+        pending: Pending[int],
+        group_id: str,
+        topic: str,
+        offsets: Mapping[int, CommittedOffset],
+    ) -> None:
+        """Put back what a group had committed for a topic that is back from the trash; answers how many offsets."""
+        group = self._groups.get(group_id)
+        step.answer(pending, restore_offsets(step, self.table, group, group_id, topic, offsets))
 
     # Expiry
 

@@ -100,11 +100,15 @@ class OffsetTable:
         """Whether some open transaction commits an offset of the group for the partition."""
         return partition in self._open.get(group_id, ())
 
-    def all_offsets(self) -> Iterator[tuple[str, bytes, StoredOffset]]:
-        """Group, partition and offset of all that is committed, and then of what open transactions will commit."""
+    def committed_offsets(self) -> Iterator[tuple[str, bytes, StoredOffset]]:
+        """Group, partition and offset of all that is committed."""
         for group_id, partitions in self._committed.items():
             for partition, stored in partitions.items():
                 yield group_id, partition, stored
+
+    def all_offsets(self) -> Iterator[tuple[str, bytes, StoredOffset]]:
+        """The same, and then of what open transactions will commit."""
+        yield from self.committed_offsets()
         for pending in self._pending.values():
             for (group_id, partition), stored in pending.items():
                 yield group_id, partition, stored

@@ -30,3 +30,4 @@ class UndeleteTopicResponse(Message):
     name: str = string(default="")
     topic_id: bytes = uuid(default=ZERO_UUID)
     partition_count: int = int32(default=0)
+    offset_count: int = int32(default=0)

@@ -276,6 +276,54 @@ def test_offsets_go_when_their_topic_goes_to_the_trash_and_not_when_it_leaves_it
     assert log.fetch() == {("t", 0): 7}
 
 
+def restored(
+    log: OffsetLog, offsets: dict[int, CommittedOffset], group_id: str = "g", topic: str = "t"
+) -> int:
+    return int(log.do(lambda step, pending: log.manager.restore(step, pending, group_id, topic, offsets)))
+
+
+def test_what_is_told_of_topics_is_committed_and_theirs() -> None:
+    log = OffsetLog()
+    log.commit({"t": {0: (1, 2, "note")}, "tt": {0: 1}})
+    log.commit({"t": {3: 4}, "u": {0: 5}}, "other")
+    log.commit_in_transaction(7, {"t": {1: 2}})
+    found = {
+        (each.group_id, each.topic, each.partition): each.committed
+        for each in log.manager.of_topics({"t", "u"})
+    }
+    assert found == {
+        ("g", "t", 0): CommittedOffset(1, 2, "note", 1_000),
+        ("other", "t", 3): CommittedOffset(4, -1, "", 1_000),
+        ("other", "u", 0): CommittedOffset(5, -1, "", 1_000),
+    }
+    assert log.manager.of_topics(()) == []
+
+
+def test_offsets_come_back_for_a_group_that_is_gone_as_committed_now() -> None:
+    log = OffsetLog()
+    log.now_ms = 9_000
+    assert restored(log, {0: CommittedOffset(5, 2, "note", 1_000, topic_id=b"i" * 16)}) == 1
+    assert log.stored() == {("t", 0): CommittedOffset(5, 2, "note", 9_000, topic_id=b"i" * 16)}
+    assert list(log.groups) == ["g"]
+
+
+def test_offsets_come_back_only_where_there_are_none() -> None:
+    log = OffsetLog()
+    log.commit({"t": {0: 9}, "other": {1: 1}})
+    log.commit_in_transaction(7, {"t": {1: 8}})
+    kept = {index: CommittedOffset(5, -1, "", 1_000) for index in range(3)}
+    assert restored(log, kept) == 1
+    log.end(7, commit=True)
+    assert log.fetch() == {("t", 0): 9, ("t", 1): 8, ("t", 2): 5, ("other", 1): 1}
+
+
+def test_a_group_with_members_has_gone_on_without_its_offsets() -> None:
+    log = OffsetLog()
+    log.groups["g"] = ToldGroup("g", is_empty=False)
+    assert restored(log, {0: CommittedOffset(5, -1, "", 1_000)}) == 0
+    assert log.last.records == []
+
+
 def without(image: Image, topic: str) -> Image:
     return replayed(image, decide_delete(image, [TopicToDelete(topic)]))
 

@@ -1,0 +1,58 @@
+"""Offsets of deleted topics: told when a topic goes to the trash, put back when it comes back."""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple
+
+from barnabas.coordinator.step import Step
+from barnabas.groups.group import Group
+from barnabas.groups.offsets.table import OffsetTable
+from barnabas.wire.coordinator_records.committed_offset import (
+    CommittedOffset,
+    decode_partition,
+    decode_value,
+    encode_group,
+    encode_partition,
+    encode_topic,
+    encode_value,
+)
+
+
+class GroupOffset(NamedTuple):
+    """What a group has committed for a partition."""
+
+    group_id: str
+    topic: str
+    partition: int
+    committed: CommittedOffset
+
+
+def offsets_of_topics(table: OffsetTable, topics: Collection[str]) -> Iterator[GroupOffset]:
+    """All that is committed for topics, without what open transactions will commit."""
+    heads = tuple(map(encode_topic, topics))
+    for group_id, partition, (_, value) in table.committed_offsets():
+        if partition.startswith(heads):
+            yield GroupOffset(group_id, *decode_partition(partition), decode_value(value))
+
+
+def restore_offsets(
+    step: Step,
+    table: OffsetTable,
+    group: Group | None,
+    group_id: str,
+    topic: str,
+    offsets: Mapping[int, CommittedOffset],
+) -> int:
+    """Commit a group's offsets of a topic, by partition, again; gives how many.
+
+    Only where it has none, and nobody is about to commit one. A group with members has gone on without them.
+    """
+    if group is not None and not group.is_empty:
+        return 0
+    there, key_head = table.of_group(group_id), encode_group(group_id)
+    for index, committed in offsets.items():
+        partition = encode_partition(topic, index)
+        if partition not in there and not table.is_open(group_id, partition):
+            value = committed._replace(commit_timestamp_ms=step.now_ms)
+            step.append_encoded(key_head + partition, encode_value(value))
+    step.is_atomic = False
+    return len(step.records)
