@@ -104,7 +104,8 @@ class ReplicaManager:
         deleted. Replicas that the image wants and no disk has are created, unless a disk that failed may have
         them.
 
-        :returns: The ids of deleted topics of which nothing is left here.
+        :returns: The ids of deleted topics of which nothing is left here; none while a disk is offline, which may have
+            something.
         """
         self._image = image
         for log in list(self._directories.logs.values()):
@@ -121,6 +122,8 @@ class ReplicaManager:
             if self._directories.any_offline:
                 self._offline.update(self._missing(topic))
             self._open(topic, range(topic.partition_count))
+        if self._directories.any_offline:
+            return []
         return [topic.topic_id for topic in image.deleted_topics.values()]
 
     async def apply(self, before: Image, after: Image, changes: tuple[Change, ...]) -> None:
@@ -151,7 +154,7 @@ class ReplicaManager:
                 self._update_state(key)
         if purged:
             await asyncio.to_thread(self.trash.purge, purged)
-        if deleted or purged:
+        if (deleted or purged) and not self._directories.any_offline:
             self.on_deleted([*deleted, *purged])
 
     async def _restore(self, topic: Topic) -> None:

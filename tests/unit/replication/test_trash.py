@@ -18,7 +18,7 @@ from barnabas.log.trash import settle_trash
 from barnabas.log.trash_state import STATE_FILE
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.topic_creation import decide_create
-from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
+from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete, decide_forget
 from barnabas.metadata.trash import Deletion
 from barnabas.metadata.undeletion import TrashedWish, decide_purge, decide_undelete
 from barnabas.replication.replica_manager import ReplicaManager
@@ -51,7 +51,8 @@ class Broker:
         self.directories.load(lambda topic: LogConfig())
         self.directories.begin_service()
         self.replicas = ReplicaManager(1, self.directories, lambda topic, own: LogConfig())
-        self.replicas.load(self.image)
+        self.replicas.on_deleted = self.forget
+        self.forget(self.replicas.load(self.image))
 
     def restart(self, *, kill: bool = True) -> None:
         if kill:
@@ -65,6 +66,10 @@ class Broker:
         """The store has it; then the broker follows, as far as it comes."""
         before, self.image = self.image, replayed(self.image, decision)
         asyncio.run(self.replicas.apply(before, self.image, decision.changes))
+
+    def forget(self, topic_ids: list[bytes]) -> None:
+        """The store lets go of the notes on topics of which no disk has anything."""
+        self.image = replayed(self.image, decide_forget(self.image, topic_ids))
 
     def create(self, name: str) -> None:
         dice = random.Random(self.image.revision)
@@ -389,6 +394,62 @@ def test_a_topic_that_took_the_name_while_a_disk_was_offline_keeps_it(
     assert broker.values("t") == [[b"a", b"b", b"c", b"d"], *ABC[1:]]
     broker.undelete("t", "old")
     assert broker.values("old") == ABC
+
+
+def left_after_a_while(broker: Broker) -> list[str]:
+    broker.directories.delete_due(broker.clock.monotonic_ms() + LogConfig().file_delete_delay_ms)
+    return broker.on_disk()
+
+
+@pytest.mark.parametrize("is_deleted_before", [True, False])
+def test_what_was_purged_while_a_disk_was_offline_goes_when_it_is_back(
+    broker: Broker, request: pytest.FixtureRequest, is_deleted_before: bool
+) -> None:
+    if is_deleted_before:
+        broker.delete("t")
+    failing_disk = request.getfixturevalue("failing_disk")
+    if not is_deleted_before:
+        broker.delete("t")
+    broker.purge("t")
+    assert offline(broker) == [failing_disk]
+    assert broker.image.deleted_topics, "the cluster remembers what the disk may have"
+    broker.restart()
+    assert left_after_a_while(broker) == []
+    assert not broker.image.deleted_topics
+
+
+@pytest.mark.usefixtures("failing_disk")
+def test_a_topic_deleted_without_trash_while_a_disk_was_offline_goes_when_it_is_back(broker: Broker) -> None:
+    broker.commit(decide_delete(broker.image, [TopicToDelete("t")]))
+    broker.create("t")
+    broker.restart()
+    assert left_after_a_while(broker) == NAMED
+    assert not broker.image.deleted_topics
+
+
+def test_a_disk_that_stays_offline_is_still_waited_for(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, failing_disk: Path
+) -> None:
+    broker.delete("t")
+    broker.purge("t")
+    with monkeypatch.context() as patch:
+        patch.setattr(LogDirectory, "partitions_on_disk", _fails_on(failing_disk))
+        broker.restart()
+    assert offline(broker) == [failing_disk]
+    assert broker.image.deleted_topics
+    broker.restart()
+    assert left_after_a_while(broker) == []
+
+
+def _fails_on(disk: Path) -> Callable[[LogDirectory], list[tuple[TopicPartition, Path]]]:
+    partitions_on_disk = LogDirectory.partitions_on_disk
+
+    def listed(directory: LogDirectory) -> list[tuple[TopicPartition, Path]]:
+        if directory.path == disk:
+            raise OSError("I/O error")
+        return partitions_on_disk(directory)
+
+    return listed
 
 
 def test_a_log_that_lies_under_the_name_of_one_that_comes_back_makes_room(broker: Broker) -> None:
