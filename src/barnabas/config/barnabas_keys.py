@@ -34,6 +34,9 @@ BARNABAS_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("barnabas.trash.retention.ms", LONG, 3600 * 1000, Range(0), READ_ONLY, HONOURED,
               "How long in milliseconds a deleted topic can be brought back, during which its records stay on disk; "
               "0 deletes at once.", since="Barnabas"),
+    ConfigKey("barnabas.trash.retention.bytes", LONG, -1, Range(-1), READ_ONLY, HONOURED,
+              "How many bytes deleted topics that can be brought back may take on the disks; beyond, those deleted "
+              "first are let go of, within some seconds. -1 for any.", since="Barnabas"),
     ConfigKey("barnabas.log.format", STRING, "console", OneOfIgnoreCase(("console", "json")), READ_ONLY,
               HONOURED, "Whether log lines are for people (console) or for machines (json).",
               since="Barnabas"),

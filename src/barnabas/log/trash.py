@@ -195,11 +195,12 @@ class TrashedLogs:
                 with self._directories.failing(directory):
                     self._directories.remove_soon(_doom(directory, found, self._directories.random))
 
-    def sizes_bytes(self) -> dict[bytes, int]:
-        """How many bytes lie there of each topic, by id. Blocks."""
+    def sizes_bytes(self, topic_ids: Collection[bytes] | None = None) -> dict[bytes, int]:
+        """How many bytes lie there of each topic, or of each of these, by id. Blocks."""
         sizes: dict[bytes, int] = {}
         for _, found in self._found():
-            sizes[found.topic_id] = sizes.get(found.topic_id, 0) + _size_bytes(found.path)
+            if topic_ids is None or found.topic_id in topic_ids:
+                sizes[found.topic_id] = sizes.get(found.topic_id, 0) + _size_bytes(found.path)
         return sizes
 
 

@@ -1,6 +1,6 @@
 """UndeleteTopic and PurgeTopics, decided: topics come back from the trash, or leave it for good."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from barnabas.base.ids import ZERO_UUID, uuid_to_text
@@ -120,22 +120,45 @@ def decide_purge(image: Image, wishes: Sequence[TrashedWish]) -> Decision[list[P
     return Decision(outcomes, tuple(_purging(found.values())), _reads(image, found))
 
 
-def decide_expire_trash(
-    image: Image, deleted_before_ms: int, partitions_max: int = PARTITIONS_MAX
-) -> Decision[int]:
-    """Let go of topics that were deleted before a time, and of the oldest where there are too many; gives how many.
+@dataclass(frozen=True, slots=True)
+class TrashSizes:
+    """Bytes of topics in the trash, by id, and how many all together may have."""
 
-    They are `EXPIRED_AT_ONCE_MAX` at most: others wait for the next time.
+    bytes_max: int
+    by_topic: Mapping[bytes, int]
+
+    def excess_bytes(self, topics: Iterable[TrashedTopic]) -> int:
+        """By how much topics are too large."""
+        return sum(self.by_topic.get(each.topic_id, 0) for each in topics) - self.bytes_max
+
+
+UNBOUNDED = TrashSizes(0, {})
+
+
+def decide_expire_trash(
+    image: Image,
+    deleted_before_ms: int,
+    sizes: TrashSizes = UNBOUNDED,
+    partitions_max: int = PARTITIONS_MAX,
+) -> Decision[int]:
+    """Let go of topics that were deleted before a time, and of the oldest where there is too much; gives how many.
+
+    Where there are too many bytes, those that have none stay. They are `EXPIRED_AT_ONCE_MAX` at most: others wait for
+    the next time.
     """
     table = image.trashed_topics
     too_many = sum(len(each.topic.assignments) for each in table.rows.values()) - partitions_max
-    rows = sorted(table.rows, key=table.revision) if too_many > 0 else table.rows
+    excess_bytes = sizes.excess_bytes(table.rows.values())
+    rows = sorted(table.rows, key=table.revision) if max(too_many, excess_bytes) > 0 else table.rows
     due: dict[str, TrashedTopic] = {}
     for row in rows:
         each = table.rows[row]
-        if too_many > 0 or each.deleted_ms < deleted_before_ms:
+        size_bytes = sizes.by_topic.get(each.topic_id, 0)
+        is_too_much = too_many > 0 or (excess_bytes > 0 and size_bytes > 0)
+        if is_too_much or each.deleted_ms < deleted_before_ms:
             due[row] = each
             too_many -= each.topic.partition_count
+            excess_bytes -= size_bytes
             if len(due) == EXPIRED_AT_ONCE_MAX:
                 break
     return Decision(len(due), tuple(_purging(due.values())), _reads(image, due))

@@ -155,7 +155,7 @@ class BrokerServer:
         self._undo.callback(self._connections.abort_all)
         await self._listen()
         self._housekeeping.start()
-        forgetting = Forgetting(self._dynamic_config, self._clock, self._metadata)
+        forgetting = Forgetting(self._dynamic_config, self._clock, self._metadata, self._replicas.trash)
         self._housekeeping.repeat(forgetting.forget, FORGETTING_INTERVAL_MS)
         self._housekeeping.repeat(forgetting.empty_trash, FORGETTING_INTERVAL_MS)
         self._undo.push_async_callback(self._stop_audit)

@@ -13,6 +13,7 @@ from barnabas.metadata.topics import PartitionState
 from barnabas.metadata.trash import Deletion
 from barnabas.metadata.undeletion import (
     TrashedWish,
+    TrashSizes,
     decide_expire_trash,
     decide_purge,
     decide_undelete,
@@ -180,9 +181,31 @@ def test_topics_leave_the_trash_after_a_while() -> None:
 )
 def test_of_too_many_topics_in_the_trash_those_deleted_first_go(partitions_max: int, kept: list[str]) -> None:
     image = twice_deleted()  # one of 2 partitions, then one of 1
-    after = replayed(image, decide_expire_trash(image, 0, partitions_max))
+    after = replayed(image, decide_expire_trash(image, 0, partitions_max=partitions_max))
     assert sorted(each.deleted_by for each in after.trashed_topics.values()) == kept
     assert len(after.deleted_topics) == 2 - len(kept)
+
+
+@pytest.mark.parametrize(
+    ("bytes_max", "sizes", "kept"),
+    [
+        (30, (10, 20), ["User:alice", "User:bob"]),
+        (29, (10, 20), ["User:bob"]),
+        (20, (10, 20), ["User:bob"]),
+        (19, (10, 20), []),
+        (19, (0, 20), ["User:alice"]),
+        (0, (0, 0), ["User:alice", "User:bob"]),
+        (0, (1, 1), []),
+    ],
+)
+def test_of_too_many_bytes_in_the_trash_those_deleted_first_go(
+    bytes_max: int, sizes: tuple[int, int], kept: list[str]
+) -> None:
+    image = twice_deleted()
+    ids = [each.topic_id for each in sorted(image.trashed_topics.values(), key=lambda each: each.deleted_ms)]
+    told = TrashSizes(bytes_max, dict(zip(ids, sizes, strict=True)))
+    after = replayed(image, decide_expire_trash(image, 0, told))
+    assert sorted(each.deleted_by for each in after.trashed_topics.values()) == kept
 
 
 def test_people_see_that_a_topic_goes_to_the_trash_and_comes_back() -> None:

@@ -4,10 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.log import trash
 from barnabas.metadata import undeletion
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.former_states import history_start
+from barnabas.metadata.undeletion import TrashedWish, decide_undelete
 from barnabas.server import forgetting as forgetting_module
 from barnabas.server.forgetting import Forgetting
 from barnabas.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -19,7 +21,9 @@ RETENTION_MS = 1000
 
 
 def forgetting(running: RunningNode) -> Forgetting:
-    return Forgetting(running.node.dynamic_config, running.clock, running.node.metadata)
+    return Forgetting(
+        running.node.dynamic_config, running.clock, running.node.metadata, running.node.replicas.trash
+    )
 
 
 async def change_twice(running: RunningNode) -> None:
@@ -86,3 +90,55 @@ async def test_many_topics_leave_the_trash_a_few_at_a_time(
         await forgetting(running).empty_trash()
         assert not running.node.image.trashed_topics
         assert running.node.metadata.commits_count - before >= 2
+
+
+async def delete(running: RunningNode, *names: str) -> None:
+    for name in names:
+        await running.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=1000))
+
+
+def names_in_trash(running: RunningNode) -> list[str]:
+    return sorted(each.name for each in running.node.image.trashed_topics.values())
+
+
+@on_loop
+async def test_what_is_too_much_for_the_trash_leaves_it_oldest_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: list[Path] = []
+
+    def hundred(path: Path) -> int:
+        measured.append(path)
+        return 100
+
+    monkeypatch.setattr(trash, "_size_bytes", hundred)
+    async with running_node(tmp_path, barnabas_trash_retention_bytes="200") as running:
+        keeper = forgetting(running)
+        for name in ("a", "b", "c"):
+            await running.create(new_topic(name))
+        await delete(running, "b", "a")
+        await keeper.empty_trash()
+        await keeper.empty_trash()
+        assert names_in_trash(running) == ["a", "b"]
+        assert len(measured) == 2, "what is known is not measured again"
+        await delete(running, "c")
+        await keeper.empty_trash()
+        assert names_in_trash(running) == ["a", "c"]
+        assert len(measured) == 3
+
+
+@on_loop
+async def test_a_topic_that_was_back_meanwhile_is_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes_bytes = [100, 300]
+    monkeypatch.setattr(trash, "_size_bytes", lambda path: sizes_bytes.pop(0))
+    async with running_node(tmp_path, barnabas_trash_retention_bytes="200") as running:
+        keeper = forgetting(running)
+        await running.create(new_topic("a"))
+        await delete(running, "a")
+        await keeper.empty_trash()
+        await running.node.metadata.write(lambda image: decide_undelete(image, TrashedWish("a")))
+        await delete(running, "a")
+        await keeper.empty_trash()
+        assert (names_in_trash(running), sizes_bytes) == ([], [])
