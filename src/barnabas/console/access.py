@@ -12,6 +12,7 @@ from barnabas.client.errors import BrokerConnectionError, BrokerUnreachable, che
 from barnabas.client.metadata import Node
 from barnabas.client.retry import Retry
 from barnabas.client.sasl import MECHANISMS, SaslLogin
+from barnabas.console.audit_follower import AuditFollower
 from barnabas.console.lag_sampler import LagSampler
 from barnabas.console.permissions import EVERYTHING, operations_in
 from barnabas.console.settings import ConsoleSettings
@@ -55,6 +56,7 @@ class Access:
         self._view = Snapshot(self._describe, clock, fresh_ms=_FRESH_MS, stale_ms=_STALE_MS)
         self.lags = LagSampler(self.cluster, clock)  #: how the lags went of groups that were looked at
         self.throughput = Throughput(self.admin, clock)
+        self.audit = AuditFollower(self.cluster)  #: what was shown of it last
         #: every topic that the principal sees; `forget` it after a change
         self.topics = Snapshot(lambda: list_topics(self.admin), clock, fresh_ms=_FRESH_MS, stale_ms=_STALE_MS)
 

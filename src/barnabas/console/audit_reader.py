@@ -16,6 +16,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 PLACE = TopicPartition(AUDIT_TOPIC, 0)
 #: Records that are read at a time: few at first, as the newest are mostly enough, and then ever more.
 _CHUNK, _CHUNK_MAX = 200, 5_000
+COUNT = 50  #: events of a page
 LOOK_MAX = 50_000  #: records that one page looks at
 HISTORY_LOOK_MAX = 500_000
 
@@ -53,21 +54,54 @@ class Found(NamedTuple):
     exists: bool = True  #: whether there is an audit at all
 
 
+class Look(NamedTuple):
+    """What a look has found: events with their offsets, the newest first."""
+
+    events: list[tuple[int, AuditEvent]]
+    older: int | None  #: as `Found` has it
+    end: int  #: what lies before this offset has been looked at
+
+    @property
+    def found(self) -> Found:
+        """The events alone."""
+        return Found([event for _, event in self.events], self.older)
+
+
+NO_AUDIT = Found([], None, exists=False)
+
+
 async def read_back(
-    cluster: Cluster, wish: AuditWish, *, before: int | None = None, count: int = 50, look_max: int = LOOK_MAX
+    cluster: Cluster,
+    wish: AuditWish,
+    *,
+    before: int | None = None,
+    count: int = COUNT,
+    look_max: int = LOOK_MAX,
 ) -> Found:
     """The last events that are wanted, of those before an offset, or of all.
 
     :raises KafkaError: TOPIC_AUTHORIZATION_FAILED.
     """
+    bounds = await bounds_of(cluster, wish)
+    if bounds is None:
+        return NO_AUDIT
+    first, last = bounds
+    last = last if before is None else min(last, before)
+    return (await look_back(cluster, wish, first, last, count=count, look_max=look_max)).found
+
+
+async def look_back(
+    cluster: Cluster,
+    wish: AuditWish,
+    first: int,
+    last: int,
+    *,
+    count: int = COUNT,
+    look_max: int = LOOK_MAX,
+) -> Look:
+    """The last events that are wanted between two offsets; ends when there are enough, or enough were looked at."""
     needle = json.dumps(wish.resource).encode() if wish.resource and not wish.resource.endswith("*") else b""
-    try:
-        first, last = await _bounds(cluster, wish, before)
-    except KafkaError as error:
-        if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            raise
-        return Found([], None, exists=False)
-    found: list[AuditEvent] = []
+    found: list[tuple[int, AuditEvent]] = []
     looked_from, step = last, _CHUNK
     async with Consumer(cluster) as consumer:
         while looked_from > first and last - looked_from < look_max:
@@ -79,19 +113,27 @@ async def read_back(
                 if not wish.matches(event):
                     continue
                 if len(found) == count:
-                    return Found(found, offset + 1)
-                found.append(event)
-    return Found(found, looked_from if looked_from > first else None)
+                    return Look(found, offset + 1, last)
+                found.append((offset, event))
+    return Look(found, looked_from if looked_from > first else None, last)
 
 
-async def _bounds(cluster: Cluster, wish: AuditWish, before: int | None) -> tuple[int, int]:
-    """The offsets between which events can lie."""
-    first = (await find_offsets(cluster, {PLACE: EARLIEST}))[PLACE]
-    last = (await find_offsets(cluster, {PLACE: LATEST}))[PLACE]
-    if wish.since_ms is not None:
+async def bounds_of(cluster: Cluster, wish: AuditWish) -> tuple[int, int] | None:
+    """The offsets between which events can lie; None where there is no audit.
+
+    :raises KafkaError: TOPIC_AUTHORIZATION_FAILED.
+    """
+    try:
+        first = (await find_offsets(cluster, {PLACE: EARLIEST}))[PLACE]
+        last = (await find_offsets(cluster, {PLACE: LATEST}))[PLACE]
+        if wish.since_ms is None:
+            return first, last
         since = (await find_offsets(cluster, {PLACE: OffsetSpec.at(wish.since_ms)}))[PLACE]
-        first = last if since < 0 else max(first, since)
-    return first, last if before is None else min(last, before)
+    except KafkaError as error:
+        if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise
+        return None
+    return last if since < 0 else max(first, since), last
 
 
 async def _read(

@@ -5,8 +5,9 @@ import asyncio
 import pytest
 
 from barnabas.client.cluster import Cluster
-from barnabas.console import audit_reader
-from barnabas.console.audit_reader import AuditWish, Found, read_back
+from barnabas.console import audit_follower, audit_reader
+from barnabas.console.audit_follower import FOLLOWED_MAX, AuditFollower
+from barnabas.console.audit_reader import NO_AUDIT, AuditWish, Found, Look, look_back, read_back
 from barnabas.testing import EmbeddedBroker
 from support.audit import AUDITED, events, published
 
@@ -59,3 +60,57 @@ def test_one_look_has_an_end_and_says_where_to_go_on(audited: EmbeddedBroker) ->
     assert page.older is not None
     further = found(audited, AuditWish(resource="topic/t0"), before=page.older)
     assert {event.resource for event in further.events} == {"topic/t0"}
+
+
+def test_who_asks_again_reads_what_has_come_since(
+    audited: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[tuple[int, int]] = []
+
+    async def noted(cluster: Cluster, wish: AuditWish, first: int, last: int) -> Look:
+        looked.append((first, last))
+        return await look_back(cluster, wish, first, last)
+
+    monkeypatch.setattr(audit_follower, "look_back", noted)
+
+    async def ask() -> None:
+        async with Cluster(audited.bootstrap) as cluster:
+            follower, wish = AuditFollower(cluster), AuditWish(resource="topic/later")
+            assert (await follower.latest("later", wish)).events == []
+            [(first, last)] = looked
+            assert (first, last) == (0, len(events(audited)))
+            await follower.latest("later", wish)
+            assert len(looked) == 1, "nothing has come"
+            await asyncio.to_thread(audited.create_topic, "later", configs={"retention.ms": "1000"})
+            await asyncio.to_thread(published, audited, "topic/later", "retention.ms", "1000")
+            found = await follower.latest("later", wish)
+            assert {event.resource for event in found.events} == {"topic/later"}
+            assert looked[1][0] == last
+            assert await follower.latest("later", wish) == found
+            assert found == await read_back(cluster, wish)
+            for number in range(FOLLOWED_MAX):
+                await follower.latest(number, AuditWish(principal="User:nobody"))
+            await follower.latest("later", wish)
+            assert looked[-1][0] == 0, "of many filters the one used longest ago is forgotten"
+
+    asyncio.run(ask())
+
+
+def test_a_wish_that_ends_in_time_is_looked_for_anew(audited: EmbeddedBroker) -> None:
+    async def ask() -> None:
+        async with Cluster(audited.bootstrap) as cluster:
+            follower, wish = AuditFollower(cluster), AuditWish(resource="topic/t*", until_ms=1)
+            assert (await follower.latest("until", wish)).events == []
+            later = AuditWish(resource="topic/t*", until_ms=2**62)
+            assert (await follower.latest("until", later)).events
+
+    asyncio.run(ask())
+
+
+def test_a_follower_without_an_audit_says_so() -> None:
+    async def ask(bootstrap: str) -> Found:
+        async with Cluster(bootstrap) as cluster:
+            return await AuditFollower(cluster).latest("", AuditWish())
+
+    with EmbeddedBroker({"barnabas.audit.enable": "false"}) as kafka:
+        assert asyncio.run(ask(kafka.bootstrap)) == NO_AUDIT

@@ -27,13 +27,18 @@ async def _context(view: View) -> dict[str, Any]:
     wish = wish_of(values, view.console.clock.wall_ms(), errors)
     before = view.query.get("before", "")
     at = int(before) if before.isascii() and before.isdigit() and len(before) < 19 else None
-    found = Found([], None) if errors else await read_back(view.cluster, wish, before=at)
+    if errors:
+        found = Found([], None)
+    elif at is None:
+        found = await view.access.audit.latest(tuple(values.values()), wish)
+    else:
+        found = await read_back(view.cluster, wish, before=at)
     return {
         "found": found,
         "values": values,
         "errors": errors,
         "kept": {name: value for name, value in values.items() if value},
-        "follows": at is None and not errors,
+        "follows": at is None and wish.until_ms is None and not errors,
         "outcome_choices": [("", "anything"), *((each, each) for each in outcomes())],
         "shown": shown,
         "history_path": history_path,

@@ -1,0 +1,66 @@
+"""The newest events of the audit, for pages that ask again and again: each time only what has come since is read."""
+
+from collections import OrderedDict
+from collections.abc import Hashable
+
+from barnabas.client.cluster import Cluster
+from barnabas.console.audit_reader import (
+    COUNT,
+    LOOK_MAX,
+    NO_AUDIT,
+    AuditWish,
+    Found,
+    Look,
+    bounds_of,
+    look_back,
+)
+
+#: Filters that one person can follow at a time; of more, the one used longest ago is looked for anew.
+FOLLOWED_MAX = 4
+
+
+class AuditFollower:
+    """What one principal was shown last, for each filter. A wish with an end in time is looked for anew each time."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._looks: OrderedDict[Hashable, Look] = OrderedDict()
+
+    async def latest(self, filtered: Hashable, wish: AuditWish) -> Found:
+        """The last events that are wanted.
+
+        :param filtered: The filter as it was typed: where that says "since 1h", the wish moves on.
+        :raises KafkaError: TOPIC_AUTHORIZATION_FAILED.
+        """
+        bounds = await bounds_of(self._cluster, wish)
+        if bounds is None:
+            self._looks.clear()
+            return NO_AUDIT
+        look = await self._look(wish, self._looks.get(filtered), *bounds)
+        if wish.until_ms is None:
+            self._looks[filtered] = look
+            self._looks.move_to_end(filtered)
+            if len(self._looks) > FOLLOWED_MAX:
+                self._looks.popitem(last=False)
+        return look.found
+
+    async def _look(self, wish: AuditWish, before: Look | None, first: int, last: int) -> Look:
+        if before is None or not first <= before.end <= last or last - before.end > LOOK_MAX:
+            return await look_back(self._cluster, wish, first, last)
+        if last == before.end:
+            fresh = Look([], None, last)
+        else:
+            fresh = await look_back(self._cluster, wish, before.end, last)
+        return joined(fresh, before, wish, first)
+
+
+def joined(fresh: Look, before: Look, wish: AuditWish, first: int) -> Look:
+    """What was found, with what was found before and is still wanted: as much as a page shows."""
+    if fresh.older is not None:  # it is a page by itself
+        return fresh
+    kept = [(offset, event) for offset, event in before.events if offset >= first and wish.matches(event)]
+    events = fresh.events + kept
+    if len(events) > COUNT:
+        return Look(events[:COUNT], events[COUNT][0] + 1, fresh.end)
+    older = None if before.older is None or before.older <= first else before.older
+    return Look(events, older, fresh.end)
