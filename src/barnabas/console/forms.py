@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 
 PARTITION_MAX = NODE_ID_MAX = 2**31 - 1
 OFFSET_MAX = 2**63 - 1
+#: Kafka's strings are not longer; brokers hang up on whoever sends one that is.
+STRING_BYTES_MAX = 32_767
 
 
 class Form:
@@ -71,6 +73,14 @@ class Form:
 def is_node_id(text: str) -> bool:
     """Whether a text can be the id of a broker."""
     return text.isascii() and text.isdigit() and len(text) < 11 and int(text) <= NODE_ID_MAX
+
+
+def too_long(text: str) -> str | None:
+    """What is to be said of a text that no string of Kafka's can hold."""
+    size_bytes = len(text.encode())
+    if size_bytes <= STRING_BYTES_MAX:
+        return None
+    return f"This has {size_bytes} bytes, and Kafka takes {STRING_BYTES_MAX} at most."
 
 
 def encodable(text: object) -> str:

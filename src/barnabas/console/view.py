@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from barnabas.client.admin import Admin
 from barnabas.client.cluster import Cluster
 from barnabas.console.access import Access, ClusterView
-from barnabas.console.forms import Form, encodable
+from barnabas.console.forms import Form, encodable, too_long
 from barnabas.console.problems import not_found, wrong_form
 from barnabas.console.rendering import render
 from barnabas.console.sessions import Session
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 _SEE_OTHER = 303
 _FIELDS_MAX = 2_000
 _FILES_MAX = 4
-#: Kafka's strings are not longer.
-_NAME_MAX_BYTES = 32_767
 THEMES = ("auto", "light", "dark")
 THEME_COOKIE = "barnabas-theme"
 
@@ -70,12 +68,15 @@ class View:
         :raises Problem: When it is longer than any name, which brokers answer by hanging up.
         """
         value = str(self.request.path_params[name])
-        if len(value.encode()) > _NAME_MAX_BYTES:
+        if too_long(value):
             raise not_found()
         return value
 
-    async def form(self) -> Form:
-        """What was sent."""
+    async def form(self, *unbounded: str) -> Form:
+        """What was sent. Fields are strings of Kafka's, but for those named as `unbounded`.
+
+        :raises Problem: When one is longer than any string.
+        """
         values: dict[str, list[str]] = {}
         files: dict[str, bytes] = {}
         data = await form_data(self.request)
@@ -85,6 +86,10 @@ class View:
             else:
                 values.setdefault(name, []).append(_text(value))
         await data.close()
+        for name, texts in values.items():
+            why = None if name in unbounded else next(filter(None, map(too_long, texts)), None)
+            if why:
+                raise wrong_form(f"Field '{name[:60]}': {why}")
         return Form(values, files)
 
     async def cluster_view(self) -> ClusterView:

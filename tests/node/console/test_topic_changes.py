@@ -176,3 +176,35 @@ def test_what_the_broker_does_not_take_is_told(kafka: EmbeddedBroker, person: Vi
     page = person.submit("/topics/t/produce", value="x" * 5000)
     assert page.status_code == 400
     assert "MESSAGE_TOO_LARGE" in page.text
+
+
+LONG = "x" * 40_000
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("/new-topic", {"name": LONG}),
+        ("/new-topic", {"name": "n", "configs": f"a=1\nfollower.replication.throttled.replicas={LONG}"}),
+        ("/acls", {"resource_name": LONG, "principal": "bob", "operation": "read"}),
+        ("/quotas", {"user": LONG, "key": "producer_byte_rate", "value": "1"}),
+        ("/brokers/1", {"key": LONG, "way": "set", "value": "1"}),
+        ("/brokers/1", {"key": "log.retention.ms", "way": "set", "value": "é" * 16_384}),
+    ],
+)
+def test_what_no_string_of_kafka_can_hold_is_told_in_a_sentence(
+    person: Visitor, path: str, fields: dict[str, str]
+) -> None:
+    page = person.submit(path, **fields)
+    assert page.status_code == 400
+    assert "Kafka takes 32767 at most." in page.text
+    assert len(page.text) < 100_000
+
+
+def test_records_and_states_may_be_longer(kafka: EmbeddedBroker, person: Visitor) -> None:
+    kafka.create_topic("orders")
+    page = person.submit("/topics/orders/produce", value=LONG, key=LONG, headers=f"h: {LONG}")
+    assert "Written to partition 0" in page.text
+    assert (
+        person.submit("/plan", text=f"# {LONG}\ntopics: {{orders: {{partitions: 2}}}}\n").status_code == 200
+    )

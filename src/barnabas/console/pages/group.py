@@ -80,7 +80,7 @@ async def _context(view: View, name: str, group: GroupDescription) -> dict[str, 
 
 async def reset(view: View) -> Response:
     """Show where offsets would be; commit those that were shown when they come back."""
-    name, form = view.path("group"), await view.form()
+    name, form = view.path("group"), await view.form("offsets")
     if form.text("offsets"):
         offsets = offsets_in(form.text("offsets"))
         raise_errors((await Groups(view.cluster).commit_offsets(name, offsets)).values())

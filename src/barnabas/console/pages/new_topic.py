@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from starlette.responses import Response
 
 from barnabas.client.admin_model import BROKER_DEFAULT, NewTopic
-from barnabas.console.forms import Form
+from barnabas.console.forms import Form, too_long
 from barnabas.console.page import Route
 from barnabas.console.problems import sentence
 from barnabas.console.view import View, segment
@@ -34,7 +34,7 @@ async def ask(view: View) -> Response:
 
 async def create(view: View) -> Response:
     """Create the topic, or only find out whether it could be."""
-    form = await view.form()
+    form = await view.form("configs")
     topic = new_topic(form)
     checking = form.flag("check")
     if not form.errors:
@@ -65,6 +65,9 @@ def new_topic(form: Form) -> NewTopic:
             continue
         if not equals or not key.strip():
             form.refuse("configs", f"'{line[:60]}' is no config: a line is 'key=value'.")
+            break
+        if why := too_long(line):
+            form.refuse("configs", f"'{line[:60]} ...': {why}")
             break
         configs[key.strip()] = value.strip()
     partitions = form.whole("partitions", minimum=1, maximum=_PARTITIONS_MAX, default=BROKER_DEFAULT)

@@ -47,7 +47,7 @@ async def ask(view: View) -> Response:
 
 async def preview(view: View) -> Response:
     """The plan of what was pasted or uploaded. Nothing is changed."""
-    form = await view.form()
+    form = await view.form("text")
     data = form.files.get("file") or form.raw("text").encode()
     text = data[:TEXT_BYTES_MAX].decode(errors="replace")
     plan = None

@@ -29,7 +29,7 @@ async def ask(view: View) -> Response:
 
 async def produce(view: View) -> Response:
     """Write the record, and tell where it is."""
-    topic, form = await topic_of(view), await view.form()
+    topic, form = await topic_of(view), await view.form("key", "value", "headers")
     partition = form.whole("partition", maximum=max(0, len(topic.partitions) - 1))
     key, value = field_bytes(form, "key"), field_bytes(form, "value")
     headers = headers_in(form)
