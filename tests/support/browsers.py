@@ -1,7 +1,7 @@
 """Real Chromium: pages that tell what went wrong on them, what axe-core says of them, and pictures of them."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
@@ -69,11 +69,11 @@ class Watched:
         self.page.goto(self.base + path)
         return self.page
 
-    def violations(self) -> list[str]:
+    def violations(self, schemes: Sequence[Scheme] = SCHEMES) -> list[str]:
         """What axe-core finds, in light and in dark: rule, how many places, the first of them."""
         found: list[str] = []
         source = AXE.read_text(encoding="utf-8")
-        for scheme in SCHEMES:
+        for scheme in schemes:
             self.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
             self.page.evaluate(f"() => {{ {source} }}")
             result: dict[str, Any] = self.page.evaluate(

@@ -11,6 +11,8 @@ from confluent_kafka import Consumer, Producer
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin import raise_errors
+from barnabas.client.admin_model import NewTopic
+from barnabas.client.blocking import Client
 from barnabas.client.quotas import Alteration
 from barnabas.client.scram import Upsertion
 from barnabas.config.edits import Edit, Operation
@@ -19,6 +21,31 @@ from barnabas.testing import EmbeddedBroker
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.scram import ScramMechanism
 
+#: Pages of the console that show something of it, by the names of their pictures.
+PAGES = {
+    "overview": "/",
+    "topics": "/topics",
+    "topic": "/topics/shop.orders",
+    "topic-configs": "/topics/shop.orders/configs",
+    "messages": "/topics/shop.orders/messages",
+    "groups": "/groups",
+    "group": "/groups/shipping",
+    "group-reset": "/groups/billing",
+    "brokers": "/brokers",
+    "broker-configs": "/brokers/1?source=STATIC_BROKER_CONFIG",
+    "quorum": "/quorum",
+    "log-directories": "/log-dirs",
+    "reassignments": "/reassignments",
+    "acls": "/acls",
+    "users": "/users",
+    "quotas": "/quotas",
+    "audit": "/audit",
+    "history": "/history/topic/shop.orders",
+    "policies": "/policies",
+    "plan": "/plan",
+    "new-topic": "/new-topic",
+    "produce": "/topics/shop.orders/produce",
+}
 #: Who can log in: one who may do all, one who reads orders, one who may do nothing.
 USERS = {"admin": "admin-secret", "alice": "alice-secret", "nobody": "nobody-secret"}
 GROUP = "billing"
@@ -68,28 +95,33 @@ def rich_settings(home: Path) -> dict[str, str]:
 @contextmanager
 def rich_cluster(home: Path, settings: Mapping[str, str] | None = None) -> Iterator[EmbeddedBroker]:
     """The broker, with data, until the block ends; a consumer stays in the group `shipping`."""
-    with EmbeddedBroker({**rich_settings(home), **(settings or {})}, USERS) as broker:
-        _fill(broker)
-        consumer = _member(broker)
-        try:
-            yield broker
-        finally:
-            consumer.close()
+    with (
+        EmbeddedBroker({**rich_settings(home), **(settings or {})}, USERS) as broker,
+        filled(broker.client, open_address(broker)),
+    ):
+        yield broker
 
 
-def _fill(broker: EmbeddedBroker) -> None:
-    for name, (partitions, configs) in _TOPICS.items():
-        broker.create_topic(name, partitions, configs)
-    _produce(broker)
-    _produce_in_transactions(broker)
+@contextmanager
+def filled(client: Client, address: str) -> Iterator[None]:
+    """Give a cluster of any Kafka its data; nobody need log in at `address`. A consumer stays until the block ends."""
+    topics = [NewTopic(name, partitions, configs=configs) for name, (partitions, configs) in _TOPICS.items()]
+    raise_errors(client.admin.create_topics(topics).values())
+    _produce(client)
+    _produce_in_transactions(address)
     committed = {TopicPartition(ORDERS, index): 5 * index for index in range(PARTITIONS)}
-    raise_errors(broker.client.groups.commit_offsets(GROUP, committed).values())
-    _administer(broker)
+    raise_errors(client.groups.commit_offsets(GROUP, committed).values())
+    _administer(client)
+    consumer = _member(address)
+    try:
+        yield
+    finally:
+        consumer.close()
 
 
-def _produce(broker: EmbeddedBroker) -> None:
+def _produce(client: Client) -> None:
     dice = random.Random(7)
-    with broker.client.producer() as producer:
+    with client.producer() as producer:
         for number in range(ORDERS_COUNT):
             order = {"id": number, "item": dice.choice(["coffee", "tea", "cake"]), "price": number % 17}
             headers = (("trace", dice.randbytes(4).hex().encode()), ("kind", b"order"))
@@ -114,8 +146,8 @@ def open_address(broker: EmbeddedBroker) -> str:
     return f"127.0.0.1:{port}"
 
 
-def _produce_in_transactions(broker: EmbeddedBroker) -> None:
-    settings = {"bootstrap.servers": open_address(broker), "transactional.id": "payments-1"}
+def _produce_in_transactions(address: str) -> None:
+    settings = {"bootstrap.servers": address, "transactional.id": "payments-1"}
     producer = Producer(settings)
     producer.init_transactions(10)
     for commit in (True, False):
@@ -129,8 +161,8 @@ def _produce_in_transactions(broker: EmbeddedBroker) -> None:
             producer.abort_transaction(10)
 
 
-def _administer(broker: EmbeddedBroker) -> None:
-    admin = broker.client.admin
+def _administer(client: Client) -> None:
+    admin = client.admin
     bindings = [
         _allowed("User:alice", ResourceType.TOPIC, "shop.", PatternType.PREFIXED, operation)
         for operation in (AclOperation.READ, AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS)
@@ -164,11 +196,11 @@ def _allowed(
     return AclBinding(kind, name, pattern, principal, "*", operation, AclPermission.ALLOW)
 
 
-def _member(broker: EmbeddedBroker) -> Consumer:
+def _member(address: str) -> Consumer:
     """A consumer that has read a little and stays."""
     consumer = Consumer(
         {
-            "bootstrap.servers": open_address(broker),
+            "bootstrap.servers": address,
             "group.id": LIVE_GROUP,
             "client.id": "packer",
             "auto.offset.reset": "earliest",

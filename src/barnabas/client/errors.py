@@ -1,7 +1,12 @@
 """What can go wrong between this client and a broker, said so that a person knows what to try next."""
 
+import re
+
 from barnabas.client.address import Address
 from barnabas.wire.errors import ErrorCode, KafkaError
+
+#: How Apache Kafka's brokers refuse what concerns the cluster: with their request as Java prints it.
+_REQUEST_PRINTED = re.compile(r"Request Request\(.*\) needs (\w+) permission\.", re.DOTALL)
 
 
 class BrokerConnectionError(ConnectionError):
@@ -33,7 +38,9 @@ def error_for(code: int, message: str | None = None) -> KafkaError | None:
     if code == 0:
         return None
     try:
-        return KafkaError(ErrorCode(code), message or "")
+        return KafkaError(
+            ErrorCode(code), _REQUEST_PRINTED.sub(r"\1 permission on it is needed", message or "")
+        )
     except ValueError:
         text = f"error code {code}, unknown to this client: {message or 'no message'}"
         return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, text)

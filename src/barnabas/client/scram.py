@@ -42,9 +42,12 @@ class Deletion:
 
 
 def describing(users: Collection[str] | None) -> DescribeUserScramCredentialsRequest:
-    """The question for those users, or for all."""
-    names = None if users is None else [UserName(name=user) for user in users]
-    return DescribeUserScramCredentialsRequest(users=names)
+    """The question for those users, or for all.
+
+    An empty list stands for all, as null does: Apache Kafka 4.3 fails at null where the question is to be refused
+    (NullPointerException in DescribeUserScramCredentialsRequest.getErrorResponse), and never answers.
+    """
+    return DescribeUserScramCredentialsRequest(users=[UserName(name=user) for user in users or ()])
 
 
 def described(

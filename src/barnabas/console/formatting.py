@@ -1,9 +1,13 @@
 """Numbers and times as pages show them."""
 
+import html
+import re
 from datetime import UTC, datetime
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _STEP = 1024
+#: The markup that Apache Kafka has in what it says of configs; what else looks like it, as `<broker>`, is text.
+_MARKUP = re.compile(r"</?(?:(?P<block>br|li|ol|p|pre|ul)|a|b|code|em|i|strong)\b[^<>]*>")
 _SPANS = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000))
 
 
@@ -60,3 +64,9 @@ def duration(milliseconds: int | float | None) -> str:
 def plural(number: int, one: str, many: str = "") -> str:
     """`1 topic`, `2 topics`."""
     return f"{count(number)} {one if number == 1 else many or one + 's'}"
+
+
+def prose(text: str | None) -> str:
+    """What a broker says of a config, without the markup of Apache Kafka's documentation."""
+    plain = _MARKUP.sub(lambda found: " " if found["block"] else "", text or "")
+    return " ".join(html.unescape(plain).split())

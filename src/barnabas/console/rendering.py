@@ -46,6 +46,7 @@ def environment() -> Environment:
         moment=formatting.moment,
         duration=formatting.duration,
         plural=formatting.plural,
+        prose=formatting.prose,
         json_text=json.dumps,
         printable=printable,
     )

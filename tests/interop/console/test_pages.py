@@ -3,32 +3,7 @@
 import pytest
 
 from support.browsers import Watched
-
-#: Pages by the names of their pictures.
-PAGES = {
-    "overview": "/",
-    "topics": "/topics",
-    "topic": "/topics/shop.orders",
-    "topic-configs": "/topics/shop.orders/configs",
-    "messages": "/topics/shop.orders/messages",
-    "groups": "/groups",
-    "group": "/groups/shipping",
-    "group-reset": "/groups/billing",
-    "brokers": "/brokers",
-    "broker-configs": "/brokers/1?source=STATIC_BROKER_CONFIG",
-    "quorum": "/quorum",
-    "log-directories": "/log-dirs",
-    "reassignments": "/reassignments",
-    "acls": "/acls",
-    "users": "/users",
-    "quotas": "/quotas",
-    "audit": "/audit",
-    "history": "/history/topic/shop.orders",
-    "policies": "/policies",
-    "plan": "/plan",
-    "new-topic": "/new-topic",
-    "produce": "/topics/shop.orders/produce",
-}
+from support.rich_cluster import PAGES
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -54,6 +54,10 @@ def test_a_page_follows_the_audit_with_pieces(audited: Visitor) -> None:
 def test_a_cluster_without_an_audit_says_so(kafka: EmbeddedBroker) -> None:
     with visiting(kafka.bootstrap) as person:
         assert "This cluster has no audit." in person.get("/audit").text
+        history = person.get("/history/broker/1")
+        assert (history.status_code, "it cannot be rolled back" in history.text) == (200, True)
+        refused = person.submit("/history/broker/1", "/acls", revision="1", confirmed="yes")
+        assert "it cannot be rolled back" in refused.text
 
 
 def test_secrets_are_in_no_event(audited: Visitor) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.console.formatting import count, duration, moment, plural, rate, size
+from barnabas.console.formatting import count, duration, moment, plural, prose, rate, size
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,9 @@ def test_times() -> None:
         "1 h",
         "–",
     ]
+
+
+def test_what_brokers_say_of_configs_is_without_markup() -> None:
+    text = 'Ids<p>See <a href="#x">these</a>:<ul><li><code>a &lt; b</code>,</li><li>not <broker></li></ul>'
+    assert prose(text) == "Ids See these: a < b, not <broker>"
+    assert prose(None) == ""

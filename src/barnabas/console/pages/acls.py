@@ -11,7 +11,9 @@ from barnabas.console.forms import Form
 from barnabas.console.page import MenuEntry, Route
 from barnabas.console.paging import Wish, paged
 from barnabas.console.problems import sentence, wrong_form
+from barnabas.console.settled import made, seen
 from barnabas.console.view import View
+from barnabas.declared.state import State
 from barnabas.wire.acls import (
     CLUSTER_NAME,
     AclBinding,
@@ -106,6 +108,7 @@ async def create(view: View) -> Response:
     if not form.errors:
         failures = [error for error in await view.admin.create_acls(bindings) if error is not None]
         if not failures:
+            await made(view.admin, State(acls=frozenset(bindings)))
             return view.back_to("/acls", f"{len(bindings)} made for {bindings[0].principal}.")
         form.refuse("principal", sentence(failures[0]))
     names = ("principal", "resource_type", "resource_name", "pattern_type", "host", "permission")
@@ -143,11 +146,12 @@ async def remove(view: View) -> Response:
     chosen = (await view.form()).all("acl")
     if not chosen:
         return view.back_to("/acls", "Nothing was chosen.", "bad")
-    filters = [AclFilter(*binding_in(text)) for text in chosen]
-    outcomes = await view.admin.delete_acls(filters)
+    bindings = frozenset(map(binding_in, chosen))
+    outcomes = await view.admin.delete_acls([AclFilter(*each) for each in bindings])
     raise_errors(outcomes)
     fates = [fate for outcome in outcomes if isinstance(outcome, dict) for fate in outcome.values()]
     raise_errors(fates)
+    await seen(view.admin, State(acls=bindings), lambda live: not bindings & live.acls)
     return view.back_to("/acls", f"{len(fates)} removed.")
 
 

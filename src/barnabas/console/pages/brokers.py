@@ -13,7 +13,9 @@ from barnabas.console.forms import Form, is_node_id
 from barnabas.console.page import MenuEntry, Route
 from barnabas.console.paging import Wish, paged
 from barnabas.console.problems import not_found, sentence
+from barnabas.console.settled import made
 from barnabas.console.view import View
+from barnabas.declared.state import Broker, State
 from barnabas.wire.errors import KafkaError
 
 DEFAULT = "default"
@@ -140,6 +142,7 @@ async def alter(view: View) -> Response:
         form.refuse("value" if edit.operation is Operation.SET else "key", sentence(error))
         return await _page(view, values, form.errors)
     if confirmed:
+        await made(view.admin, State(brokers={resource.name: Broker({edit.key: edit.value})}))
         whose = "every broker" if name == DEFAULT else f"broker {name}"
         done = "set" if edit.operation is Operation.SET else "taken back"
         return view.back_to(f"/brokers/{name}", f"{edit.key} is {done} for {whose}.")

@@ -57,6 +57,8 @@ async def _page(view: View, **more: Any) -> Response:
     found = await read_back(
         view.cluster, AuditWish(resource=resource), count=_COUNT_MAX, look_max=HISTORY_LOOK_MAX
     )
+    if not found.exists:
+        return await view.page("history_none.html", resource=resource)
     events = found.events[::-1]
     revisions = revisions_of(events)
     if not revisions:

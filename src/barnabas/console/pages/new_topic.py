@@ -8,7 +8,9 @@ from barnabas.client.admin_model import BROKER_DEFAULT, NewTopic
 from barnabas.console.forms import Form, too_long
 from barnabas.console.page import Route
 from barnabas.console.problems import sentence
+from barnabas.console.settled import seen
 from barnabas.console.view import View, segment
+from barnabas.declared.state import State, Topic
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 #: Configs that have a field of their own.
@@ -42,6 +44,7 @@ async def create(view: View) -> Response:
         if isinstance(outcome, KafkaError):
             _place(form, outcome)
         elif not checking:
+            await seen(view.admin, State({topic.name: Topic()}), lambda live: topic.name in live.topics)
             view.access.topics.forget()
             return view.back_to(f"/topics/{segment(topic.name)}", f"Topic {topic.name} is there.")
     values = {name: form.raw(name) for name in _FIELDS}

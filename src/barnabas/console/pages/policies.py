@@ -8,11 +8,12 @@ from barnabas.console.page import MenuEntry, Route
 from barnabas.console.view import View
 from barnabas.wire.errors import KafkaError
 
+RULES = "barnabas.policy.file"
 #: The configs by which a broker is given policies.
 KEYS = (
     "create.topic.policy.class.name",
     "alter.config.policy.class.name",
-    "barnabas.policy.file",
+    RULES,
     "barnabas.policy.timeout.ms",
 )
 
@@ -27,7 +28,8 @@ async def show(view: View) -> Response:
             raise outcome
         rows += [(node.node_id, entry) for entry in sorted(outcome, key=lambda entry: KEYS.index(entry.name))]
     are_set = any(entry.value for _, entry in rows if not entry.name.endswith(".ms"))
-    return await view.page("policies.html", rows=rows, are_set=are_set)
+    knows_rules = any(entry.name == RULES for _, entry in rows)
+    return await view.page("policies.html", rows=rows, are_set=are_set, knows_rules=knows_rules)
 
 
 MENU = MenuEntry("Security", "Policies", "/policies", needs="DESCRIBE_CONFIGS")

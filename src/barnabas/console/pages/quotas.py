@@ -12,7 +12,9 @@ from barnabas.console.forms import Form, encodable
 from barnabas.console.page import MenuEntry, Route
 from barnabas.console.paging import Wish, paged
 from barnabas.console.problems import sentence, wrong_form
+from barnabas.console.settled import made
 from barnabas.console.view import View
+from barnabas.declared.state import State
 from barnabas.wire.errors import KafkaError
 
 #: What can be limited for whom, and what its number counts.
@@ -86,6 +88,7 @@ async def alter(view: View) -> Response:
         except KafkaError as error:
             form.refuse("value", sentence(error))
         else:
+            await made(view.admin, State(quotas={alteration.entity: alteration.values}))
             [(key, value)] = alteration.values.items()
             row = QuotaRow(alteration.entity, key, value or 0.0)
             return view.back_to("/quotas", f"{row.whose}: {key} is {row.shown} now.")
@@ -120,6 +123,7 @@ async def remove(view: View) -> Response:
     """Take one limit away."""
     entity, key = limit_in((await view.form()).text("limit"))
     raise_errors((await view.admin.alter_client_quotas([Alteration(entity, {key: None})])).values())
+    await made(view.admin, State(quotas={entity: {key: None}}))
     return view.back_to("/quotas", f"{QuotaRow(entity, key, 0).whose}: {key} is taken away.")
 
 

@@ -9,8 +9,10 @@ from barnabas.client.admin import raise_errors
 from barnabas.console.page import Route
 from barnabas.console.paging import Wish, paged
 from barnabas.console.problems import sentence
+from barnabas.console.settled import made, seen
 from barnabas.console.topic_view import TopicView, find_topic, reaches, sizes
 from barnabas.console.view import View, segment
+from barnabas.declared.state import State, Topic
 from barnabas.wire.errors import KafkaError
 
 _PARTITIONS_MAX = 100_000
@@ -77,6 +79,7 @@ async def grow(view: View) -> Response:
         outcome = await view.admin.create_partitions({topic.name: total})
         error = outcome[topic.name]
         if error is None:
+            await made(view.admin, State({topic.name: Topic(total)}))
             view.access.topics.forget()
             notice = f"{topic.name} has {total} partitions now, {total - have} more than before."
             return view.back_to(frame(view, topic)["topic_path"], notice)
@@ -105,6 +108,7 @@ async def delete(view: View) -> Response:
             form.refuse("typed", sentence(error))
     if form.errors:
         return await view.page("topic_delete.html", status=400, **frame(view, topic), errors=form.errors)
+    await seen(view.admin, State({topic.name: Topic()}), lambda live: topic.name not in live.topics)
     view.access.topics.forget()
     return view.back_to("/topics", f"Topic {topic.name} is deleted.")
 

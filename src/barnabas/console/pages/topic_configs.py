@@ -12,8 +12,10 @@ from barnabas.console.config_changes import OWN, SOURCES, changes_of, is_stale
 from barnabas.console.page import Route
 from barnabas.console.pages.topic import frame, topic_of
 from barnabas.console.problems import sentence
+from barnabas.console.settled import made
 from barnabas.console.topic_view import TopicView
 from barnabas.console.view import View
+from barnabas.declared.state import State, Topic
 from barnabas.wire.errors import KafkaError
 
 
@@ -55,6 +57,8 @@ async def alter(view: View) -> Response:
         _place(form.errors, error, [change.edit.key for change in changes])
         return await _form(view, topic, chosen, values, resets, form.errors)
     if is_agreed:
+        values_now = {change.edit.key: change.edit.value for change in changes}
+        await made(view.admin, State({topic.name: Topic(configs=values_now)}))
         keys = ", ".join(change.edit.key for change in changes)
         return view.back_to(_head(view, topic)["here"], f"Changed: {keys}.")
     return await view.page(

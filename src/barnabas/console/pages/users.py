@@ -10,7 +10,9 @@ from barnabas.console.forms import Form
 from barnabas.console.page import MenuEntry, Route
 from barnabas.console.paging import Wish, paged
 from barnabas.console.problems import sentence, wrong_form
+from barnabas.console.settled import made, seen
 from barnabas.console.view import View
+from barnabas.declared.state import Credential, State
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.scram import MECHANISMS_BY_TITLE, ScramMechanism
 
@@ -57,6 +59,8 @@ async def set_password(view: View) -> Response:
             form.refuse("user", sentence(error))
         else:
             title = upsertion.mechanism.title
+            credentials = {upsertion.mechanism: Credential(upsertion.iterations)}
+            await made(view.admin, State(users={upsertion.user: credentials}))
             return view.back_to("/users", f"{upsertion.user} can log in by {title} with the new password.")
     values = {name: form.text(name) for name in ("user", "mechanism", "iterations")}
     return await _page(view, values, form.errors)
@@ -83,6 +87,8 @@ async def remove(view: View) -> Response:
     if not user or mechanism is None:
         raise wrong_form("This is not one of the credentials that were shown.")
     raise_errors((await view.admin.alter_user_scram_credentials([Deletion(user, mechanism)])).values())
+    asked = State(users={user: {mechanism: Credential()}})
+    await seen(view.admin, asked, lambda live: mechanism not in live.users.get(user, {}))
     return view.back_to("/users", f"{user} can no longer log in by {mechanism.title}.")
 
 

@@ -1,0 +1,218 @@
+"""`barnabas console` for Apache Kafka, in Chromium: every page, what people do there, and what Kafka does not have."""
+
+import json
+import re
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import httpx
+import pytest
+from interop.brokers import Broker
+from playwright.sync_api import Browser, expect
+
+from barnabas.client.admin import raise_errors
+from barnabas.client.blocking import Client
+from barnabas.client.scram import Upsertion
+from barnabas.wire.scram import ScramMechanism
+from interop import candidate, reference, sasl
+from support.browsers import SIZE, Watched
+from support.consoles import Visitor
+from support.process import clean_environment
+from support.rich_cluster import ORDERS, PAGES, USERS, filled
+
+SETTINGS = {
+    **sasl.SETTINGS,
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:admin;User:ANONYMOUS",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "2",
+    "transaction.state.log.num.partitions": "2",
+}
+
+
+Visit = Callable[[str], Watched]
+
+
+class Kafka(NamedTuple):
+    """A Kafka, what asks it without a login, and where people log in."""
+
+    broker: Broker
+    client: Client
+    address: str
+
+
+class Served(NamedTuple):
+    """A console's process."""
+
+    url: str
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
+    """With some of everything, and two log directories."""
+    home, address = tmp_path_factory.mktemp("kafka"), sasl.free_address()
+    settings = {**SETTINGS, "log.dirs": f"{home / 'disk-1'},{home / 'disk-2'}"}
+    broker = reference.start(home, settings, listeners=[f"{sasl.LISTENER}://{address}"])
+    users = [Upsertion(name, ScramMechanism.SCRAM_SHA_512, password) for name, password in USERS.items()]
+    try:
+        with Client(broker.bootstrap) as client:
+            raise_errors(client.admin.alter_user_scram_credentials(users).values())
+            with filled(client, broker.bootstrap):
+                yield Kafka(broker, client, address)
+    finally:
+        broker.stop()
+
+
+@pytest.fixture(scope="module")
+def server(cluster: Kafka) -> Iterator[Served]:
+    command = [candidate.COMMAND, "console", "--bootstrap", cluster.address, "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(command, env=clean_environment(), stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        found = re.search(r"http://[\d.:]+", process.stdout.readline())
+        assert found
+        yield Served(found[0])
+        process.send_signal(signal.SIGTERM)
+        process.wait(30)
+
+
+def test_every_page_is_sound_and_can_be_read_by_everybody(admin: Watched) -> None:
+    found = {}
+    for name, path in PAGES.items():
+        page = admin.open(path)
+        assert page.locator("h1").count() == 1, name
+        found[name] = admin.violations(("light",))  # the colours are those of Barnabas's pages
+    assert {name: each for name, each in found.items() if each} == {}
+
+
+def test_what_kafka_does_not_have_is_said(admin: Watched, cluster: Kafka) -> None:
+    for path in ("/audit", "/audit?resource=topic/*", f"/history/topic/{ORDERS}"):
+        expect(admin.open(path).locator(".empty")).to_contain_text("This cluster has no audit.")
+    expect(admin.page.locator(".empty")).to_contain_text(f"topic/{ORDERS} was like before")
+    expect(admin.open("/policies").locator("main")).to_contain_text("rules in a file are Barnabas's")
+    assert "__barnabas_audit" not in cluster.client.admin.describe_topics()
+
+
+def test_a_topic_is_made_altered_written_to_and_deleted(admin: Watched) -> None:
+    page = admin.open("/new-topic")
+    page.get_by_label("Name").fill("shop.refunds")
+    page.get_by_label("Partitions").fill("2")
+    page.get_by_role("button", name="Create topic").click()
+    expect(page.locator("#notices")).to_contain_text("Topic shop.refunds is there.")
+    page = admin.open("/topics/shop.refunds/configs/alter?key=retention.ms")
+    page.get_by_label("retention.ms", exact=True).fill("86400000")
+    page.get_by_role("button", name="Show what would change").click()
+    expect(page.locator("ins")).to_have_text("86400000")
+    page.get_by_role("button", name="Change it").click()
+    expect(page.locator("#notices")).to_contain_text("Changed: retention.ms.")
+    expect(page.get_by_role("row", name="Choose retention.ms")).to_contain_text("86400000")
+    page = admin.open("/topics/shop.refunds/produce")
+    page.get_by_label("Key", exact=True).fill("table 3")
+    page.get_by_label("Value", exact=True).fill('{"refund": 4}')
+    page.get_by_role("button", name="Produce").click()
+    expect(page.locator("#notices")).to_contain_text("at offset 0.")
+    page.get_by_role("table").locator("summary").first.click()
+    expect(page.get_by_role("table")).to_contain_text('"refund": 4')
+    assert admin.violations() == []
+    page = admin.open("/topics/shop.refunds/delete")
+    page.get_by_label("Type the topic's name to go on").fill("shop.refunds")
+    page.get_by_role("button", name="Delete topic").click()
+    expect(page.locator("#notices")).to_contain_text("Topic shop.refunds is deleted.")
+    expect(page.get_by_role("link", name="shop.refunds")).to_have_count(0)
+
+
+def test_messages_are_found_by_their_text(admin: Watched) -> None:
+    page = admin.open(f"/topics/{ORDERS}/messages?from=beginning&value=coffee")
+    rows = page.get_by_role("table").locator("tbody tr")
+    assert rows.count() > 0
+    assert all("coffee" in each for each in rows.all_inner_texts())
+
+
+def test_offsets_are_reset_after_they_were_seen(admin: Watched, cluster: Kafka) -> None:
+    page = admin.open("/groups/billing")
+    page.get_by_label("Go to").select_option("shift")
+    page.get_by_label("Records").fill("7")
+    page.get_by_role("button", name="Show the new offsets").click()
+    expect(page.get_by_role("table")).to_contain_text("7 records passed over")
+    assert admin.violations() == []
+    page.get_by_role("button", name="Commit these offsets").click()
+    expect(page.locator("#notices")).to_contain_text("goes on at the new offsets")
+    committed = cluster.client.groups.offsets("billing")
+    assert [committed[place].offset for place in sorted(committed)] == [7, 12, 17, 22, 27, 32]
+
+
+def test_a_plan_is_previewed(admin: Watched) -> None:
+    page = admin.open("/plan")
+    page.get_by_label("Declared state (YAML)").fill(
+        "topics: {shop.orders: {partitions: 2}, web.clicks: {configs: {retention.ms: 1}}}"
+    )
+    page.get_by_role("button", name="Show what would change").click()
+    table = page.get_by_role("table")
+    expect(table).to_contain_text("a topic cannot lose partitions")
+    expect(table).to_contain_text("deletes about 40 records")
+    assert admin.violations() == []
+
+
+def test_a_user_of_plain_logs_in_with_the_right_password_alone(browser: Browser, server: Served) -> None:
+    tab = Watched(browser.new_context(viewport=SIZE), server.url)
+    tab.expect(400, 401)
+    for word in ("wrong", "bob-secret"):
+        page = tab.open("/login")
+        page.get_by_label("User").fill("bob")
+        page.get_by_label("Password").fill(word)
+        page.get_by_text("How the password is checked").click()
+        page.get_by_label("SASL mechanism").select_option("PLAIN")
+        page.get_by_role("button", name="Log in").click()
+        if word == "wrong":
+            expect(page.locator("main")).to_contain_text("SASL_AUTHENTICATION_FAILED")
+    expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+    expect(page.get_by_role("link", name="ACLs")).to_have_count(0)
+    assert tab.problems == []
+    tab.page.context.close()
+
+
+def test_what_a_reader_may_not_do_is_not_offered_and_is_refused(visit: Visit) -> None:
+    alice = visit("alice")
+    page = alice.open("/groups/billing")
+    expect(page.get_by_role("button", name="Show the new offsets")).to_have_count(0)
+    expect(alice.open("/").get_by_role("link", name="Users")).to_have_count(0)
+    alice.expect(403)
+    expect(alice.open("/users").get_by_role("heading", level=1)).to_have_text("You may not see or do this")
+
+
+def rows(page: httpx.Response) -> str:
+    """What the tables of a page show."""
+    assert page.status_code == 200, page.text
+    bodies = re.findall("<tbody>(.*?)</tbody>", page.text, re.DOTALL)
+    return " ".join(re.sub("<[^>]+>", " ", " ".join(bodies)).split())
+
+
+def test_the_page_after_a_change_shows_it(server: Served) -> None:
+    """Brokers learn of what the controller has done a moment after it was answered: none of many pages is late."""
+    with Visitor(base_url=server.url, follow_redirects=True, timeout=30) as person:
+        person.log_in("admin", USERS["admin"])
+        for number in range(5):
+            name = f"late-{number}"
+            assert person.submit("/new-topic", name=name, partitions="1").status_code == 200
+            configs = f"/topics/{name}/configs"
+            value = {"value:retention.ms": f"{1000 + number}", "was:retention.ms": "604800000"}
+            altered = person.submit(f"{configs}/alter", configs, key="retention.ms", confirmed="1", **value)
+            assert f" {1000 + number} set for this topic" in rows(altered)
+            grown = person.submit(f"/topics/{name}/grow", total="2", understood="1")
+            assert rows(grown).startswith("0 1 1 1 healthy 0 0 0 0 B 1 1 1 1 healthy")
+            assert name in rows(person.submit("/acls", principal=name, operation="read", resource_name="t"))
+            acl = f"topic\tt\tliteral\tUser:{name}\t*\tread\tallow"
+            assert name not in rows(person.submit("/acls/remove", "/acls", acl=acl))
+            user = {"user": name, "mechanism": "SCRAM-SHA-512"}
+            assert name in rows(person.submit("/users", **user, password="long-enough", again="long-enough"))
+            assert name not in rows(person.submit("/users/remove", "/users", **user))
+            assert name in rows(person.submit("/quotas", user=name, key="producer_byte_rate", value="7"))
+            limit = json.dumps([[["user", name]], "producer_byte_rate"])
+            assert name not in rows(person.submit("/quotas/remove", "/quotas", limit=limit))
+            threads = f"{1 + number % 2}"
+            changed = person.submit(
+                "/brokers/default", key="log.cleaner.threads", value=threads, confirmed="1"
+            )
+            assert f"log.cleaner.threads {threads} set for every broker" in rows(changed)
+            assert name not in rows(person.submit(f"/topics/{name}/delete", typed=name))
