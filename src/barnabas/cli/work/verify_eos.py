@@ -26,7 +26,7 @@ from barnabas.client.offsets import EARLIEST, LATEST, Isolation, find_offsets
 from barnabas.client.producer import Producer
 
 #: Brokers may be away for as long as it takes to start them again and again.
-_DELIVERY_TIMEOUT_MS = 600_000
+_AWAY_MS = 600_000
 #: At a bounded rate, inputs are sent in portions of this time.
 _PORTION_MS = 50
 _EXAMPLES_COUNT_MAX = 20
@@ -49,7 +49,7 @@ async def _produce(cluster: Cluster, topic: str, count: int, rate: int | None) -
     following = await find_offsets(cluster, dict.fromkeys(places, LATEST))
     clock, started_ms = cluster.retry.clock, cluster.retry.clock.monotonic_ms()
     portion = count if rate is None else max(1, rate * _PORTION_MS // 1000)
-    async with Producer(cluster, delivery_timeout_ms=_DELIVERY_TIMEOUT_MS) as producer:
+    async with Producer(cluster, delivery_timeout_ms=_AWAY_MS, topic_timeout_ms=_AWAY_MS) as producer:
         deliveries = []
         for index in range(count):
             if rate is not None and index % portion == 0:
