@@ -33,6 +33,7 @@ class Ground:
     session: SparkSession
     bootstrap: str
     scratch: Path
+    data_dir: Path  #: the broker's log directory
     numbers: Iterator[int] = field(default_factory=count)
 
     def source(self, name: str, topic: str) -> DataFrame:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from bench.report import Result, spread
+from bench.spark.rewriting import Rewriting
 
 GROWTH_HEAD = """| partitions | MB | connector | barnabas | barnabas MB/s | barnabas / connector | of processor s |
 |---|---|---|---|---|---|---|"""
@@ -30,6 +31,7 @@ class Growth:
 def document(
     outcomes: Sequence[Outcome],
     growth: Sequence[Growth],
+    rewritings: Sequence[Rewriting],
     rounds: int,
     machine: Mapping[str, str],
     kernels: str,
@@ -38,6 +40,7 @@ def document(
     where = "\n".join(f"- {name}: {value}" for name, value in machine.items())
     lines = "\n".join(_line(each) for each in outcomes)
     grown = "\n".join(growth_line(each) for each in growth)
+    rewritten = "\n".join(_rewriting_line(each) for each in rewritings)
     return f"""# Benchmarks of Spark
 
 Written by `make bench-spark` (`bench/spark`). One Spark session in local mode with two cores runs the same queries on
@@ -59,6 +62,13 @@ Records of 1 KiB, every column of which is read. `make bench-spark ARGS='--only 
 
 {GROWTH_HEAD}
 {grown}
+
+## Rewriting
+Records of 1 KiB, five of each key, from the command's begin until the broker serves what was written, once.
+
+| what | MB | s | MB/s |
+|---|---|---|---|
+{rewritten}
 
 ## Kernels
 On one core, without Spark: what records become Arrow columns at, and Arrow columns records (`bench/record_kernels.py`).
@@ -85,6 +95,11 @@ def growth_line(growth: Growth) -> str:
         f"| {growth.partitions} | {growth.size_mb:,} | {theirs_s:.3g} s | {ours_s:.3g} s "
         f"| {growth.size_mb / ours_s:,.0f} | **{clock.ratio:.2f}** | {processors.ratio:.2f} |"
     )
+
+
+def _rewriting_line(rewriting: Rewriting) -> str:
+    size_mb, taken_s = rewriting.size_mb, rewriting.taken_s
+    return f"| {rewriting.text} | {size_mb:,} | {taken_s:.3g} | {size_mb / taken_s:,.0f} |"
 
 
 def _line(outcome: Outcome) -> str:

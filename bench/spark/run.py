@@ -1,6 +1,6 @@
 """Time queries with both connectors in turns: ``python -m bench.spark.run [--quick] [--rounds N] [--only NAME]``.
 
-All takes about a quarter of an hour on two cores, and 3 GB of disk; ``--only large`` as long again, and 12 GB.
+All takes about a quarter of an hour on two cores, and 6 GB of disk; ``--only large`` as long again, and 12 GB.
 """
 
 import argparse
@@ -30,6 +30,7 @@ from bench.spark.queries import (
     write,
 )
 from bench.spark.report import Growth, Outcome, document, growth_line, with_growth
+from bench.spark.rewriting import BROKER_SETTINGS, Rewriting, rewritings
 from bench.spark.topics import MB, Shape, cheap, fill, plain, shapes
 from interop import candidate, connector
 from pyspark_barnabas.session import spark_session
@@ -46,6 +47,7 @@ GROWTH_MB = (100, 300, 1_000)
 GROWTH_MB_QUICK = (10, 40)
 LARGE = (4, 10_000)
 GROWTH_VALUE_BYTES = 1024
+REWRITTEN_MB = 1_000
 WARM_UP_ROUNDS = 2
 STARTED_S = time.monotonic()
 
@@ -101,13 +103,13 @@ def running_ground(more: Mapping[str, str]) -> Iterator[Ground]:
     """A broker, and a session that has both formats."""
     home = Path(tempfile.mkdtemp(prefix="bench-spark-"))
     try:
-        broker = candidate.start(home)
+        broker = candidate.start(home, BROKER_SETTINGS)
         try:
             places = {"spark.local.dir": f"{home}/local", "spark.sql.warehouse.dir": f"{home}/warehouse"}
             settings = {**SETTINGS, **places, **connector.settings(), **more}
             session = spark_session("bench", master="local[2]", settings=settings)
             try:
-                yield Ground(session, broker.bootstrap, home)
+                yield Ground(session, broker.bootstrap, home, broker.data_dir)
             finally:
                 session.stop()
         finally:
@@ -173,11 +175,12 @@ def grown(ground: Ground, partitions: int, size_mb: int, rounds: int) -> Growth:
     return growth
 
 
-def measure(options: argparse.Namespace) -> tuple[list[Outcome], list[Growth]]:
+def measure(options: argparse.Namespace) -> tuple[list[Outcome], list[Growth], list[Rewriting]]:
     """All that was asked for."""
     scale = 0.1 if options.quick else 1.0
     outcomes: list[Outcome] = []
     growth: list[Growth] = []
+    rewritten: list[Rewriting] = []
     with running_ground(dict(each.split("=", 1) for each in options.set)) as ground:
         warm_up(ground)
         if options.only in (None, "batch"):
@@ -190,7 +193,9 @@ def measure(options: argparse.Namespace) -> tuple[list[Outcome], list[Growth]]:
             growth += [grown(ground, *size, options.rounds) for size in sizes(scale)]
         if options.only == "large":
             growth.append(grown(ground, *LARGE, options.rounds))
-    return outcomes, growth
+        if options.only in (None, "rewriting"):
+            rewritten += rewritings(ground, int(REWRITTEN_MB * scale), tell)
+    return outcomes, growth, rewritten
 
 
 def main() -> None:
@@ -201,22 +206,24 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument(
-        "--only", choices=("batch", "other", "growth", "large"), help="a part, no document but for large"
+        "--only",
+        choices=("batch", "other", "growth", "large", "rewriting"),
+        help="a part, no document but for large",
     )
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of Spark for both"
     )
     options = parser.parse_args()
     where = {**machine(), "load when it began": f"{os.getloadavg()[0]:.1f}"}
-    outcomes, growth = measure(options)
+    outcomes, growth, rewritten = measure(options)
     if options.only == "large":
         print(growth_line(growth[0]))
         DOCUMENT.write_text(with_growth(DOCUMENT.read_text(encoding="utf-8"), growth[0]), encoding="utf-8")
     elif options.quick or options.only:
-        print(document(outcomes, growth, options.rounds, where, ""))
+        print(document(outcomes, growth, rewritten, options.rounds, where, ""))
     else:
         tell("decoding and encoding")
-        text = document(outcomes, growth, options.rounds, where, record_kernels.table())
+        text = document(outcomes, growth, rewritten, options.rounds, where, record_kernels.table())
         DOCUMENT.write_text(text, encoding="utf-8")
     tell("done")
 

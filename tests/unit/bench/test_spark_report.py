@@ -3,6 +3,7 @@
 from bench.measures import Metric
 from bench.report import Result
 from bench.spark.report import Growth, Outcome, document, with_growth
+from bench.spark.rewriting import Rewriting
 
 METRIC = Metric("noop", "s", 0.4)
 
@@ -12,11 +13,17 @@ def outcome(theirs_s: float, ours_s: float) -> Outcome:
 
 
 def whole(growth: list[Growth]) -> str:
-    return document([outcome(2, 1)], growth, 1, {"processor": "one"}, "kernels")
+    return document(
+        [outcome(2, 1)], growth, [Rewriting("rekeyed", 1_000, 8)], 1, {"processor": "one"}, "kernels"
+    )
 
 
 def test_a_query_is_shown_with_what_it_took_on_the_clock_and_of_the_processors() -> None:
     assert "| noop | 2 | 1 | **0.50** | ≤ 0.4 | no | 4 | 1 | 0.25 |" in whole([])
+
+
+def test_what_was_rewritten_is_shown_with_its_rate() -> None:
+    assert "| rekeyed | 1,000 | 8 | 125 |" in whole([])
 
 
 def test_a_size_is_added_behind_those_that_stand_there() -> None:

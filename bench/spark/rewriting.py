@@ -1,0 +1,126 @@
+"""What rewrites whole topics: compaction by Spark beside the broker's own cleaner, and rekeying."""
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from pyspark.sql import functions as f
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin import raise_errors
+from barnabas.client.admin_model import NewTopic
+from barnabas.client.blocking import Client
+from barnabas.config.edits import Edit, Operation
+from barnabas.config.resources import Resource, ResourceKind
+from barnabas.log.checkpoints import CLEANER_OFFSET_FILE, read_offsets
+from bench.spark.queries import OURS, THEIRS, Ground, timed
+from bench.spark.topics import MB
+from pyspark_barnabas.jobs.compact import ADOPTED, compact
+from pyspark_barnabas.jobs.rekey import Wanted, rekey
+
+#: The broker's cleaner looks for work, and for what a job hands over, this often.
+BROKER_SETTINGS = {"log.cleaner.backoff.ms": "100"}
+PARTITIONS = 4
+REKEYED_PARTITIONS = 8
+VALUE_BYTES = 1024
+#: How often each key has been written.
+VALUES_OF_A_KEY = 5
+CLEANED_WITHIN_S = 600
+_POLL_S = 0.05
+#: The broker's cleaner leaves such a topic alone.
+_COMPACTED = {
+    "cleanup.policy": "compact",
+    "min.cleanable.dirty.ratio": "1.0",
+    "segment.bytes": "4194304",  # what lies in the segment that is written to is not cleaned
+}
+_NEW = "-new"
+
+
+@dataclass(frozen=True)
+class Rewriting:
+    """A topic of so many megabytes that was rewritten."""
+
+    text: str
+    size_mb: int
+    taken_s: float
+
+
+def rewritings(ground: Ground, size_mb: int, tell: Callable[[str], None]) -> list[Rewriting]:
+    """Compaction both ways, each of a topic of its own, and rekeying."""
+    keys_count = size_mb * MB // VALUE_BYTES // VALUES_OF_A_KEY
+    done = []
+    for step in _steps(ground):
+        topic = f"rewritten-{len(done)}"
+        tell(f"writing {size_mb:,} MB to be {step.text}")
+        _fill(ground, topic, keys_count, step.configs)
+        taken_s = timed(partial(step.rewrite, topic))
+        _check(ground, topic + step.suffix, keys_count)
+        for name in {topic, topic + step.suffix}:
+            ground.delete_topic(name)
+        tell(f"{size_mb:,} MB {step.text}: {taken_s:.1f} s")
+        done.append(Rewriting(step.text, size_mb, taken_s))
+    return done
+
+
+class _Step(NamedTuple):
+    text: str
+    configs: Mapping[str, str]
+    rewrite: Callable[[str], object]
+    suffix: str = ""  #: of the topic that it writes, where that is another one
+
+
+def _steps(ground: Ground) -> Iterator[_Step]:
+    yield _Step("compacted by the broker's own cleaner", _COMPACTED, lambda topic: _clean(ground, topic))
+    yield _Step("compacted by `barnabas jobs compact`", _COMPACTED, lambda topic: _compact(ground, topic))
+    text = f"rekeyed from {PARTITIONS} to {REKEYED_PARTITIONS} partitions by `barnabas jobs rekey`"
+    yield _Step(text, {}, lambda topic: _rekey(ground, topic), _NEW)
+
+
+def _fill(ground: Ground, topic: str, keys_count: int, configs: Mapping[str, str]) -> None:
+    with Client(ground.bootstrap) as client:
+        raise_errors(
+            client.admin.create_topics([NewTopic(topic, PARTITIONS, configs=dict(configs))]).values()
+        )
+    value = f"binary(left(repeat(sha2(string(id), 512), {VALUE_BYTES // 128 + 1}), {VALUE_BYTES}))"
+    rows = ground.session.range(0, keys_count * VALUES_OF_A_KEY, 1, 2)
+    writer = rows.selectExpr(f"binary(concat('key-', id % {keys_count})) key", f"{value} value").write
+    writer = writer.format(THEIRS).option("kafka.bootstrap.servers", ground.bootstrap).option("topic", topic)
+    writer.option("kafka.linger.ms", "20").mode("append").save()
+
+
+def _clean(ground: Ground, topic: str) -> None:
+    resource = Resource(ResourceKind.TOPIC, topic)
+    with Client(ground.bootstrap) as client:
+        edit = Edit("min.cleanable.dirty.ratio", Operation.SET, "0.01")
+        raise_errors(client.admin.alter_configs({resource: [edit]}).values())
+    places = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
+    deadline_s = time.monotonic() + CLEANED_WITHIN_S
+    while not all(read_offsets(ground.data_dir / CLEANER_OFFSET_FILE).get(place) for place in places):
+        assert time.monotonic() < deadline_s, f"{topic} was not cleaned"
+        time.sleep(_POLL_S)
+
+
+def _compact(ground: Ground, topic: str) -> None:
+    options = {
+        "kafka.bootstrap.servers": ground.bootstrap,
+        "subscribe": topic,
+        "logDirs": str(ground.data_dir),
+    }
+    done = compact(ground.session, options)
+    assert [each.state for each in done] == [ADOPTED] * PARTITIONS, done
+
+
+def _rekey(ground: Ground, topic: str) -> None:
+    with tempfile.TemporaryDirectory(prefix="bench-rekey-") as state:
+        wanted = Wanted(topic, topic + _NEW, partitions=REKEYED_PARTITIONS)
+        rekey(ground.session, {"kafka.bootstrap.servers": ground.bootstrap}, wanted, Path(state) / "state")
+
+
+def _check(ground: Ground, topic: str, keys_count: int) -> None:
+    """No key has been lost."""
+    [row] = ground.source(OURS, topic).agg(f.countDistinct("key")).collect()
+    assert row[0] == keys_count, f"{row[0]} of {keys_count} keys are in {topic}"
