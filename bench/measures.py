@@ -422,9 +422,13 @@ MEASURES = (
         "plan",
         plan,
         {
-            "same_time": Metric("`barnabas plan` over 10,000 topics, nothing to do", "s", 1.0),
+            "same_time": Metric(
+                "`barnabas plan` over 10,000 topics of one partition, nothing to do", "s", 1.0
+            ),
             "same_memory": Metric("the same, memory of the command", "MiB", None),
-            "changed_time": Metric("`barnabas plan` over 10,000 topics, each with a change", "s", 1.0),
+            "changed_time": Metric(
+                "`barnabas plan` over 10,000 topics of one partition, each with a change", "s", 1.0
+            ),
             "changed_memory": Metric("the same, memory of the command", "MiB", None),
         },
         prepare_plan,

@@ -1,17 +1,16 @@
-"""How long a plan over many topics takes, and how much memory: `python -m bench.run --only plan`."""
+"""How long a plan over many topics of one partition each takes, and how much memory: `make bench ARGS='--only plan'`.
 
-import os
-import subprocess
+The plan is made by `barnabas` for either broker, and each has the topics from one `barnabas apply`.
+"""
+
 import tempfile
-import time
 from collections.abc import Mapping
-from pathlib import Path
 
+from bench.used import Used, used_by
 from interop import candidate
 
 #: Exit codes of `barnabas plan`: nothing to do, changes.
 SAME, DIFFERENT = 0, 2
-MIB_IN_KIB = 1024
 
 
 class PlanFailed(Exception):
@@ -43,19 +42,14 @@ def plans(bootstrap: str, topics_count: int) -> Mapping[str, float]:
         with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
             file.write(declaration(topics_count, retention_ms))
             file.flush()
-            time_s, memory_mib = _command(exit_code, "plan", file.name, "--json", "--bootstrap", bootstrap)
-        measured |= {f"{name}_time": time_s, f"{name}_memory": memory_mib}
+            used = _command(exit_code, "plan", file.name, "--json", "--bootstrap", bootstrap)
+        measured |= {f"{name}_time": used.time_s, f"{name}_memory": used.memory_mib}
     return measured
 
 
-def _command(exit_code: int, *arguments: str) -> tuple[float, float]:
-    """Wall time in seconds and the peak of resident memory in MiB."""
-    started_s = time.perf_counter()
-    with Path(os.devnull).open("wb") as nowhere:
-        process = subprocess.Popen([candidate.COMMAND, *arguments], stdout=nowhere)
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != exit_code:
-        message = f"barnabas {' '.join(arguments)}: exit code {process.returncode}, {exit_code} expected"
+def _command(exit_code: int, *arguments: str) -> Used:
+    used = used_by([str(candidate.COMMAND), *arguments])
+    if used.exit_code != exit_code:
+        message = f"barnabas {' '.join(arguments)}: exit code {used.exit_code}, {exit_code} expected"
         raise PlanFailed(message)
-    return time.perf_counter() - started_s, used.ru_maxrss / MIB_IN_KIB
+    return used

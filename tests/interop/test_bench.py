@@ -2,6 +2,7 @@
 
 import mmap
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from bench.measures import MEASURES, QUICK, Measure, Metric
 from bench.process import anonymous_bytes, cpu_s, parse_anonymous_bytes, parse_cpu_ticks
 from bench.report import Result, document, tables
 from bench.run import Contestant, compare, turns
+from bench.used import used_by
 from bench.warm_memory import AHEAD_BYTES, warm_memory
 from interop.brokers import Broker
 from interop.targets import RUNNING
@@ -38,6 +40,17 @@ def test_anonymous_memory_is_read_in_bytes() -> None:
     assert anonymous_bytes(os.getpid()) > 1 << 20
     with pytest.raises(ValueError, match="no Anonymous line"):
         parse_anonymous_bytes("Rss:  900 kB\n")
+
+
+def test_what_a_command_uses_is_its_own() -> None:
+    own = bytearray(b"1") * (256 << 20)
+    assert used_by(["true"]).memory_mib < len(own) >> 21
+    failed = used_by(
+        [sys.executable, "-c", "import time; own = b'1' * (256 << 20); time.sleep(0.1); exit(3)"]
+    )
+    assert failed.exit_code == 3
+    assert 256 < failed.memory_mib < 400
+    assert 0.1 < failed.time_s < 30
 
 
 def test_touched_memory_is_given_up_as_others_use_some() -> None:
@@ -131,7 +144,7 @@ def loaded(target: str) -> Iterator[Broker]:
         yield running
 
 
-@pytest.mark.parametrize("name", ["requests-50", "latency", "fetch", "create", "metadata"])
+@pytest.mark.parametrize("name", ["requests-50", "latency", "fetch", "create", "metadata", "plan"])
 def test_a_raw_load_measures_a_broker(loaded: Broker, name: str) -> None:
     measure = next(each for each in MEASURES if each.name == name)
     measure.prepare(loaded, QUICK)
