@@ -136,7 +136,8 @@ def section(
     return f"""{HEADING}
 Pages of `barnabas console` on a cluster of {topics_count:,} topics and {groups_count:,} groups, asked for
 {requests_count} times each, one after the other; from the request to the last byte (`bench/console.py`). Broker,
-console and visitor share the machine.
+console and visitor share the machine. The visitor is one session: what it keeps (topics for some seconds, the audit
+up to where it was read) is not asked for again.
 
 {table(timings)}
 """
