@@ -6,6 +6,7 @@ python -m interop.reference tool kafka-topics --bootstrap-server 127.0.0.1:9092 
 """
 
 import argparse
+import base64
 import contextlib
 import os
 import signal
@@ -148,11 +149,15 @@ def start(
     settings = _settings(data_dir, bootstrap, controller_port, listeners) | dict(properties or {})
     config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
     if not (data_dir / "meta.properties").exists():
-        cluster_id = tool("kafka-storage", "random-uuid").stdout.strip()
-        options = ("--standalone", "--cluster-id", cluster_id, "--config", config)
+        options = ("--standalone", "--cluster-id", _cluster_id(), "--config", config)
         tool("kafka-storage", "format", *options, classes=classes)
     command = java(*SERVER_JVM_OPTIONS, "kafka.Kafka", config, log4j="log4j2.properties", classes=classes)
     return launch("kafka", command, bootstrap, data_dir, home / "kafka.log")
+
+
+def _cluster_id() -> str:
+    """As `kafka-storage random-uuid` gives them, without the second that this takes; none begins with a dash."""
+    return base64.urlsafe_b64encode(b"\0" + os.urandom(15)).decode().rstrip("=")
 
 
 def _settings(
