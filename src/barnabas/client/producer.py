@@ -159,8 +159,19 @@ class Producer:
         if known is not None:
             return known
 
+        async def ask() -> Topic | KafkaError:
+            try:
+                return await self.cluster.topic(name, auto_create=True)
+            except KafkaError as refusal:
+                return refusal
+
         async def attempt() -> Topic:
-            return await self.cluster.topic(name, auto_create=True)
+            told = await self.cluster.retrying(
+                ask
+            )  # brokers that are away are waited for longer than a topic
+            if isinstance(told, KafkaError):
+                raise told
+            return told
 
         return await self.cluster.retrying(attempt, self._topic_timeout_ms)
 

@@ -309,6 +309,17 @@ def test_a_missing_topic_is_an_error_where_the_broker_does_not_make_it() -> None
     play(scenario)
 
 
+def test_a_broker_that_is_away_is_waited_for_longer_than_a_missing_topic() -> None:
+    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+        async with watched(Producer(cluster, topic_timeout_ms=0)) as producer:
+            await producer.send_and_wait("t", b"before")
+            broker.answer(MetadataRequest, *[lambda _: HANG_UP] * 10)
+            cluster.invalidate()
+            assert (await producer.send_and_wait("t", b"after")).offset == 1
+
+    play(scenario)
+
+
 def test_a_full_buffer_holds_back_who_sends() -> None:
     async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
         async with watched(Producer(cluster, batch_size_bytes=500, buffer_size_bytes=1_000)) as producer:
