@@ -74,7 +74,7 @@ def server(cluster: Kafka) -> Iterator[Served]:
         assert found
         yield Served(found[0])
         process.send_signal(signal.SIGTERM)
-        process.wait(30)
+        assert process.wait(30) == 0
 
 
 def test_every_page_is_sound_and_can_be_read_by_everybody(admin: Watched) -> None:

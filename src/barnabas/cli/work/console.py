@@ -1,7 +1,9 @@
 """The work of `barnabas console`."""
 
+import signal
 from collections.abc import Sequence
 from ipaddress import ip_address
+from types import FrameType
 
 from barnabas.cli.failures import wrong_use
 from barnabas.cli.login import current_login
@@ -29,7 +31,16 @@ def serve(bootstrap: str, listen: str, *, read_only: bool, hosts: Sequence[str])
     settings = ConsoleSettings(bootstrap, read_only=read_only, login=login, hosts=tuple(hosts))
     server = ConsoleServer(settings, listening(address, port))
     print(f"The console of {bootstrap}: {server.url}  (Ctrl-C ends it)", flush=True)
+    signal.signal(signal.SIGTERM, _end)
     server.run()
+
+
+def _end(number: int, frame: FrameType | None) -> None:
+    """SIGTERM is how a console is ended, not how it fails; uvicorn raises it once more when it has shut down.
+
+    :raises SystemExit: Always, with 0.
+    """
+    raise SystemExit(0)
 
 
 def _is_loopback(host: str) -> bool:

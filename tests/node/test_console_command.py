@@ -1,0 +1,28 @@
+"""`barnabas console` as a process of its own."""
+
+import re
+import signal
+import subprocess
+import sys
+
+import httpx
+import pytest
+
+from barnabas.testing import EmbeddedBroker
+from support.process import START_TIMEOUT_S, clean_environment
+
+COMMAND = [sys.executable, "-c", "from barnabas.cli.main import main; main()", "console"]
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+def test_it_says_where_it_is_and_ends_when_it_is_told(
+    kafka: EmbeddedBroker, number: signal.Signals, code: int
+) -> None:
+    command = [*COMMAND, "--bootstrap", kafka.bootstrap, "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(command, env=clean_environment(), stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        told = re.search(rf"The console of {kafka.bootstrap}: (http://\S+)", process.stdout.readline())
+        assert told
+        assert "Overview" in httpx.get(told[1]).text
+        process.send_signal(number)
+        assert process.wait(START_TIMEOUT_S) == code
