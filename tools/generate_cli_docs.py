@@ -66,7 +66,8 @@ configuration cannot be, and with 1 when the broker dies.
 ## Completion
 `source <(barnabas completion bash)` completes commands and options, and the names of topics, groups, transactional ids,
 users, brokers, directories, features and keys as the cluster at `--bootstrap` has them, if it answers within half a
-second. It goes into `~/.bashrc`, for zsh `source <(barnabas completion zsh)` below `compinit` in `~/.zshrc`; for fish:
+second, or as many ms as `BARNABAS_COMPLETION_TIMEOUT_MS` says. It goes into `~/.bashrc`, for zsh
+`source <(barnabas completion zsh)` below `compinit` in `~/.zshrc`; for fish:
 `barnabas completion fish > ~/.config/fish/completions/barnabas.fish`.
 
 """

@@ -15,7 +15,13 @@ from barnabas.config.vocabulary import NO_EFFECT
 _ENVIRONMENT_PREFIX = "BARNABAS_"
 _OWN_PREFIX = "barnabas."
 #: Variables with that prefix that are options of commands and no keys.
-_OPTIONS = ("BARNABAS_BOOTSTRAP", "BARNABAS_COMMAND_CONFIG", "BARNABAS_ADD_SCRAM", "BARNABAS_PASSWORD")
+_OPTIONS = (
+    "BARNABAS_ADD_SCRAM",
+    "BARNABAS_BOOTSTRAP",
+    "BARNABAS_COMMAND_CONFIG",
+    "BARNABAS_COMPLETION_TIMEOUT_MS",
+    "BARNABAS_PASSWORD",
+)
 #: Keys of plug-ins, which Apache Kafka hands on without knowing them.
 _PLUGIN_KEYS = (SUPER_USERS, ALLOW_IF_NO_ACL)
 _PLUGIN_PREFIXES = ("config.providers.", "rlmm.config.", "rsm.config.")
