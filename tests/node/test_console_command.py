@@ -14,10 +14,8 @@ from support.process import START_TIMEOUT_S, clean_environment
 COMMAND = [sys.executable, "-c", "from barnabas.cli.main import main; main()", "console"]
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
-def test_it_says_where_it_is_and_ends_when_it_is_told(
-    kafka: EmbeddedBroker, number: signal.Signals, code: int
-) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_says_where_it_is_and_ends_when_it_is_told(kafka: EmbeddedBroker, number: signal.Signals) -> None:
     command = [*COMMAND, "--bootstrap", kafka.bootstrap, "--listen", "127.0.0.1:0"]
     with subprocess.Popen(command, env=clean_environment(), stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout
@@ -25,4 +23,4 @@ def test_it_says_where_it_is_and_ends_when_it_is_told(
         assert told
         assert "Overview" in httpx.get(told[1]).text
         process.send_signal(number)
-        assert process.wait(START_TIMEOUT_S) == code
+        assert process.wait(START_TIMEOUT_S) == 0

@@ -31,12 +31,13 @@ def serve(bootstrap: str, listen: str, *, read_only: bool, hosts: Sequence[str])
     settings = ConsoleSettings(bootstrap, read_only=read_only, login=login, hosts=tuple(hosts))
     server = ConsoleServer(settings, listening(address, port))
     print(f"The console of {bootstrap}: {server.url}  (Ctrl-C ends it)", flush=True)
-    signal.signal(signal.SIGTERM, _end)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _end)
     server.run()
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    """SIGTERM is how a console is ended, not how it fails; uvicorn raises it once more when it has shut down.
+    """A signal is how a console is ended, not how it fails; uvicorn raises it once more when it has shut down.
 
     :raises SystemExit: Always, with 0.
     """
