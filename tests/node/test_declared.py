@@ -166,6 +166,19 @@ brokers: {77: {configs: {log.cleaner.threads: 3}}}
     assert "77" in told["broker/77", "log.cleaner.threads"]["text"]
 
 
+def test_a_cluster_that_has_just_done_it_is_looked_at_again(
+    kafka: EmbeddedBroker, run: Run, file: Path
+) -> None:
+    kafka.create_topic("orders", partitions=3)
+    file.write_text("topics: {orders: {partitions: 4}}")
+    kafka.fail_next("CreatePartitions", "INVALID_PARTITIONS")
+    planned = json.loads(run("plan", file, "--json").stdout)
+    assert planned["summary"]["impossible"] == 0
+    kafka.fail_next("CreatePartitions", "INVALID_PARTITIONS", times=99)
+    planned = json.loads(run("plan", file, "--json").stdout)
+    assert planned["summary"]["impossible"] == 1
+
+
 @pytest.mark.kafka_settings({"super.users": "", "allow.everyone.if.no.acl.found": "true"})
 def test_who_locks_himself_out_is_warned(kafka: EmbeddedBroker, run: Run, file: Path) -> None:
     file.write_text("""

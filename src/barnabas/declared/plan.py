@@ -15,6 +15,15 @@ from barnabas.declared.live import state_beside
 from barnabas.declared.secrets import Secrets
 from barnabas.declared.state import EVERYTHING, Choice, Section, State
 from barnabas.declared.verdicts import applicant, with_losses, with_missing_secrets, with_refusals
+from barnabas.wire.errors import ErrorCode
+
+#: What a controller says to changes that it has made already. On Apache Kafka brokers learn of these some milliseconds
+#: later, so a plan that is made right behind a change may ask for it once more.
+_OUTRUN = frozenset(
+    {ErrorCode.INVALID_PARTITIONS, ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+)
+#: With the pauses of the client's retries, 1.5 s in all.
+_LOOKS_MAX = 6
 
 
 @dataclass(frozen=True)
@@ -61,17 +70,27 @@ async def make_plan(admin: Admin, wish: Wish, clock: Clock) -> Plan:
 
     :raises KafkaError: What the cluster refused to tell.
     """
+    for look in range(1, _LOOKS_MAX):
+        plan, refusals = await _plan(admin, wish, clock)
+        if refusals.isdisjoint(_OUTRUN):
+            return plan
+        await admin.cluster.retry.pause(look)
+    return (await _plan(admin, wish, clock))[0]
+
+
+async def _plan(admin: Admin, wish: Wish, clock: Clock) -> tuple[Plan, set[ErrorCode]]:
+    """A plan by what the brokers know, and the codes of what would be refused."""
     declared = wish.choice.of(wish.declared)
     live = wish.choice.of(await state_beside(admin, declared))
     changes = [*differences(declared, live), *_renewals(declared, live, wish.renewed)]
     if not changes:
-        return Plan([])
+        return Plan([]), set()
     changes = with_own_user(judged(sorted(changes, key=_in_order), live), wish.principal)
     if any(each.section is Section.ACLS for each in changes):
         changes = with_lockout(changes, live, await applicant(admin, wish.principal))
     changes = with_missing_secrets(changes, wish.secrets)
-    changes = await with_refusals(admin, changes, wish.secrets)
-    return Plan(await with_losses(admin, changes, clock.wall_ms()))
+    changes, refusals = await with_refusals(admin, changes, wish.secrets)
+    return Plan(await with_losses(admin, changes, clock.wall_ms())), refusals
 
 
 _PLACES = {section: place for place, section in enumerate(Section)}

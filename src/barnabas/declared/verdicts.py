@@ -15,7 +15,7 @@ from barnabas.declared.orders import ASKABLE, batches_of, carried_out, tasks_of
 from barnabas.declared.secrets import SecretMissing, Secrets
 from barnabas.declared.state import Credential, Secret
 from barnabas.wire.acls import AclOperation
-from barnabas.wire.errors import KafkaError
+from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.describe_cluster import DescribeClusterRequest
 
 #: Of an authorizer's own keys a broker tells that they are set, and not to what.
@@ -27,8 +27,13 @@ def refusal(error: KafkaError) -> Remark:
     return Remark(Level.IMPOSSIBLE, f"refused: {error}")
 
 
-async def with_refusals(admin: Admin, changes: Sequence[Change], secrets: Secrets) -> list[Change]:
-    """The changes with what the cluster, or a policy of it, would refuse; it is asked with `validate_only`."""
+async def with_refusals(
+    admin: Admin, changes: Sequence[Change], secrets: Secrets
+) -> tuple[list[Change], set[ErrorCode]]:
+    """The changes with what the cluster, or a policy of it, would refuse; it is asked with `validate_only`.
+
+    Gives the codes of the refusals, too.
+    """
     refused: dict[int, KafkaError] = {}
     tasks = tasks_of([each for each in changes if each.is_possible])
     for batch in batches_of(task for task in tasks if task.order in ASKABLE):
@@ -37,7 +42,8 @@ async def with_refusals(admin: Admin, changes: Sequence[Change], secrets: Secret
             error = outcomes.get(task.name)
             if error is not None:
                 refused.update((id(each), error) for each in task.changes)
-    return [remarked(each, refusal(refused[id(each)])) if id(each) in refused else each for each in changes]
+    told = [remarked(each, refusal(refused[id(each)])) if id(each) in refused else each for each in changes]
+    return told, {error.code for error in refused.values()}
 
 
 def with_missing_secrets(changes: Iterable[Change], secrets: Secrets) -> list[Change]:

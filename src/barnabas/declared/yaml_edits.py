@@ -129,7 +129,13 @@ class _Editor:
         for item in gone:
             yield self._cut(item.start_mark.line, item)
         if left:
-            yield self._put_behind(node, self._dump([each for _, each in left]), node.start_mark.column)
+            items = "".join(self._item(each) for _, each in left)
+            yield self._put_behind(node, items, node.start_mark.column)
+
+    def _item(self, value: Any) -> str:
+        """Lines of an item of a list, written as a value of a mapping would be, but for the key."""
+        text = self._dump({"key": value}).partition(":")[2]
+        return "-" + (" " + text.lstrip("\n ") if text.startswith("\n") else text)
 
     def _anew(self, node: yaml.Node, value: Any, indent: int) -> Replacement:
         """A value in its place: in the line if it fits there, else in lines of its own."""

@@ -89,6 +89,13 @@ def test_a_mapping_in_a_line_becomes_lines() -> None:
     )
 
 
+def test_new_items_stand_below_those_of_their_list_whatever_they_are() -> None:
+    before = "a:\n  - 1\n  - {}\n"
+    assert edited(before, {"a": [1, 2, {"b": 3, "c": [4]}]}, dumped) == (
+        "a:\n  - 1\n  - 2\n  - b: 3\n    c: [4]\n"
+    )
+
+
 def test_what_cannot_be_edited_is_said() -> None:
     with pytest.raises(CannotEdit):
         edited("a: &x {b: 1}\nc: *x\n", {"a": {"b": 2}, "c": {"b": 1}}, dumped)
