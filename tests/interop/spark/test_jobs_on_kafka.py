@@ -19,6 +19,8 @@ from support.source_rows import WAIT_S, consumed_rows, fill, frame_rows, produce
 from support.transactions_of_others import transact_at
 from support.waiting import until
 
+pytestmark = pytest.mark.long
+
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 SEGMENT_BYTES = 1 << 20  #: the least that Kafka takes
 PROPERTIES = {

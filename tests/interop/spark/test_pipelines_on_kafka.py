@@ -17,6 +17,8 @@ from pyspark_barnabas.pipelines.state import FlowState
 from support.pipelines import Scene
 from support.transactions_of_others import transact_at
 
+pytestmark = pytest.mark.long
+
 COUNT = 60
 FLOWS = """
   to_topic:

@@ -22,6 +22,9 @@ SOURCE, TARGET = "grown", "grown-again"
 GROUPS = ("ahead", "behind")
 
 
+pytestmark = pytest.mark.long
+
+
 class Running(NamedTuple):
     """Apache Kafka, and a client of it."""
 
