@@ -17,6 +17,8 @@ from barnabas.declared.secrets import SecretMissing, Secrets
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 _ATTEMPTS_MAX = 8
+#: So often a cluster may be looked at without showing more of what was done: with the pauses between, ten seconds.
+_LOOKS_MAX = 13
 #: What may go well a moment later.
 _RETRIED = (
     ErrorCode.THROTTLING_QUOTA_EXCEEDED,
@@ -130,13 +132,17 @@ async def _shown(admin: Admin, outcomes: Sequence[Outcome], wish: Wish) -> list[
 
 
 async def _not_shown(admin: Admin, done: Set[Any], wish: Wish) -> Set[Any]:
-    """Which places of changes are not as declared: brokers learn of what is done a moment later than they answer."""
+    """Which places of changes are not as declared: brokers learn of what is done a moment later than they answer.
+
+    Of thousands of topics they learn one request after the other, and are waited for as long as they go on.
+    """
     declared = wish.choice.of(wish.declared)
-    missing = done
-    for attempt in range(1, _ATTEMPTS_MAX + 1):
+    missing, attempt = done, 0
+    while missing and attempt < _LOOKS_MAX:
         live = wish.choice.of(await state_beside(admin, declared))
-        missing = done & {each.place for each in differences(declared, live)}
-        if not missing:
-            break
-        await admin.cluster.retry.pause(attempt)
+        found = done & {each.place for each in differences(declared, live)}
+        attempt = attempt + 1 if len(found) >= len(missing) else 1
+        missing = found
+        if missing:
+            await admin.cluster.retry.pause(attempt)
     return missing
