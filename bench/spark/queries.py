@@ -3,7 +3,7 @@
 import shutil
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -41,10 +41,11 @@ class Ground:
         reader = self.session.read.format(name).option("kafka.bootstrap.servers", self.bootstrap)
         return reader.option("subscribe", topic).load()
 
-    def make_topic(self, name: str, partitions: int) -> str:
-        """A topic that keeps what it is given; gives its name."""
+    def make_topic(self, name: str, partitions: int, configs: Mapping[str, str] | None = None) -> str:
+        """A topic that keeps what it is given, unless `configs` say otherwise; gives its name."""
         with Client(self.bootstrap) as client:
-            raise_errors(client.admin.create_topics([NewTopic(name, partitions)]).values())
+            new = NewTopic(name, partitions, configs=configs or {})
+            raise_errors(client.admin.create_topics([new]).values())
         return name
 
     def delete_topic(self, name: str) -> None:

@@ -3,7 +3,7 @@
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -12,18 +12,17 @@ from pyspark.sql import functions as f
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin import raise_errors
-from barnabas.client.admin_model import NewTopic
 from barnabas.client.blocking import Client
 from barnabas.config.edits import Edit, Operation
 from barnabas.config.resources import Resource, ResourceKind
 from barnabas.log.checkpoints import CLEANER_OFFSET_FILE, read_offsets
-from bench.spark.queries import OURS, THEIRS, Ground, timed
-from bench.spark.topics import MB
+from bench.spark.queries import OURS, Ground, timed
+from bench.spark.topics import MB, fill, plain
 from pyspark_barnabas.jobs.compact import ADOPTED, compact
 from pyspark_barnabas.jobs.rekey import Wanted, rekey
 
 #: The broker's cleaner looks for work, and for what a job hands over, this often.
-BROKER_SETTINGS = {"log.cleaner.backoff.ms": "100"}
+CLEANER_BACKOFF_MS = 100
 PARTITIONS = 4
 REKEYED_PARTITIONS = 8
 VALUE_BYTES = 1024
@@ -52,11 +51,15 @@ class Rewriting:
 def rewritings(ground: Ground, size_mb: int, tell: Callable[[str], None]) -> list[Rewriting]:
     """Compaction both ways, each of a topic of its own, and rekeying."""
     keys_count = size_mb * MB // VALUE_BYTES // VALUES_OF_A_KEY
+    shape = plain("rewritten", VALUE_BYTES, keys_count * VALUES_OF_A_KEY)
+    shape = replace(shape, key=f"concat('key-', id % {keys_count})")
+    _alter(ground, Resource(ResourceKind.BROKER, ""), "log.cleaner.backoff.ms", str(CLEANER_BACKOFF_MS))
     done = []
     for step in _steps(ground):
         topic = f"rewritten-{len(done)}"
         tell(f"writing {size_mb:,} MB to be {step.text}")
-        _fill(ground, topic, keys_count, step.configs)
+        ground.make_topic(topic, PARTITIONS, step.configs)
+        fill(ground.session, ground.bootstrap, topic, shape)
         taken_s = timed(partial(step.rewrite, topic))
         _check(ground, topic + step.suffix, keys_count)
         for name in {topic, topic + step.suffix}:
@@ -80,23 +83,14 @@ def _steps(ground: Ground) -> Iterator[_Step]:
     yield _Step(text, {}, lambda topic: _rekey(ground, topic), _NEW)
 
 
-def _fill(ground: Ground, topic: str, keys_count: int, configs: Mapping[str, str]) -> None:
+def _alter(ground: Ground, resource: Resource, key: str, value: str) -> None:
     with Client(ground.bootstrap) as client:
-        raise_errors(
-            client.admin.create_topics([NewTopic(topic, PARTITIONS, configs=dict(configs))]).values()
-        )
-    value = f"binary(left(repeat(sha2(string(id), 512), {VALUE_BYTES // 128 + 1}), {VALUE_BYTES}))"
-    rows = ground.session.range(0, keys_count * VALUES_OF_A_KEY, 1, 2)
-    writer = rows.selectExpr(f"binary(concat('key-', id % {keys_count})) key", f"{value} value").write
-    writer = writer.format(THEIRS).option("kafka.bootstrap.servers", ground.bootstrap).option("topic", topic)
-    writer.option("kafka.linger.ms", "20").mode("append").save()
+        edit = Edit(key, Operation.SET, value)
+        raise_errors(client.admin.alter_configs({resource: [edit]}).values())
 
 
 def _clean(ground: Ground, topic: str) -> None:
-    resource = Resource(ResourceKind.TOPIC, topic)
-    with Client(ground.bootstrap) as client:
-        edit = Edit("min.cleanable.dirty.ratio", Operation.SET, "0.01")
-        raise_errors(client.admin.alter_configs({resource: [edit]}).values())
+    _alter(ground, Resource(ResourceKind.TOPIC, topic), "min.cleanable.dirty.ratio", "0.01")
     places = [TopicPartition(topic, partition) for partition in range(PARTITIONS)]
     deadline_s = time.monotonic() + CLEANED_WITHIN_S
     while not all(read_offsets(ground.data_dir / CLEANER_OFFSET_FILE).get(place) for place in places):

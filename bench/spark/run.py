@@ -30,7 +30,7 @@ from bench.spark.queries import (
     write,
 )
 from bench.spark.report import Growth, Outcome, document, growth_line, with_growth
-from bench.spark.rewriting import BROKER_SETTINGS, Rewriting, rewritings
+from bench.spark.rewriting import Rewriting, rewritings
 from bench.spark.topics import MB, Shape, cheap, fill, plain, shapes
 from interop import candidate, connector
 from pyspark_barnabas.session import spark_session
@@ -103,7 +103,7 @@ def running_ground(more: Mapping[str, str]) -> Iterator[Ground]:
     """A broker, and a session that has both formats."""
     home = Path(tempfile.mkdtemp(prefix="bench-spark-"))
     try:
-        broker = candidate.start(home, BROKER_SETTINGS)
+        broker = candidate.start(home)
         try:
             places = {"spark.local.dir": f"{home}/local", "spark.sql.warehouse.dir": f"{home}/warehouse"}
             settings = {**SETTINGS, **places, **connector.settings(), **more}

@@ -23,6 +23,7 @@ class Shape:
     value: str  #: the SQL of a value, out of `id`
     rows_count: int
     compression: str = "none"
+    key: str = "concat('key-', id)"  #: likewise
 
 
 def plain(name: str, value_bytes: int, rows_count: int) -> Shape:
@@ -51,7 +52,7 @@ def shapes(scale: float) -> list[Shape]:
 def rows(session: SparkSession, shape: Shape) -> DataFrame:
     """Keys and values to be written."""
     source = session.range(0, shape.rows_count, 1, 2)
-    return source.selectExpr("binary(concat('key-', id)) key", f"binary({shape.value}) value")
+    return source.selectExpr(f"binary({shape.key}) key", f"binary({shape.value}) value")
 
 
 def fill(session: SparkSession, bootstrap: str, topic: str, shape: Shape) -> None:

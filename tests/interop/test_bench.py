@@ -50,7 +50,7 @@ def test_what_a_command_uses_is_its_own() -> None:
     )
     assert failed.exit_code == 3
     assert 256 < failed.memory_mib < 400
-    assert 0.1 < failed.time_s < 30
+    assert failed.time_s > 0.1, "it slept so long"
 
 
 def test_touched_memory_is_given_up_as_others_use_some() -> None:

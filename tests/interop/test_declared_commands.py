@@ -21,7 +21,7 @@ from barnabas.wire.messages.delete_acls import DeleteAclsRequest
 from barnabas.wire.messages.delete_topics import DeleteTopicsRequest
 from barnabas.wire.schema import Message
 from interop import candidate, reference
-from support.declared import SECURED, enriched
+from support.declared import SECURED, another_state, enriched
 from support.drifts import PRUNED, SINGLE_CHANGES, Place, drifted
 from support.process import clean_environment
 from support.turnpikes import Turnpike
@@ -225,18 +225,6 @@ def test_who_watches_is_told_what_comes_and_goes(run: Run, kafka: str, file: Pat
     put_right(run, file)
 
 
-ANOTHER_STATE = """
-prune: [topics, acls, users, configs]
-topics:
-  orders: {partitions: 3, configs: {retention.ms: 100000000, cleanup.policy: compact}}
-  fresh: {partitions: 1, configs: {segment.ms: 3600000}}
-acls: [{principal: "User:carol", resource_type: topic, resource_name: orders, operations: [read]}]
-quotas: [{entity: {user: carol}, values: {consumer_byte_rate: 5}}]
-users: {carol: {SCRAM-SHA-256: {password: {env: WORD}}, SCRAM-SHA-512: {password: {env: WORD}}}}
-groups: {billing: {configs: {consumer.session.timeout.ms: 47000}}}
-"""
-
-
 @pytest.mark.parametrize(
     ("request_type", "number", "is_heard"),
     [
@@ -258,7 +246,7 @@ def test_an_apply_that_is_killed_goes_on_in_the_next(
 ) -> None:
     put_right(run, file)
     wanted = tmp_path / "another.yaml"
-    wanted.write_text(ANOTHER_STATE)
+    wanted.write_text(another_state(orders_partitions=3))
     hold = turnpike.hold(request_type.API_KEY, number, is_heard=is_heard)
     applying = barnabas(turnpike.bootstrap, "apply", wanted, "--yes", "--allow-destroy")
     hold.wait()

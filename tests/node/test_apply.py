@@ -23,7 +23,7 @@ from barnabas.declared.plan import make_plan
 from barnabas.declared.state import State
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode
-from support.declared import SECURED, CutShort, applied, enriched, grown
+from support.declared import SECURED, CutShort, another_state, applied, enriched, grown
 from support.declared_states import states
 from support.documents import README, ROOT, block_with, code_blocks
 from support.process import clean_environment
@@ -94,16 +94,7 @@ def test_what_is_cut_short_comes_about_in_the_next_apply(
     asyncio.run(work())
 
 
-RICH = """
-prune: [topics, acls, users, configs]
-topics:
-  orders: {partitions: 4, configs: {retention.ms: 100000000, cleanup.policy: compact}}
-  fresh: {partitions: 1, configs: {segment.ms: 3600000}}
-acls: [{principal: "User:carol", resource_type: topic, resource_name: orders, operations: [read]}]
-quotas: [{entity: {user: carol}, values: {consumer_byte_rate: 5}}]
-users: {carol: {SCRAM-SHA-256: {password: {env: WORD}}, SCRAM-SHA-512: {password: {env: WORD}}}}
-groups: {billing: {configs: {consumer.session.timeout.ms: 47000}}}
-"""
+RICH = another_state(orders_partitions=4)
 
 
 @pytest.fixture

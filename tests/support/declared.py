@@ -72,6 +72,20 @@ USERS = [
 ]
 
 
+def another_state(orders_partitions: int) -> str:
+    """A declared state that keeps little of what `enriched` makes, and adds to it; `orders` had three partitions."""
+    return f"""
+prune: [topics, acls, users, configs]
+topics:
+  orders: {{partitions: {orders_partitions}, configs: {{retention.ms: 100000000, cleanup.policy: compact}}}}
+  fresh: {{partitions: 1, configs: {{segment.ms: 3600000}}}}
+acls: [{{principal: "User:carol", resource_type: topic, resource_name: orders, operations: [read]}}]
+quotas: [{{entity: {{user: carol}}, values: {{consumer_byte_rate: 5}}}}]
+users: {{carol: {{SCRAM-SHA-256: {{password: {{env: WORD}}}}, SCRAM-SHA-512: {{password: {{env: WORD}}}}}}}}
+groups: {{billing: {{configs: {{consumer.session.timeout.ms: 47000}}}}}}
+"""
+
+
 def enriched(bootstrap: str) -> None:
     """Give the cluster all of it."""
 

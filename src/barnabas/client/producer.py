@@ -166,9 +166,8 @@ class Producer:
                 return refusal
 
         async def attempt() -> Topic:
-            told = await self.cluster.retrying(
-                ask
-            )  # brokers that are away are waited for longer than a topic
+            # brokers that are away are waited for longer than a topic
+            told = await self.cluster.retrying(ask)
             if isinstance(told, KafkaError):
                 raise told
             return told

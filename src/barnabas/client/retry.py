@@ -12,6 +12,9 @@ from barnabas.client.errors import is_retriable
 ResultT = TypeVar("ResultT")
 
 _JITTER = 0.2
+#: How often a cluster is looked at until it shows what was done to it: on Apache Kafka brokers learn of a change some
+#: milliseconds after the controller has answered. With the pauses between, 1.5 s.
+SETTLING_LOOKS_MAX = 6
 
 
 @dataclass
@@ -33,6 +36,23 @@ class Retry:
     async def pause(self, attempts: int) -> None:
         """Wait as long as `pause_ms` says."""
         await self.sleep(self.pause_ms(attempts) / 1000)
+
+    async def until(
+        self,
+        look: Callable[[], Awaitable[ResultT]],
+        holds: Callable[[ResultT], bool],
+        looks_max: int = SETTLING_LOOKS_MAX,
+    ) -> ResultT:
+        """Look until something holds of what is seen, but not for ever; gives what was seen last.
+
+        :raises Exception: What `look` raises, at once.
+        """
+        for looks in range(1, looks_max):
+            seen = await look()
+            if holds(seen):
+                return seen
+            await self.pause(looks)
+        return await look()
 
     async def run(self, attempt: Callable[[], Awaitable[ResultT]], timeout_ms: int | None = None) -> ResultT:
         """Call `attempt` until it succeeds, fails for good, or has failed for `timeout_ms`.

@@ -12,9 +12,6 @@ from barnabas.declared.live import state_beside
 from barnabas.declared.state import State
 from barnabas.wire.errors import KafkaError
 
-#: With the pauses of the client's retries, 1.5 s in all.
-_LOOKS_MAX = 6
-
 
 async def made(admin: Admin, declared: State) -> None:
     """Wait until a cluster has what is declared."""
@@ -29,7 +26,4 @@ async def seen(admin: Admin, asked: State, holds: Callable[[State], bool]) -> No
     :raises BrokerConnectionError: When no broker answers.
     """
     with contextlib.suppress(KafkaError):
-        for look in range(1, _LOOKS_MAX + 1):
-            if holds(await state_beside(admin, asked)):
-                return
-            await admin.cluster.retry.pause(look)
+        await admin.cluster.retry.until(lambda: state_beside(admin, asked), holds)

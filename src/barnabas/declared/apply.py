@@ -137,12 +137,12 @@ async def _not_shown(admin: Admin, done: Set[Any], wish: Wish) -> Set[Any]:
     Of thousands of topics they learn one request after the other, and are waited for as long as they go on.
     """
     declared = wish.choice.of(wish.declared)
-    missing, attempt = done, 0
-    while missing and attempt < _LOOKS_MAX:
+    missing, looks = done, 0
+    while True:
         live = wish.choice.of(await state_beside(admin, declared))
         found = done & {each.place for each in differences(declared, live)}
-        attempt = attempt + 1 if len(found) >= len(missing) else 1
+        looks = 1 if len(found) < len(missing) else looks + 1
         missing = found
-        if missing:
-            await admin.cluster.retry.pause(attempt)
-    return missing
+        if not missing or looks == _LOOKS_MAX:
+            return missing
+        await admin.cluster.retry.pause(looks)

@@ -22,8 +22,6 @@ from barnabas.wire.errors import ErrorCode
 _OUTRUN = frozenset(
     {ErrorCode.INVALID_PARTITIONS, ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 )
-#: With the pauses of the client's retries, 1.5 s in all.
-_LOOKS_MAX = 6
 
 
 @dataclass(frozen=True)
@@ -70,12 +68,10 @@ async def make_plan(admin: Admin, wish: Wish, clock: Clock) -> Plan:
 
     :raises KafkaError: What the cluster refused to tell.
     """
-    for look in range(1, _LOOKS_MAX):
-        plan, refusals = await _plan(admin, wish, clock)
-        if refusals.isdisjoint(_OUTRUN):
-            return plan
-        await admin.cluster.retry.pause(look)
-    return (await _plan(admin, wish, clock))[0]
+    plan, _ = await admin.cluster.retry.until(
+        lambda: _plan(admin, wish, clock), lambda found: found[1].isdisjoint(_OUTRUN)
+    )
+    return plan
 
 
 async def _plan(admin: Admin, wish: Wish, clock: Clock) -> tuple[Plan, set[ErrorCode]]:

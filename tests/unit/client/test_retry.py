@@ -6,7 +6,7 @@ import pytest
 from barnabas.base.clock import ManualClock
 from barnabas.client.address import Address
 from barnabas.client.errors import ConnectionLost, NotKafka, check, error_for, is_retriable
-from barnabas.client.retry import Retry
+from barnabas.client.retry import SETTLING_LOOKS_MAX, Retry
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 LOST = ConnectionLost(Address("h", 1), "lost")
@@ -86,3 +86,16 @@ def test_error_codes_become_errors_even_unknown_ones() -> None:
     assert unknown is not None
     assert unknown.code is ErrorCode.UNKNOWN_SERVER_ERROR
     assert "9999" in unknown.message
+
+
+@pytest.mark.parametrize(("at_look", "looks_count"), [(1, 1), (3, 3), (9, SETTLING_LOOKS_MAX)])
+def test_what_shows_late_is_looked_at_again_but_not_for_ever(at_look: int, looks_count: int) -> None:
+    sleeps, looks = Sleeps(), 0
+
+    async def look() -> int:
+        nonlocal looks
+        looks += 1
+        return looks
+
+    seen = asyncio.run(sleeps.retry().until(look, lambda number: number >= at_look))
+    assert (seen, len(sleeps.pauses_ms)) == (looks_count, looks_count - 1)
