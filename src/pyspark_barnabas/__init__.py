@@ -14,6 +14,10 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
+from pyspark_barnabas.ending import end_quietly
+
+end_quietly()  # all of Spark's processes that read or write import this
+
 
 class DefaultSource(DataSource):
     """The format `barnabas`: options and columns are those of Spark's Kafka connector."""

@@ -12,6 +12,7 @@ from barnabas.client import log_dirs
 from barnabas.client.cluster import Cluster
 from barnabas.client.errors import check
 from barnabas.client.fetch_messages import FetchLimits, data_by_place, fetch_request, version_max
+from barnabas.client.frames import FrameMemory
 from barnabas.client.loop_thread import LoopThread
 from barnabas.client.metadata import Topic
 from barnabas.client.offsets import EARLIEST, LATEST, Isolation, OffsetSpec, find_offsets
@@ -30,14 +31,17 @@ _SAMPLE = FetchLimits(max_wait_ms=100, partition_max_bytes=64 * 1024)
 _PLANNING_TIMEOUT_MS = 30_000
 
 
-def new_cluster(options: ConnectionOptions, retry_timeout_ms: int) -> Cluster:
-    """A cluster that is not connected yet."""
+def new_cluster(
+    options: ConnectionOptions, retry_timeout_ms: int, memory: FrameMemory | None = None
+) -> Cluster:
+    """A cluster that is not connected yet; `memory` is for large answers, where it is to outlast this one."""
     return Cluster(
         options.bootstrap,
         client_id=options.client_id,
         request_timeout_ms=options.request_timeout_ms,
         retry=Retry(timeout_ms=retry_timeout_ms),
         login=options.login,
+        memory=memory,
     )
 
 

@@ -11,11 +11,12 @@ from barnabas.base.buffers import Buffer
 from barnabas.base.ids import ZERO_UUID, TopicPartition
 from barnabas.client.errors import check
 from barnabas.client.fetch_messages import FetchLimits, data_by_place, fetch_request, version_max
+from barnabas.client.frames import FrameMemory
 from barnabas.client.loop_thread import LoopThread
 from barnabas.client.offsets import EARLIEST, LATEST, Isolation, find_offsets
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import FetchResponse, PartitionData
-from barnabas.wire.records.batch import read_last_header
+from barnabas.wire.records.last_header import read_last_header
 from pyspark_barnabas.cluster_logs import new_cluster
 from pyspark_barnabas.losses import Losses
 from pyspark_barnabas.options import SourceOptions
@@ -23,6 +24,8 @@ from pyspark_barnabas.planning import OffsetRange
 from pyspark_barnabas.rows import NONE_ABORTED, AbortedRanges
 
 _LANE = "fetch"
+#: A Python worker reads one task after the other: each would begin with memory that it touches for the first time.
+_MEMORY = FrameMemory()
 _MAX_WAIT_MS = 500
 #: More is asked for than a range is thought to take: its last batch goes on behind it, and a guess is one.
 _SURPLUS_SHARE = 1 / 8
@@ -84,7 +87,7 @@ class FetchReader:
         self._isolation = options.isolation
         self._losses = Losses(fail=options.fail_on_data_loss)
         self._fetch_bytes = options.fetch_bytes
-        self._cluster = new_cluster(options.connection, options.connection.retry_timeout_ms)
+        self._cluster = new_cluster(options.connection, options.connection.retry_timeout_ms, _MEMORY)
         self._loop = LoopThread("barnabas-fetch", uvloop.new_event_loop())
 
     def read(

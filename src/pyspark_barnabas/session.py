@@ -1,6 +1,7 @@
 """A Spark session with nothing to set up first: Java is found, and Python workers run this interpreter."""
 
 import os
+import socket
 import sys
 from collections.abc import Mapping, MutableMapping
 
@@ -14,21 +15,37 @@ def spark_session(
 ) -> SparkSession:
     """A session, with a Java found for it if this process has to start one.
 
-    Python workers on this machine run this interpreter, if PYSPARK_PYTHON does not say another.
+    Python workers on this machine run this interpreter, if PYSPARK_PYTHON does not say another; those of a local master
+    are talked to over Unix domain sockets.
 
     :param master: As Spark's own, such as "local[4]"; "sc://HOST:PORT" is a Spark Connect server's, and needs no Java.
     :param settings: Spark's, by name, such as {"spark.driver.memory": "2g"}.
     :raises JavaNotFound: There is no Java to run it on.
     """
     builder = SparkSession.Builder().appName(app_name)
-    for key, value in (settings or {}).items():
-        builder = builder.config(key, value)
+    given = settings or {}
     if master is not None and master.startswith("sc://"):
-        return builder.remote(master).getOrCreate()
+        return _configured(builder, given).remote(master).getOrCreate()
+    prepare(os.environ)
+    builder = _configured(builder, {**local_settings(master), **given})
     if master is not None:
         builder = builder.master(master)
-    prepare(os.environ)
     return builder.getOrCreate()
+
+
+def _configured(builder: SparkSession.Builder, settings: Mapping[str, str]) -> SparkSession.Builder:
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    return builder
+
+
+def local_settings(master: str | None) -> dict[str, str]:
+    """Unix domain sockets between a local JVM and its Python workers: rows pass through them with less work.
+
+    Elsewhere a worker's temporary directory may have too long a name for them.
+    """
+    is_local = master is not None and master.startswith("local") and hasattr(socket, "AF_UNIX")
+    return {"spark.python.unix.domain.socket.enabled": "true"} if is_local else {}
 
 
 def prepare(environment: MutableMapping[str, str]) -> None:

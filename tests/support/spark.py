@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from pyspark_barnabas.session import prepare
+from pyspark_barnabas.session import local_settings, prepare
 
 ROOT = Path(__file__).resolve().parents[2]
 JVM_STOPS_S = 30
@@ -36,13 +36,16 @@ def worker_environment() -> dict[str, str]:
 def running_session(
     settings: Mapping[str, str] | None = None, master: str = "local[2]"
 ) -> Iterator[SparkSession]:
-    """A session with a JVM of its own, which has ended when this is left; one at a time in a process."""
+    """A session with a JVM of its own, which has ended when this is left; one at a time in a process.
+
+    In local mode it has the settings of our own sessions, elsewhere those of Spark.
+    """
     os.environ |= worker_environment()
     prepare(os.environ)
     with TemporaryDirectory(prefix="barnabas-spark-", ignore_cleanup_errors=True) as home:
         builder = SparkSession.builder.master(master).appName("barnabas-tests")
         places = {"spark.local.dir": f"{home}/local", "spark.sql.warehouse.dir": f"{home}/warehouse"}
-        for key, value in {**places, **(settings or {})}.items():
+        for key, value in {**local_settings(master), **places, **(settings or {})}.items():
             builder = builder.config(key, value)
         session = builder.getOrCreate()
         try:

@@ -9,6 +9,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.address import Address, parse_bootstrap
 from barnabas.client.connection import CONNECT_TIMEOUT_MS, REQUEST_TIMEOUT_MS, Connection
 from barnabas.client.errors import BrokerConnectionError, BrokerUnreachable
+from barnabas.client.frames import FrameMemory
 from barnabas.client.metadata import Metadata, Topic
 from barnabas.client.retry import Retry
 from barnabas.client.sasl import SaslLogin
@@ -37,8 +38,12 @@ class Cluster:
         metadata_max_age_ms: int = METADATA_MAX_AGE_MS,
         retry: Retry | None = None,
         login: SaslLogin | None = None,
+        memory: FrameMemory | None = None,
     ) -> None:
-        """`login` says as whom to log in on every connection; None where the brokers do not ask."""
+        """`login` says as whom to log in on every connection; None where the brokers do not ask.
+
+        :param memory: For large answers on all connections, where it is to outlast them.
+        """
         self.bootstrap = parse_bootstrap(bootstrap)
         self.client_id = client_id
         self.request_timeout_ms = request_timeout_ms
@@ -47,6 +52,7 @@ class Cluster:
         self._metadata_max_age_ms = metadata_max_age_ms
         self._connect_timeout_ms = connect_timeout_ms
         self._login = login
+        self._memory = memory
         self._connections: dict[tuple[Address, str], asyncio.Task[Connection]] = {}
         self._refreshed_ms = 0
         self._stale = True
@@ -222,6 +228,7 @@ class Cluster:
                 connect_timeout_ms=self._connect_timeout_ms,
                 request_timeout_ms=self.request_timeout_ms,
                 login=self._login,
+                memory=self._memory,
             )
             task = asyncio.ensure_future(opening)
             self._connections[address, lane] = task

@@ -18,7 +18,7 @@ from barnabas.client.errors import (
     RequestTimedOut,
     check,
 )
-from barnabas.client.frames import Frames
+from barnabas.client.frames import FrameMemory, Frames
 from barnabas.client.framing import api_name, decode_response, encode_request
 from barnabas.client.login import log_in
 from barnabas.client.sasl import SaslLogin
@@ -50,10 +50,11 @@ class Connection:
         client_id: str,
         request_timeout_ms: int,
         login: SaslLogin | None = None,
+        memory: FrameMemory | None = None,
     ) -> None:
         self.address = address
         self.versions: Mapping[int, Versions] = {}  #: api key -> versions of the broker
-        self._frames = Frames(self._answer, self._refuse_frame, self._ended)
+        self._frames = Frames(self._answer, self._refuse_frame, self._ended, memory)
         self._client_id = client_id
         self._request_timeout_ms = request_timeout_ms
         self._login = login
@@ -73,13 +74,21 @@ class Connection:
         connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
         request_timeout_ms: int = REQUEST_TIMEOUT_MS,
         login: SaslLogin | None = None,
+        memory: FrameMemory | None = None,
     ) -> Self:
         """Connect, learn which APIs the broker speaks, and log in where `login` says as whom.
 
+        :param memory: For large answers, where it is to outlast the connection.
         :raises BrokerConnectionError: When nobody listens, or the other side does not speak Kafka.
         :raises KafkaError: When the login fails.
         """
-        connection = cls(address, client_id=client_id, request_timeout_ms=request_timeout_ms, login=login)
+        connection = cls(
+            address,
+            client_id=client_id,
+            request_timeout_ms=request_timeout_ms,
+            login=login,
+            memory=memory,
+        )
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(connect_timeout_ms / 1000):

@@ -7,6 +7,7 @@ costs as much again, so a large frame is received into that of an earlier one, a
 import asyncio
 import struct
 from collections.abc import Callable
+from threading import Lock
 from typing import cast
 
 from barnabas.base.buffers import Buffer
@@ -27,24 +28,22 @@ _KEPT_BYTES_MAX = 1 << 26
 
 
 class FrameMemory:
-    """Memory for large frames, taken again when nobody looks at what it held."""
+    """Memory for large frames, taken again when nobody looks at what it held; threads may share one."""
 
     def __init__(self) -> None:
         self._kept: list[bytearray] = []
+        self._taking = Lock()
 
     def take(self, size_bytes: int) -> memoryview:
         """So many bytes, whatever is in them."""
-        for memory in self._kept:
-            if len(memory) >= size_bytes and _is_free(memory):
-                return memoryview(memory)[:size_bytes]
-        memory = bytearray(-(-size_bytes // _STEP_BYTES) * _STEP_BYTES)
-        if len(memory) <= _KEPT_BYTES_MAX:
-            self._kept = [memory, *self._kept[: _KEPT_COUNT - 1]]
-        return memoryview(memory)[:size_bytes]
-
-    def release(self) -> None:
-        """Keep nothing; what is looked at stays as it is."""
-        self._kept.clear()
+        with self._taking:
+            for memory in self._kept:
+                if len(memory) >= size_bytes and _is_free(memory):
+                    return memoryview(memory)[:size_bytes]
+            memory = bytearray(-(-size_bytes // _STEP_BYTES) * _STEP_BYTES)
+            if len(memory) <= _KEPT_BYTES_MAX:
+                self._kept = [memory, *self._kept[: _KEPT_COUNT - 1]]
+            return memoryview(memory)[:size_bytes]
 
 
 def _is_free(memory: bytearray) -> bool:
@@ -66,18 +65,20 @@ class Frames(asyncio.BufferedProtocol):
         receive: Callable[[Buffer], None],
         refuse: Callable[[int], None],
         lose: Callable[[Exception | None], None],
+        memory: FrameMemory | None = None,
     ) -> None:
         """All are called on the loop; when one of the first two closes the transport nothing more is handed on.
 
         :param receive: Is given each frame.
         :param refuse: Is given a length that no frame has, and closes the transport.
         :param lose: Is told of the end, and its reason if it is not that the other side wanted it.
+        :param memory: For large frames, where it is to outlast the connection.
         """
         self._receive = receive
         self._refuse = refuse
         self._lose = lose
         self._room = memoryview(bytearray(_ROOM_BYTES))
-        self._memory = FrameMemory()
+        self._memory = memory or FrameMemory()
         self._frame: memoryview | None = None  #: one that has not come whole yet
         self._filled_bytes = 0  #: of that frame; of the room when there is none
         self._writable = asyncio.Event()
@@ -90,7 +91,7 @@ class Frames(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The end; also after the transport was closed from here."""
         self._writable.set()
-        self._memory.release()
+        self._memory = FrameMemory()
         self._lose(exc)
 
     def get_buffer(self, sizehint: int) -> memoryview:

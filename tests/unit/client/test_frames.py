@@ -2,6 +2,7 @@
 
 import asyncio
 import struct
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -15,13 +16,13 @@ from barnabas.client.frames import FRAME_BYTES_MAX, FrameMemory, Frames
 class Ear:
     """Hears what a protocol tells, and is its transport; hangs up after so many frames."""
 
-    def __init__(self, frames_max: int = 1_000) -> None:
+    def __init__(self, frames_max: int = 1_000, memory: FrameMemory | None = None) -> None:
         self.heard: list[bytes] = []
         self.kept: list[Buffer] = []
         self.refused: list[int] = []
         self.lost: list[Exception | None] = []
         self._frames_max = frames_max
-        self.frames = Frames(self._receive, self._refuse, self.lost.append)
+        self.frames = Frames(self._receive, self._refuse, self.lost.append, memory)
         transport: Any = self
         self.frames.connection_made(transport)
 
@@ -92,9 +93,32 @@ def test_little_memory_is_kept_and_frames_get_as_much_as_they_need() -> None:
     assert [len(memory.take(each)) for each in sizes_bytes] == sizes_bytes
     huge = memory.take(65 << 20).obj
     assert memory.take(65 << 20).obj is not huge
-    small = memory.take(7).obj
-    memory.release()
-    assert memory.take(7).obj is not small
+
+
+def test_memory_that_was_given_outlasts_the_connection_and_its_own_does_not() -> None:
+    memory = FrameMemory()
+    for shared, is_kept in ((memory, True), (None, False)):
+        held = []
+        for ear in (Ear(memory=shared), Ear(memory=shared)):
+            ear.feed(framed(bytes(200_000)))
+            held.append(memoryview(ear.kept.pop()).obj)
+            ear.frames.connection_lost(None)
+        assert (held[0] is held[1]) is is_kept
+
+
+def test_threads_that_share_memory_never_have_the_same() -> None:
+    memory = FrameMemory()
+
+    def fill(number: int) -> bool:
+        for _ in range(200):
+            taken = memory.take(1_000)
+            taken[:] = bytes([number]) * 1_000
+            if bytes(taken) != bytes([number]) * 1_000:
+                return False
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(fill, range(4)))
 
 
 @pytest.mark.parametrize("size_bytes", [-1, 0, 3, FRAME_BYTES_MAX + 1])

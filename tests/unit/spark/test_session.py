@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_barnabas.session import prepare
+from pyspark_barnabas.session import local_settings, prepare
 
 
 @pytest.fixture
@@ -46,3 +46,13 @@ def test_nothing_is_set_where_spark_runs_already(started_by: str) -> None:
     environment = {started_by: "1", "PATH": "/nowhere"}
     prepare(environment)
     assert environment == {started_by: "1", "PATH": "/nowhere"}
+
+
+@pytest.mark.parametrize(
+    ("master", "is_local"),
+    [("local[4]", True), ("local", True), ("spark://127.0.0.1:7077", False), (None, False)],
+)
+def test_workers_of_a_local_master_are_talked_to_over_unix_sockets(
+    master: str | None, is_local: bool
+) -> None:
+    assert (local_settings(master).get("spark.python.unix.domain.socket.enabled") == "true") is is_local

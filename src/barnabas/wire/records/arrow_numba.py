@@ -179,7 +179,8 @@ def _unpacked(buffer: memoryview, batches: Numbers, check_crcs: bool) -> Iterato
 
 def _read_rows(data: Bytes, batches: Numbers, selection: Selection) -> _Rows:
     rows_count = rows_of(batches)
-    columns = [arrow_array(rows_count, np.int64)[0] for _ in range(COLUMNS_COUNT)]
+    numbers, _ = arrow_array(COLUMNS_COUNT * rows_count, np.int64)
+    columns = [*numbers.reshape(COLUMNS_COUNT, rows_count)]
     scan_batches(data, batches, columns)
     rows = _Rows(data, batches, None, *columns[1:])
     if selection.low <= batches[:, BASE_OFFSET].min() and _last_offsets(batches).max() < selection.high:

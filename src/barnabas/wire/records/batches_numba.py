@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from barnabas.wire.records import batch
 from barnabas.wire.records.batch import (
     BATCH_HEADER_BYTES,
     BATCH_OVERHEAD_BYTES,
@@ -11,7 +12,9 @@ from barnabas.wire.records.batch import (
     LOG_APPEND_TIME_BIT,
     MAGIC,
     MAGIC_POSITION,
+    BatchHeader,
     iterate_headers,
+    read_header,
 )
 from barnabas.wire.records.columns_numba import (
     BASE_MS,
@@ -48,6 +51,15 @@ def read_batches(data: Buffer) -> Numbers:
     return batches
 
 
+def read_last_header(buffer: Buffer) -> BatchHeader | None:
+    """What `batch.read_last_header` gives, which says what is wrong where there is none.
+
+    :raises KafkaError: CORRUPT_MESSAGE.
+    """
+    start = find_last(np.frombuffer(buffer, np.uint8))
+    return batch.read_last_header(buffer) if start < 0 else read_header(buffer, start)
+
+
 @compiled_inline
 def load_int(address: int, count: int) -> int:
     """The signed number of so many bytes in network order."""
@@ -55,6 +67,22 @@ def load_int(address: int, count: int) -> int:
     for index in range(count):
         number = number << 8 | load_byte(address + index)
     return number
+
+
+@compiled
+def find_last(data: Bytes) -> int:
+    """Where the last whole batch begins; -1 when there is none, or a header is none."""
+    base = address_of(data)
+    end, start, last = base + data.size, base, -1
+    while end - start >= BATCH_OVERHEAD_BYTES:
+        length = load_int(start + 8, 4)
+        if length < BATCH_HEADER_BYTES - BATCH_OVERHEAD_BYTES:
+            return -1
+        if end - start < length + BATCH_OVERHEAD_BYTES:
+            break
+        last = start - base
+        start += length + BATCH_OVERHEAD_BYTES
+    return last if last >= 0 and load_byte(base + last + MAGIC_POSITION) == MAGIC else -1
 
 
 @compiled

@@ -1,0 +1,26 @@
+"""How far a fetch has come: the header of its last whole batch."""
+
+from collections.abc import Callable
+from functools import cache
+from importlib.util import find_spec
+
+from barnabas.wire.records import batch
+from barnabas.wire.records.batch import BatchHeader
+from barnabas.wire.records.compression import Buffer
+
+
+def read_last_header(buffer: Buffer) -> BatchHeader | None:
+    """`batch.read_last_header`, whose result it gives, for buffers with thousands of batches.
+
+    :raises KafkaError: CORRUPT_MESSAGE.
+    """
+    return _quickest()(buffer)
+
+
+@cache
+def _quickest() -> Callable[[Buffer], BatchHeader | None]:
+    if find_spec("numba") is None:
+        return batch.read_last_header
+    from barnabas.wire.records import batches_numba
+
+    return batches_numba.read_last_header

@@ -1,0 +1,67 @@
+"""Forks of Spark's daemon whose socket is closed, and what they tell then."""
+
+import os
+import select
+import socket
+import struct
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from pyspark_barnabas.ending import end_quietly
+from pyspark_barnabas.lasting import REUSED
+
+ENDS_WITHIN_S = 60
+#: What a worker does at each task: it answers, whether it was asked or its socket was closed.
+WORKER = """
+def main(infile, outfile):
+    asked = infile.read(1)
+    if asked == b"q":
+        import pyspark_barnabas
+    outfile.write(b"!")
+    outfile.flush()
+"""
+
+
+@pytest.mark.parametrize(("asked", "is_quiet"), [(b"q", True), (b"-", False)])
+def test_a_worker_that_has_imported_the_package_ends_without_a_word(
+    asked: bytes, is_quiet: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "pyspark_worker_of_test.py").write_text(WORKER)
+    settings = {
+        "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)]),
+        "PYTHON_UNIX_DOMAIN_ENABLED": "true",
+        "PYTHON_WORKER_FACTORY_SOCK_DIR": str(tmp_path),
+        "PYTHON_DAEMON_KILL_WORKER_ON_FLUSH_FAILURE": "1",
+        REUSED: "1",
+    }
+    with subprocess.Popen(
+        [sys.executable, "-m", "pyspark.daemon", "pyspark_worker_of_test"],
+        env={**os.environ, **settings},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as daemon:
+        assert daemon.stdout is not None
+        (size_bytes,) = struct.unpack(">i", daemon.stdout.read(4))
+        path = daemon.stdout.read(size_bytes).decode()
+        with socket.socket(socket.AF_UNIX) as jvm:
+            jvm.connect(path)
+            (pid,) = struct.unpack(">i", jvm.recv(4))
+            worker = os.pidfd_open(pid)
+            jvm.sendall(asked)
+            assert jvm.recv(1) == b"!"
+        ended, _, _ = select.select([worker], [], [], ENDS_WITHIN_S)
+        os.close(worker)
+        _, told = daemon.communicate()
+    assert ended
+    assert ("BrokenPipeError" not in told.decode()) is is_quiet
+
+
+def test_a_process_of_somebody_else_is_left_as_it_is() -> None:
+    main = ModuleType("__main__")
+    end_quietly({REUSED: "1"}, main)
+    assert "worker" not in vars(main)
