@@ -1,7 +1,7 @@
 """Arrow columns of records by numba: fields are copied once, into buffers of Arrow's own.
 
-Records are unpacked and decoded some megabytes at a time, so that what is read stays in the processor's caches and no
-column needs offsets of more than 32 bits.
+Records are decoded some megabytes at a time, so that no column needs offsets of more than 32 bits, and those that are
+packed fewer at a time, so that what was unpacked is read out of the processor's caches.
 """
 
 import mmap
@@ -57,8 +57,10 @@ _HEADER_BYTES_MIN = 2
 _RECORDS_MAX = DECOMPRESSED_BYTES_MAX // RECORD_BYTES_MIN
 
 
-#: Unpacked bytes that are decoded together; a batch that is larger is decoded alone.
-CHUNK_BYTES = 2 * 1024 * 1024
+#: Bytes that are decoded together where they lie: each part costs some hundred calls, however large it is.
+CHUNK_BYTES = 8 * 1024 * 1024
+#: Bytes that are unpacked, and then decoded together; a batch that is larger is decoded alone.
+UNPACKED_BYTES = 2 * 1024 * 1024
 
 
 class _Rows(NamedTuple):
@@ -153,7 +155,7 @@ def _in_place(buffer: memoryview, batches: Numbers, check_crcs: bool) -> Iterato
 
 def _unpacked(buffer: memoryview, batches: Numbers, check_crcs: bool) -> Iterator[tuple[Bytes, Numbers]]:
     """Each chunk lies where the one before it was: pages that are touched for the first time cost most of all."""
-    scratch = memoryview(mmap.mmap(-1, CHUNK_BYTES + DECOMPRESSED_BYTES_MAX))
+    scratch = memoryview(mmap.mmap(-1, UNPACKED_BYTES + DECOMPRESSED_BYTES_MAX))
     data = np.frombuffer(scratch.toreadonly(), np.uint8)
     batches = batches.copy()
     first, end = 0, 0
@@ -170,7 +172,7 @@ def _unpacked(buffer: memoryview, batches: Numbers, check_crcs: bool) -> Iterato
         except (ValueError, KafkaError) as error:
             raise corrupt_at(base_offset, str(error)) from error
         batches[index, END] = end
-        if end >= CHUNK_BYTES:
+        if end >= UNPACKED_BYTES:
             yield data, batches[first : index + 1]
             first, end = index + 1, 0
     if first < len(batches):

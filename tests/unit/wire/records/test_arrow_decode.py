@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records import arrow_decode, arrow_numba, arrow_plain
 from barnabas.wire.records.arrow_decode import decode_arrow
-from barnabas.wire.records.arrow_numba import CHUNK_BYTES
+from barnabas.wire.records.arrow_numba import CHUNK_BYTES, UNPACKED_BYTES
 from barnabas.wire.records.arrow_types import COLUMN_TYPES, TIMESTAMP_MS_MAX, Decoded, Selection
 from barnabas.wire.records.batch import BATCH_HEADER_BYTES, seal
 from barnabas.wire.records.compression import Buffer, Compression
@@ -229,7 +229,7 @@ def test_what_is_long_comes_in_parts_and_a_batch_in_one(codec: Compression) -> N
 def test_parts_do_not_change_when_the_next_is_read() -> None:
     batches = [
         encode_batch(
-            [Record(0, 0, bytes([number]), bytes([number]) * CHUNK_BYTES)], compression=Compression.LZ4
+            [Record(0, 0, bytes([number]), bytes([number]) * UNPACKED_BYTES)], compression=Compression.LZ4
         )
         for number in range(3)
     ]
