@@ -10,6 +10,10 @@ from barnabas.base.ids import TopicPartition
 #: What a record is taken to need in the log while nothing is known of its partition.
 RECORD_BYTES_DEFAULT = 1_024.0
 _RECORD_BYTES_MIN = 1 / 1_024
+#: A small record costs as much as one of so many bytes: each becomes a row. They may be small as they are packed.
+_ROW_BYTES = 256.0
+#: They may also be few, where most offsets are gone: so many times its bytes is the most that an offset counts.
+_ROW_TIMES_MAX = 16
 #: From here on two tasks are nearer to the size that is wanted than one.
 _SHARES_OF_TWO = 1.5
 
@@ -33,7 +37,7 @@ Task = tuple[OffsetRange, ...]
 
 @dataclass(frozen=True)
 class TaskLimits:
-    """How large a task is wanted: about `bytes_wanted` of log unless there must be more tasks, or smaller ones."""
+    """How large a task is wanted: `bytes_wanted` of log or more, unless there must be more tasks, or smaller ones."""
 
     bytes_wanted: int
     tasks_min: int | None = None
@@ -48,10 +52,7 @@ def plan_tasks(
     `record_bytes` is what an offset of a partition takes of the log, on average.
     """
     wanted = sorted(each for each in ranges if each.offsets_count > 0)
-    weights = {
-        each.place: max(record_bytes.get(each.place, RECORD_BYTES_DEFAULT), _RECORD_BYTES_MIN)
-        for each in wanted
-    }
+    weights = {each.place: _weight(record_bytes.get(each.place, RECORD_BYTES_DEFAULT)) for each in wanted}
     total_bytes = sum(each.offsets_count * weights[each.place] for each in wanted)
     offsets_count = sum(each.offsets_count for each in wanted)
     tasks_count = max(_count_of(total_bytes / limits.bytes_wanted), min(limits.tasks_min or 1, offsets_count))
@@ -61,9 +62,14 @@ def plan_tasks(
     return dealer.finish()
 
 
+def _weight(record_bytes: float) -> float:
+    """What an offset counts, in bytes."""
+    return max(record_bytes, min(_ROW_BYTES, _ROW_TIMES_MAX * record_bytes), _RECORD_BYTES_MIN)
+
+
 def _count_of(shares: float) -> int:
     """How many tasks for so many times the size of one: cores come in even numbers, and wait for the odd task."""
-    return 1 if shares < _SHARES_OF_TWO else 2 * round(shares / 2)
+    return 1 if shares < _SHARES_OF_TWO else max(2, 2 * math.floor(shares / 2))
 
 
 class _Dealer:

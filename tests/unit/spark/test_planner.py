@@ -14,7 +14,7 @@ A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
 
 class WeighedLogs(ListedLogs):
-    """Logs in which every offset takes 100 bytes, and that remember who was asked about."""
+    """Logs in which every offset takes 1000 bytes, and that remember who was asked about."""
 
     def __init__(self) -> None:
         super().__init__({A: 10, B: 20})
@@ -22,7 +22,7 @@ class WeighedLogs(ListedLogs):
 
     def record_bytes(self, ranges: Collection[OffsetRange]) -> dict[TopicPartition, float]:
         self.asked += [each.place for each in ranges]
-        return {each.place: 100.0 for each in ranges}
+        return {each.place: 1000.0 for each in ranges}
 
 
 def options(**given: str) -> SourceOptions:
@@ -31,12 +31,12 @@ def options(**given: str) -> SourceOptions:
 
 def test_the_size_of_a_partition_is_asked_for_once() -> None:
     logs = WeighedLogs()
-    planner = Planner(logs, options(taskSize="1000"))
+    planner = Planner(logs, options(taskSize="10000"))
     for _ in range(2):
         tasks = planner.plan([OffsetRange(A, 0, 20), OffsetRange(B, 5, 5)], {A: b"i" * 16})
         assert [repr(task) for task in tasks] == ["orders-0 [0, 10)", "orders-0 [10, 20)"]
         assert tasks[0].pieces[0].topic_id == b"i" * 16
-        assert tasks[0].pieces[0].record_bytes == 100.0
+        assert tasks[0].pieces[0].record_bytes == 1000.0
     planner.plan([OffsetRange(B, 0, 20)], {})
     assert logs.asked == [A, B]
 

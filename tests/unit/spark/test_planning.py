@@ -21,9 +21,12 @@ def test_a_small_log_is_one_task_however_many_partitions_it_has() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size_mib", "count"), [(1, 1), (191, 1), (192, 2), (300, 2), (384, 4), (12_800, 100), (12_900, 100)]
+    ("size_mib", "count"),
+    [(1, 1), (191, 1), (192, 2), (300, 2), (511, 2), (512, 4), (12_800, 100), (12_900, 100)],
 )
-def test_there_are_even_numbers_of_tasks_of_about_the_size_that_is_wanted(size_mib: int, count: int) -> None:
+def test_there_are_even_numbers_of_tasks_of_the_size_that_is_wanted_or_more(
+    size_mib: int, count: int
+) -> None:
     tasks = plan_tasks([OffsetRange(A, 0, size_mib)], {A: MEBIBYTE}, TaskLimits(128 * MEBIBYTE))
     assert len(tasks) == count
 
@@ -35,13 +38,19 @@ def test_a_large_partition_is_cut_into_tasks_of_one_size() -> None:
 
 def test_tasks_are_even_across_partitions_of_different_weight() -> None:
     ranges = [OffsetRange(A, 0, 100), OffsetRange(B, 0, 200)]
-    tasks = plan_tasks(ranges, {A: 2.0, B: 1.0}, TaskLimits(100))
+    tasks = plan_tasks(ranges, {A: 2_000.0, B: 1_000.0}, TaskLimits(100_000))
     assert tasks == [
         (OffsetRange(A, 0, 50),),
         (OffsetRange(A, 50, 100),),
         (OffsetRange(B, 0, 100),),
         (OffsetRange(B, 100, 200),),
     ]
+
+
+@pytest.mark.parametrize(("record_bytes", "count"), [(256.0, 4), (120.0, 4), (20.0, 4), (8.0, 2), (1.0, 1)])
+def test_small_records_count_as_rows_and_missing_ones_hardly(record_bytes: float, count: int) -> None:
+    tasks = plan_tasks([OffsetRange(A, 0, 2 * MEBIBYTE)], {A: record_bytes}, TaskLimits(128 * MEBIBYTE))
+    assert len(tasks) == count
 
 
 def test_there_are_as_many_tasks_as_were_asked_for() -> None:
