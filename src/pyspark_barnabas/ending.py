@@ -23,7 +23,8 @@ def end_quietly(environment: Mapping[str, str] = os.environ, main: ModuleType | 
     Does nothing outside of Spark's own Python processes.
     """
     main = main or sys.modules["__main__"]
-    if REUSED in environment and getattr(main.__spec__, "name", None) == _DAEMON:
+    is_daemon = getattr(getattr(main, "__spec__", None), "name", None) == _DAEMON
+    if REUSED in environment and is_daemon and "worker" in vars(main):
         vars(main)["worker"] = _quiet(vars(main)["worker"])
 
 

@@ -6,7 +6,10 @@ import socket
 import struct
 import subprocess
 import sys
+from collections.abc import Iterator
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
 
 import pytest
@@ -26,15 +29,22 @@ def main(infile, outfile):
 """
 
 
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """A directory whose name is short enough for a socket in it."""
+    with TemporaryDirectory(prefix="barnabas-") as directory:
+        yield Path(directory)
+
+
 @pytest.mark.parametrize(("asked", "is_quiet"), [(b"q", True), (b"-", False)])
 def test_a_worker_that_has_imported_the_package_ends_without_a_word(
-    asked: bytes, is_quiet: bool, tmp_path: Path
+    asked: bytes, is_quiet: bool, home: Path
 ) -> None:
-    (tmp_path / "pyspark_worker_of_test.py").write_text(WORKER)
+    (home / "pyspark_worker_of_test.py").write_text(WORKER)
     settings = {
-        "PYTHONPATH": os.pathsep.join([str(tmp_path), *filter(None, sys.path)]),
+        "PYTHONPATH": os.pathsep.join([str(home), *filter(None, sys.path)]),
         "PYTHON_UNIX_DOMAIN_ENABLED": "true",
-        "PYTHON_WORKER_FACTORY_SOCK_DIR": str(tmp_path),
+        "PYTHON_WORKER_FACTORY_SOCK_DIR": str(home),
         "PYTHON_DAEMON_KILL_WORKER_ON_FLUSH_FAILURE": "1",
         REUSED: "1",
     }
@@ -61,7 +71,9 @@ def test_a_worker_that_has_imported_the_package_ends_without_a_word(
     assert ("BrokenPipeError" not in told.decode()) is is_quiet
 
 
-def test_a_process_of_somebody_else_is_left_as_it_is() -> None:
+@pytest.mark.parametrize("name", ["pyspark.daemon", "notebook", None])
+def test_a_process_that_is_no_worker_is_left_as_it_is(name: str | None) -> None:
     main = ModuleType("__main__")
+    main.__spec__ = None if name is None else ModuleSpec(name, None)
     end_quietly({REUSED: "1"}, main)
     assert "worker" not in vars(main)
