@@ -37,7 +37,10 @@ Task = tuple[OffsetRange, ...]
 
 @dataclass(frozen=True)
 class TaskLimits:
-    """How large a task is wanted: `bytes_wanted` of log or more, unless there must be more tasks, or smaller ones."""
+    """How large a task is wanted, unless there must be more tasks, or smaller ones.
+
+    Of several tasks each is three quarters of `bytes_wanted` at least; a small record counts as one of 256 bytes.
+    """
 
     bytes_wanted: int
     tasks_min: int | None = None

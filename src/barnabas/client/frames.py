@@ -91,7 +91,7 @@ class Frames(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The end; also after the transport was closed from here."""
         self._writable.set()
-        self._memory = FrameMemory()
+        self._memory = FrameMemory()  # what was its own is given back, what was given to it is its owner's
         self._lose(exc)
 
     def get_buffer(self, sizehint: int) -> memoryview:

@@ -2,7 +2,7 @@
 
 import asyncio
 import struct
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import pytest
@@ -10,7 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.base.buffers import Buffer
+from barnabas.client import frames
 from barnabas.client.frames import FRAME_BYTES_MAX, FrameMemory, Frames
+
+#: More than enough for a thread that nothing keeps from it.
+MAY_TAKE_S = 0.2
 
 
 class Ear:
@@ -106,19 +110,23 @@ def test_memory_that_was_given_outlasts_the_connection_and_its_own_does_not() ->
         assert (held[0] is held[1]) is is_kept
 
 
-def test_threads_that_share_memory_never_have_the_same() -> None:
+def test_threads_that_share_memory_never_have_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     memory = FrameMemory()
+    memory.take(1_000).release()
+    others: list[Future[memoryview]] = []
+    is_free = frames._is_free
 
-    def fill(number: int) -> bool:
-        for _ in range(200):
-            taken = memory.take(1_000)
-            taken[:] = bytes([number]) * 1_000
-            if bytes(taken) != bytes([number]) * 1_000:
-                return False
-        return True
+    def found_free_while_another_thread_takes(kept: bytearray) -> bool:
+        free = is_free(kept)
+        if not others:
+            others.append(pool.submit(memory.take, 1_000))
+            wait(others, MAY_TAKE_S)
+        return free
 
-    with ThreadPoolExecutor(4) as pool:
-        assert all(pool.map(fill, range(4)))
+    monkeypatch.setattr(frames, "_is_free", found_free_while_another_thread_takes)
+    with ThreadPoolExecutor(1) as pool:
+        mine = memory.take(1_000)
+        assert others[0].result().obj is not mine.obj
 
 
 @pytest.mark.parametrize("size_bytes", [-1, 0, 3, FRAME_BYTES_MAX + 1])

@@ -71,9 +71,19 @@ def test_a_worker_that_has_imported_the_package_ends_without_a_word(
     assert ("BrokenPipeError" not in told.decode()) is is_quiet
 
 
-@pytest.mark.parametrize("name", ["pyspark.daemon", "notebook", None])
-def test_a_process_that_is_no_worker_is_left_as_it_is(name: str | None) -> None:
+@pytest.mark.parametrize(
+    ("environment", "name"), [({}, "pyspark.daemon"), ({REUSED: "1"}, "notebook"), ({REUSED: "1"}, None)]
+)
+def test_a_process_that_is_no_worker_is_left_as_it_is(environment: dict[str, str], name: str | None) -> None:
     main = ModuleType("__main__")
     main.__spec__ = None if name is None else ModuleSpec(name, None)
+    vars(main)["worker"] = "somebody else's"
+    end_quietly(environment, main)
+    assert vars(main)["worker"] == "somebody else's"
+
+
+def test_a_daemon_without_what_is_wrapped_is_left_as_it_is() -> None:
+    main = ModuleType("__main__")
+    main.__spec__ = ModuleSpec("pyspark.daemon", None)
     end_quietly({REUSED: "1"}, main)
     assert "worker" not in vars(main)

@@ -24,7 +24,7 @@ def test_a_small_log_is_one_task_however_many_partitions_it_has() -> None:
     ("size_mib", "count"),
     [(1, 1), (191, 1), (192, 2), (300, 2), (511, 2), (512, 4), (12_800, 100), (12_900, 100)],
 )
-def test_there_are_even_numbers_of_tasks_of_the_size_that_is_wanted_or_more(
+def test_there_are_even_numbers_of_tasks_of_about_the_size_that_is_wanted_or_more(
     size_mib: int, count: int
 ) -> None:
     tasks = plan_tasks([OffsetRange(A, 0, size_mib)], {A: MEBIBYTE}, TaskLimits(128 * MEBIBYTE))
