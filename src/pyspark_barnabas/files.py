@@ -8,7 +8,7 @@ import math
 import re
 import time
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterator, Mapping
 from pathlib import Path
 
 from barnabas.base.ids import ZERO_UUID, TopicPartition
@@ -131,6 +131,10 @@ class FileLogs:
         return SegmentFiles(self._directories[place], time.sleep)
 
 
+class _Gone(Exception):
+    """The topic is not there any more, or is another one of the same name."""
+
+
 class FileReader:
     """A `RangeReader` over log directories."""
 
@@ -144,49 +148,100 @@ class FileReader:
     ) -> Iterator[RawBatches]:
         """See `RangeReader`; what it yields is valid until the next is asked for."""
         place, low, high = wanted
-        directory = self._directories.get(place)
-        if directory is None or _is_another(directory, topic_id):
+        try:
+            if place not in self._directories:
+                raise _Gone
+            log = _Log(place, self._directories[place], topic_id, self._losses)
+            yield from log.read(low, high, self._isolation)
+        except _Gone:
             self._losses.report(
-                f"topic '{place.topic}' is not in the log directories: {low} to {high} of {place} are gone"
+                f"topic '{place.topic}' is not in the log directories: what was not read yet of offsets {low} "
+                f"to {high} of partition {place} is gone"
             )
-            return
-        segments = SegmentFiles(directory, time.sleep)
-        start = _settled_start(directory, place, segments, low)
-        if start > low:
-            what = f"partition {place} begins at offset {start} now: offsets {low} to {min(start, high)} are gone"
-            self._losses.report(what)
-        # The index before the segments: compaction takes entries away together with what they speak of.
-        aborted = NONE_ABORTED
-        if self._isolation is Isolation.READ_COMMITTED:
-            aborted = segments.aborted(max(low, start), high)
-        position = max(low, start)
-        for pause_s in (*[_PAUSE_S] * (_ATTEMPTS_COUNT - 1), 0.0):
-            for chunk in segments.chunks(position, high):
-                yield RawBatches(chunk.buffer, position, aborted)
-                position = chunk.next_offset
-            if position >= high:
-                return
-            if segments.go_beyond(high):
-                yield from self._rest(wanted, position, segments, aborted)
-                return
-            time.sleep(pause_s)  # the last records may not have come to this machine yet
-        self._losses.report(f"partition {place} ends at offset {position} now: offsets up to {high} are gone")
-
-    def _rest(
-        self, wanted: OffsetRange, position: int, segments: SegmentFiles, aborted: AbortedRanges
-    ) -> Iterator[RawBatches]:
-        """What has come since, of a log that goes on behind the range: else nothing is there, as after compaction."""
-        place, _, high = wanted
-        for chunk in segments.chunks(position, high):
-            yield RawBatches(chunk.buffer, position, aborted)
-            position = chunk.next_offset
-        start = log_start_offset(self._directories[place], place, segments)
-        if position < min(start, high):
-            what = f"partition {place} begins at offset {start} now: offsets {position} to {high} are gone"
-            self._losses.report(what)
 
     def close(self) -> None:
         """See `RangeReader`: nothing is open."""
+
+
+class _Log:
+    """One partition's directory; retention, compaction and deletion may go on in it."""
+
+    def __init__(self, place: TopicPartition, directory: Path, topic_id: bytes, losses: Losses) -> None:
+        self._place = place
+        self._directory = directory
+        self._topic_id = topic_id
+        self._losses = losses
+        self._segments = SegmentFiles(directory, time.sleep)
+
+    def read(self, low: int, high: int, isolation: Isolation) -> Iterator[RawBatches]:
+        """The batches of [low, high).
+
+        :raises _Gone: It is not the topic's log any more.
+        """
+        try:
+            yield from self._read(low, high, isolation)
+        except FileNotFoundError as error:
+            if self._directory.is_dir():
+                raise
+            raise _Gone from error
+
+    def _read(self, low: int, high: int, isolation: Isolation) -> Iterator[RawBatches]:
+        self._check_topic()
+        position = max(low, self._settled_start(low))
+        self._report_removed(low, min(position, high))
+        # The index before the segments: compaction takes entries away together with what they speak of.
+        aborted = NONE_ABORTED
+        if isolation is Isolation.READ_COMMITTED:
+            aborted = self._segments.aborted(position, high)
+        for pause_s in (*[_PAUSE_S] * (_ATTEMPTS_COUNT - 1), 0.0):
+            position = yield from self._batches(position, high, aborted)
+            if position >= high:
+                return
+            if self._segments.go_beyond(high):
+                # A log that goes on behind the range: what has come since, else nothing is there, as after compaction.
+                position = yield from self._batches(position, high, aborted)
+                self._report_removed(position, high)
+                return
+            time.sleep(pause_s)  # the last records may not have come to this machine yet
+        self._losses.report(
+            f"partition {self._place} ends at offset {position} now: offsets up to {high} are gone"
+        )
+
+    def _batches(self, position: int, high: int, aborted: AbortedRanges) -> Generator[RawBatches, None, int]:
+        """Yields what is there now of [position, high), and returns the offset behind it."""
+        for chunk in self._segments.chunks(position, high):
+            self._check_topic()
+            self._report_removed(position, chunk.headers[0].base_offset)
+            yield RawBatches(chunk.buffer, position, aborted)
+            position = chunk.next_offset
+        return position
+
+    def _report_removed(self, position: int, next_offset: int) -> None:
+        """Tell of a gap [position, next_offset) that the log begins behind; one behind its start is of compaction."""
+        if position >= next_offset:
+            return
+        start = self._start()
+        if start > position:
+            gone = f"offsets {position} to {min(start, next_offset)} are gone"
+            self._losses.report(f"partition {self._place} begins at offset {start} now: {gone}")
+
+    def _settled_start(self, low: int) -> int:
+        """The log's start, looked at more than once where it lies behind `low`."""
+        start = self._start()
+        for _ in range(_ATTEMPTS_COUNT - 1):
+            if start <= low:
+                break
+            time.sleep(_PAUSE_S)
+            start = self._start()
+        return start
+
+    def _start(self) -> int:
+        return log_start_offset(self._directory, self._place, self._segments)
+
+    def _check_topic(self) -> None:
+        found = _topic_id(self._directory)
+        if ZERO_UUID not in (found, self._topic_id) and found != self._topic_id:
+            raise _Gone
 
 
 def log_start_offset(directory: Path, place: TopicPartition, segments: SegmentFiles) -> int:
@@ -248,17 +303,6 @@ def _offset_of_time(segments: SegmentFiles, start: int, end: int, timestamp_ms: 
     return NO_OFFSET
 
 
-def _settled_start(directory: Path, place: TopicPartition, segments: SegmentFiles, low: int) -> int:
-    """The log's start, looked at more than once where it lies behind `low`."""
-    start = log_start_offset(directory, place, segments)
-    for _ in range(_ATTEMPTS_COUNT - 1):
-        if start <= low:
-            break
-        time.sleep(_PAUSE_S)
-        start = log_start_offset(directory, place, segments)
-    return start
-
-
 def _check_known(wanted: set[str], known: set[str]) -> None:
     missing = ", ".join(f"'{each}'" for each in sorted(wanted - known))
     if missing:
@@ -268,8 +312,3 @@ def _check_known(wanted: set[str], known: set[str]) -> None:
 
 def _topic_id(directory: Path) -> bytes:
     return read_partition_metadata(directory) or ZERO_UUID
-
-
-def _is_another(directory: Path, topic_id: bytes) -> bool:
-    found = _topic_id(directory)
-    return ZERO_UUID not in (found, topic_id) and found != topic_id

@@ -14,7 +14,7 @@ def outcome(theirs_s: float, ours_s: float) -> Outcome:
 
 def whole(growth: list[Growth]) -> str:
     return document(
-        [outcome(2, 1)], growth, [Rewriting("rekeyed", 1_000, 8)], 1, {"processor": "one"}, "kernels"
+        [outcome(2, 1)], growth, [Rewriting("rekeyed", 1_000, 8)], 1, 1, {"processor": "one"}, "kernels"
     )
 
 

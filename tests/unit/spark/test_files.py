@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.log.checkpoints import MalformedFile
+from barnabas.log.checkpoints import MalformedFile, write_partition_metadata
 from barnabas.log.files import offset_file
 from pyspark_barnabas import files
 from pyspark_barnabas.files import FileReader, find_directories, log_start_offset
@@ -17,6 +17,7 @@ from pyspark_barnabas.values import OptionError
 from support.segments import write_segment
 
 PLACE = TopicPartition("orders", 0)
+FIRST_ID = bytes(15) + b"\1"
 CHECKPOINT = "log-start-offset-checkpoint"
 
 
@@ -56,8 +57,17 @@ def reader(directory: Path, monkeypatch: pytest.MonkeyPatch) -> FileReader:
     (directory / "00000000000000000005.log").unlink()
     write_segment(directory, 0, 3, 2)
     write_segment(directory, 10, 2)
-    options = {"subscribe": PLACE.topic, "transport": "files", "logDirs": str(directory.parent)}
-    return FileReader(batch_options(options))
+    return FileReader(batch_options(options_of(directory)))
+
+
+@pytest.fixture
+def lenient(reader: FileReader, directory: Path) -> FileReader:
+    """Of the same log, and goes on without what is lost."""
+    return FileReader(batch_options({**options_of(directory), "failOnDataLoss": "false"}))
+
+
+def options_of(directory: Path) -> dict[str, str]:
+    return {"subscribe": PLACE.topic, "transport": "files", "logDirs": str(directory.parent)}
 
 
 def lows(reader: FileReader, low: int, high: int) -> list[int]:
@@ -80,6 +90,45 @@ def test_a_log_that_ends_before_the_range_or_begins_behind_it_has_lost_records(
     assert next(reading).low == 0
     offset_file(directory, 0, ".log").unlink()
     with pytest.raises(DataLossError, match="begins at offset 10 now: offsets 5 to 7"):
+        next(reading)
+
+
+def test_segments_that_retention_removes_in_the_middle_of_a_range_are_lost(
+    reader: FileReader, directory: Path, lenient: FileReader
+) -> None:
+    write_segment(directory, 12, 3)
+    strict_reading, lenient_reading = (
+        each.read(OffsetRange(PLACE, 0, 15), bytes(16)) for each in (reader, lenient)
+    )
+    assert [next(strict_reading).low, next(lenient_reading).low] == [0, 0]
+    for base_offset in (0, 10):
+        offset_file(directory, base_offset, ".log").unlink()
+    with pytest.raises(DataLossError, match="begins at offset 12 now: offsets 5 to 12 are gone"):
+        next(strict_reading)
+    assert [found.low for found in lenient_reading] == [5]
+
+
+def test_a_topic_that_is_deleted_while_it_is_read_has_lost_its_rest(
+    reader: FileReader, directory: Path, lenient: FileReader
+) -> None:
+    strict_reading, lenient_reading = (
+        each.read(OffsetRange(PLACE, 0, 12), bytes(16)) for each in (reader, lenient)
+    )
+    assert [next(strict_reading).low, next(lenient_reading).low] == [0, 0]
+    directory.rename(directory.with_name(f"{PLACE}.0123456789abcdef0123456789abcdef-delete"))
+    with pytest.raises(DataLossError, match="topic 'orders' is not in the log directories"):
+        next(strict_reading)
+    assert list(lenient_reading) == []
+
+
+def test_a_topic_of_the_same_name_that_is_made_meanwhile_is_another_one(
+    reader: FileReader, directory: Path
+) -> None:
+    write_partition_metadata(directory, FIRST_ID)
+    reading = reader.read(OffsetRange(PLACE, 0, 12), FIRST_ID)
+    assert next(reading).low == 0
+    write_partition_metadata(directory, bytes(15) + b"\2")
+    with pytest.raises(DataLossError, match="topic 'orders' is not in the log directories"):
         next(reading)
 
 
