@@ -15,6 +15,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from pyspark_barnabas.ending import end_quietly
+from pyspark_barnabas.lasting import spare_what_lasts
 
 end_quietly()  # all of Spark's processes that read or write import this
 
@@ -31,7 +32,9 @@ class DefaultSource(DataSource):
         """The connector's columns; with `headers` where `includeHeaders` asks for them."""
         from pyspark_barnabas.schemas import schema_of_options
 
-        return schema_of_options(self.options)
+        schema = schema_of_options(self.options)
+        spare_what_lasts()  # Spark has a process that makes data sources, and asks there for nothing more
+        return schema
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """For `spark.read`."""

@@ -30,7 +30,7 @@ EARLIEST_MARKER = -2
 
 #: A task costs about 50 ms, whatever it reads.
 TASK_BYTES = 128 * 1024 * 1024
-FETCH_BYTES = 8 * 1024 * 1024
+FETCH_BYTES = 16 * 1024 * 1024
 #: As long as the connector polls for what it knows to be there (`spark.network.timeout`).
 POLL_TIMEOUT_MS = 120_000
 MAX_TRIGGER_DELAY_MS = 15 * 60_000

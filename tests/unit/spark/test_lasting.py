@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pyspark_barnabas import lasting
+from pyspark_barnabas import DefaultSource, lasting
 from pyspark_barnabas.lasting import REUSED, spare_what_lasts
 
 
@@ -32,3 +32,9 @@ def test_later_tasks_spare_nothing_more() -> None:
 def test_a_process_of_somebody_else_is_left_as_it_is() -> None:
     spare_what_lasts({})
     assert gc.get_freeze_count() == 0
+
+
+def test_the_process_that_makes_data_sources_spares_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(REUSED, "1")
+    DefaultSource({}).schema()
+    assert gc.get_freeze_count() > 0
