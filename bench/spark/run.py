@@ -1,6 +1,6 @@
 """Time queries with both connectors in turns: ``python -m bench.spark.run [--quick] [--rounds N] [--only NAME]``.
 
-All takes about a quarter of an hour on two cores, and 6 GB of disk; ``--only large`` as long again, and 12 GB.
+All takes about twenty minutes on two cores, and 6 GB of disk; ``--only large`` ten more, and 12 GB.
 """
 
 import argparse
@@ -49,8 +49,7 @@ LARGE = (4, 10_000)
 GROWTH_VALUE_BYTES = 1024
 REWRITTEN_MB = 1_000
 WARM_UP_ROUNDS = 2
-#: Java's compilers work beside the first runs of a query, on the same two cores, and the faster side has fewer rows to
-#: spread them over.
+#: Java's compilers work beside the first runs of a query, on the same two cores, which weighs most on the quicker side.
 UNMEASURED_RUNS = 6
 STARTED_S = time.monotonic()
 
