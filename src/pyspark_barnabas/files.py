@@ -8,7 +8,7 @@ import math
 import re
 import time
 from bisect import bisect_right
-from collections.abc import Collection, Generator, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from pathlib import Path
 
 from barnabas.base.ids import ZERO_UUID, TopicPartition
@@ -138,10 +138,12 @@ class _Gone(Exception):
 class FileReader:
     """A `RangeReader` over log directories."""
 
-    def __init__(self, options: SourceOptions) -> None:
+    def __init__(self, options: SourceOptions, pause: Callable[[float], object] = time.sleep) -> None:
+        """`pause` waits for so many seconds."""
         self._isolation = options.isolation
         self._losses = Losses(fail=options.fail_on_data_loss)
         self._directories = find_directories(options.log_dirs)
+        self._pause = pause
 
     def read(
         self, wanted: OffsetRange, topic_id: bytes, record_bytes: float = math.inf
@@ -151,7 +153,8 @@ class FileReader:
         try:
             if place not in self._directories:
                 raise _Gone
-            log = _Log(place, self._directories[place], topic_id, self._losses)
+            segments = SegmentFiles(self._directories[place], self._pause)
+            log = _Log(place, topic_id, segments, self._losses, self._pause)
             yield from log.read(low, high, self._isolation)
         except _Gone:
             self._losses.report(
@@ -166,12 +169,20 @@ class FileReader:
 class _Log:
     """One partition's directory; retention, compaction and deletion may go on in it."""
 
-    def __init__(self, place: TopicPartition, directory: Path, topic_id: bytes, losses: Losses) -> None:
+    def __init__(
+        self,
+        place: TopicPartition,
+        topic_id: bytes,
+        segments: SegmentFiles,
+        losses: Losses,
+        pause: Callable[[float], object],
+    ) -> None:
         self._place = place
-        self._directory = directory
         self._topic_id = topic_id
+        self._segments = segments
+        self._directory = segments.directory
         self._losses = losses
-        self._segments = SegmentFiles(directory, time.sleep)
+        self._pause = pause
 
     def read(self, low: int, high: int, isolation: Isolation) -> Iterator[RawBatches]:
         """The batches of [low, high).
@@ -202,7 +213,7 @@ class _Log:
                 position = yield from self._batches(position, high, aborted)
                 self._report_removed(position, high)
                 return
-            time.sleep(pause_s)  # the last records may not have come to this machine yet
+            self._pause(pause_s)  # the last records may not have come to this machine yet
         self._losses.report(
             f"partition {self._place} ends at offset {position} now: offsets up to {high} are gone"
         )
@@ -231,7 +242,7 @@ class _Log:
         for _ in range(_ATTEMPTS_COUNT - 1):
             if start <= low:
                 break
-            time.sleep(_PAUSE_S)
+            self._pause(_PAUSE_S)
             start = self._start()
         return start
 

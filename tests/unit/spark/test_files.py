@@ -7,7 +7,6 @@ import pytest
 from barnabas.base.ids import TopicPartition
 from barnabas.log.checkpoints import MalformedFile, write_partition_metadata
 from barnabas.log.files import offset_file
-from pyspark_barnabas import files
 from pyspark_barnabas.files import FileReader, find_directories, log_start_offset
 from pyspark_barnabas.losses import DataLossError
 from pyspark_barnabas.options import batch_options
@@ -51,19 +50,18 @@ def test_a_damaged_checkpoint_is_no_guess(directory: Path) -> None:
 
 
 @pytest.fixture
-def reader(directory: Path, monkeypatch: pytest.MonkeyPatch) -> FileReader:
+def reader(directory: Path) -> FileReader:
     """Of a log whose offsets 5 to 10 were compacted away."""
-    monkeypatch.setattr(files, "_PAUSE_S", 0.0)
     (directory / "00000000000000000005.log").unlink()
     write_segment(directory, 0, 3, 2)
     write_segment(directory, 10, 2)
-    return FileReader(batch_options(options_of(directory)))
+    return FileReader(batch_options(options_of(directory)), lambda _: None)
 
 
 @pytest.fixture
 def lenient(reader: FileReader, directory: Path) -> FileReader:
     """Of the same log, and goes on without what is lost."""
-    return FileReader(batch_options({**options_of(directory), "failOnDataLoss": "false"}))
+    return FileReader(batch_options({**options_of(directory), "failOnDataLoss": "false"}), lambda _: None)
 
 
 def options_of(directory: Path) -> dict[str, str]:
