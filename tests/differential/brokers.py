@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from interop.brokers import Broker
 
@@ -85,10 +86,20 @@ def wait_for_coordinators(side: Side) -> None:
         wait_for(side, FindCoordinatorRequest("any", key_type), FindCoordinatorResponse, 2)
 
 
-def wait_for(side: Side, request: Message, response: type[Message], version: int) -> None:
-    """Ask until there is no error."""
+def has_no_error(answer: Message | None) -> bool:
+    return getattr(answer, "error_code", None) == ErrorCode.NONE
+
+
+def wait_for(
+    side: Side,
+    request: Message,
+    response: type[Message],
+    version: int,
+    is_ready: Callable[[Any], bool] = has_no_error,
+) -> None:
+    """Ask until the answer is ready: has no error, where nothing else is said."""
     deadline_s = time.monotonic() + START_TIMEOUT_S
-    while getattr(side.exchange(request, response, version).body, "error_code", None) != ErrorCode.NONE:
+    while not is_ready(side.exchange(request, response, version).body):
         assert time.monotonic() < deadline_s, f"{side.name} is not ready for {request}"
         time.sleep(0.05)
 

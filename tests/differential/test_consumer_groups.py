@@ -248,13 +248,24 @@ class Both(NamedTuple):
         )
 
 
+def is_given_all_topics(answer: ConsumerGroupHeartbeatResponse | None) -> bool:
+    """Kafka's coordinator hears of a topic a moment after it has been created."""
+    return (
+        answer is not None
+        and answer.assignment is not None
+        and len(answer.assignment.topic_partitions) == len(TOPICS)
+    )
+
+
 @pytest.fixture(scope="module")
 def both(pair: Pair) -> Both:
     for side in (pair.kafka, pair.barnabas):
         topics = [CreatableTopic(name, count, 1) for name, count in TOPICS.items()]
         side.exchange(CreateTopicsRequest(topics, 10_000), CreateTopicsResponse, 5)
-        ready = ConsumerGroupHeartbeatRequest("ready", "m", 0, None, None, 60_000, [A], None, None, [])
-        wait_for(side, ready, ConsumerGroupHeartbeatResponse, 1)
+        join = ConsumerGroupHeartbeatRequest(
+            "ready", "m", 0, None, None, 60_000, list(TOPICS), None, None, []
+        )
+        wait_for(side, join, ConsumerGroupHeartbeatResponse, 1, is_given_all_topics)
     return Both(pair, (topic_names(pair.kafka), topic_names(pair.barnabas)))
 
 
