@@ -5,10 +5,12 @@ costs as much again, so a large frame is received into that of an earlier one, a
 """
 
 import asyncio
+import socket
 import struct
+import sys
 from collections.abc import Callable
 from threading import Lock
-from typing import cast
+from typing import Any, cast
 
 from barnabas.base.buffers import Buffer
 
@@ -19,6 +21,8 @@ FRAME_BYTES_MIN = 4
 #: Answers that are smaller come together with those around them.
 _ROOM_BYTES = 1 << 16
 _SIZE = struct.Struct(">i")
+#: What there is to be of a large frame before it is looked at, as each time wakes the loop.
+AT_ONCE_BYTES = 1 << 20
 #: Memory for large frames is made in multiples of this, as one fetch is hardly ever as large as the next.
 _STEP_BYTES = 1 << 20
 #: One frame is decoded while the next one comes.
@@ -81,12 +85,16 @@ class Frames(asyncio.BufferedProtocol):
         self._memory = memory or FrameMemory()
         self._frame: memoryview | None = None  #: one that has not come whole yet
         self._filled_bytes = 0  #: of that frame; of the room when there is none
+        self._socket: Any = None
+        self._awaited_bytes = 1  #: of what comes next, before the socket tells of it
         self._writable = asyncio.Event()
         self._writable.set()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The beginning."""
         self.transport = cast("asyncio.WriteTransport", transport)
+        if sys.platform == "linux":
+            self._socket = transport.get_extra_info("socket")
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The end; also after the transport was closed from here."""
@@ -103,7 +111,10 @@ class Frames(asyncio.BufferedProtocol):
         self._filled_bytes += nbytes
         if self._frame is None:
             self._take_apart()
-        elif self._filled_bytes == len(self._frame):
+            return
+        missing_bytes = len(self._frame) - self._filled_bytes
+        self._await(missing_bytes)
+        if not missing_bytes:
             whole, self._frame, self._filled_bytes = self._frame, None, 0
             self._receive(whole.toreadonly())
 
@@ -133,6 +144,13 @@ class Frames(asyncio.BufferedProtocol):
             self._receive(bytes(self._room[position : position + size_bytes]))
             position += size_bytes
         return self._begin(self._room, bytes(self._room[position:end]))
+
+    def _await(self, missing_bytes: int) -> None:
+        """Let the socket tell of what comes when there is much of it; never of more than is still to come."""
+        awaited_bytes = AT_ONCE_BYTES if missing_bytes >= AT_ONCE_BYTES else 1
+        if self._socket is not None and awaited_bytes != self._awaited_bytes:
+            self._awaited_bytes = awaited_bytes
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, awaited_bytes)
 
     def _begin(self, target: memoryview, begun: Buffer) -> None:
         target[: len(begun)] = begun

@@ -1,17 +1,22 @@
 """What comes in, in pieces of any size, is handed on as the frames that were sent."""
 
 import asyncio
+import itertools
+import socket
 import struct
+import sys
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 import pytest
+import uvloop
 from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.base.buffers import Buffer
 from barnabas.client import frames
-from barnabas.client.frames import FRAME_BYTES_MAX, FrameMemory, Frames
+from barnabas.client.frames import AT_ONCE_BYTES, FRAME_BYTES_MAX, FrameMemory, Frames
 
 #: More than enough for a thread that nothing keeps from it.
 MAY_TAKE_S = 0.2
@@ -20,7 +25,13 @@ MAY_TAKE_S = 0.2
 class Ear:
     """Hears what a protocol tells, and is its transport; hangs up after so many frames."""
 
-    def __init__(self, frames_max: int = 1_000, memory: FrameMemory | None = None) -> None:
+    def __init__(
+        self,
+        frames_max: int = 1_000,
+        memory: FrameMemory | None = None,
+        socket: socket.socket | None = None,
+    ) -> None:
+        self.socket = socket
         self.heard: list[bytes] = []
         self.kept: list[Buffer] = []
         self.refused: list[int] = []
@@ -29,6 +40,9 @@ class Ear:
         self.frames = Frames(self._receive, self._refuse, self.lost.append, memory)
         transport: Any = self
         self.frames.connection_made(transport)
+
+    def get_extra_info(self, name: str) -> socket.socket | None:
+        return self.socket if name == "socket" else None
 
     def is_closing(self) -> bool:
         return bool(self.refused) or len(self.heard) >= self._frames_max
@@ -66,6 +80,91 @@ def test_a_frame_larger_than_the_room_comes_whole_and_so_do_its_neighbours() -> 
     ear = Ear()
     ear.feed(framed(*bodies), 10_000)
     assert ear.heard == bodies
+
+
+def awaited_bytes(connected: socket.socket) -> int:
+    return connected.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT)
+
+
+def test_a_socket_tells_of_a_large_frame_when_much_of_it_has_come() -> None:
+    here, there = socket.socketpair()
+    with here, there:
+        ear = Ear(socket=here)
+        coming = framed(bytes(2 * AT_ONCE_BYTES))
+        ear.feed(coming[:100_000])
+        assert awaited_bytes(here) == (AT_ONCE_BYTES if sys.platform == "linux" else 1)
+        ear.feed(coming[100_000:])
+        assert awaited_bytes(here) == 1
+
+
+@given(
+    st.lists(st.integers(4, 100) | st.integers(60_000, 3 * AT_ONCE_BYTES), min_size=1, max_size=4),
+    st.lists(st.integers(1, 2 * AT_ONCE_BYTES), max_size=5),
+)
+def test_a_socket_never_waits_for_more_than_is_still_to_come(sizes: list[int], pieces: list[int]) -> None:
+    here, there = socket.socketpair()
+    with here, there:
+        ear = Ear(socket=here)
+        coming = memoryview(framed(*map(bytes, sizes)))
+        ends = [*itertools.accumulate(4 + size for size in sizes)]
+        fed = 0
+        for piece in itertools.cycle([*pieces, AT_ONCE_BYTES]):
+            if fed == len(coming):
+                break
+            ear.feed(bytes(coming[fed : fed + piece]))
+            fed = min(fed + piece, len(coming))
+            missing = next((end for end in ends if end > fed), fed + 1) - fed
+            assert awaited_bytes(here) <= missing
+    assert [len(each) for each in ear.heard] == sizes
+
+
+@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_large_frames_come_whole_however_slowly_they_are_sent(
+    new_loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    bodies = [b"before", bytes(3 * AT_ONCE_BYTES + 5), b"between", bytes(AT_ONCE_BYTES), b"last"]
+    sent = framed(*bodies)
+    cuts = [0, 3, 20, 70_000, AT_ONCE_BYTES + 9, 3 * AT_ONCE_BYTES, len(sent) - 30, len(sent) - 2, len(sent)]
+
+    async def send(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        for first, end in itertools.pairwise(cuts):
+            writer.write(sent[first:end])
+            await writer.drain()
+            await asyncio.sleep(0.001)
+        writer.close()
+
+    async def scenario() -> list[bytes]:
+        heard: list[bytes] = []
+        over = asyncio.Event()
+        server = await asyncio.start_server(send, "127.0.0.1", 0)
+        async with server:
+            protocol = Frames(lambda frame: heard.append(bytes(frame)), lambda _: None, lambda _: over.set())
+            transport, _ = await asyncio.get_running_loop().create_connection(
+                lambda: protocol, *server.sockets[0].getsockname()
+            )
+            await over.wait()
+            transport.close()
+        return heard
+
+    with asyncio.Runner(loop_factory=new_loop) as runner:
+        assert runner.run(asyncio.wait_for(scenario(), 30)) == bodies
+
+
+def test_a_connection_that_ends_within_a_large_frame_is_told_of() -> None:
+    async def send(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(struct.pack(">i", 3 * AT_ONCE_BYTES) + bytes(AT_ONCE_BYTES + 9))
+        writer.close()
+
+    async def scenario() -> None:
+        over = asyncio.Event()
+        server = await asyncio.start_server(send, "127.0.0.1", 0)
+        async with server:
+            protocol = Frames(lambda _: None, lambda _: None, lambda _: over.set())
+            loop = asyncio.get_running_loop()
+            await loop.create_connection(lambda: protocol, *server.sockets[0].getsockname())
+            await over.wait()
+
+    asyncio.run(asyncio.wait_for(scenario(), 30))
 
 
 def test_a_frame_stays_as_it_is_when_the_next_one_comes_and_cannot_be_written_to() -> None:

@@ -51,14 +51,15 @@ from barnabas.wire.records.columns_numba import (
 )
 from barnabas.wire.records.compiled import SHORT_BYTES, address_of, compiled, copy_field
 from barnabas.wire.records.compression import DECOMPRESSED_BYTES_MAX, Compression, decompress_into
+from barnabas.wire.records.crc_numba import first_wrong
 
 _HEADER_BYTES_MIN = 2
 #: More do not fit into what a batch may unpack to.
 _RECORDS_MAX = DECOMPRESSED_BYTES_MAX // RECORD_BYTES_MIN
 
 
-#: Bytes that are decoded together where they lie: each part costs some hundred calls, however large it is.
-CHUNK_BYTES = 8 * 1024 * 1024
+#: About as many bytes are decoded together where they lie: each part costs some hundred calls, however large it is.
+PART_BYTES = 5 * 1024 * 1024
 #: Bytes that are unpacked, and then decoded together; a batch that is larger is decoded alone.
 UNPACKED_BYTES = 2 * 1024 * 1024
 
@@ -140,17 +141,21 @@ def _chunks(buffer: memoryview, batches: Numbers, *, check_crcs: bool) -> Iterat
 
 def _in_place(buffer: memoryview, batches: Numbers, check_crcs: bool) -> Iterator[tuple[Bytes, Numbers]]:
     data = np.frombuffer(buffer, np.uint8)
-    ends = np.cumsum(batches[:, END] - batches[:, POSITION])
-    first, before = 0, 0
-    while first < len(batches):
-        end = max(first + 1, int(np.searchsorted(ends, before + CHUNK_BYTES, side="right")))
-        chunk = batches[first:end]
-        if check_crcs:
-            for start, behind, crc, base_offset in chunk[:, [START, END, CRC, BASE_OFFSET]].tolist():
-                if crc32c(buffer[start + CRC_START : behind]) != crc:
-                    raise corrupt_at(base_offset, WRONG_CHECKSUM)
-        yield data, chunk
-        first, before = end, int(ends[end - 1])
+    for part in _parts(batches):
+        wrong = first_wrong(buffer, part) if check_crcs else None
+        if wrong is not None:
+            raise corrupt_at(int(part[wrong, BASE_OFFSET]), WRONG_CHECKSUM)
+        yield data, part
+
+
+def _parts(batches: Numbers) -> Iterator[Numbers]:
+    """The batches in parts of about the same size, so that there is no small rest."""
+    if len(batches):
+        ends = np.cumsum(batches[:, END] - batches[:, POSITION])
+        total_bytes = int(ends[-1])
+        count = max(1, round(total_bytes / PART_BYTES))
+        cuts = np.searchsorted(ends, [total_bytes * part // count for part in range(1, count)], side="right")
+        yield from (part for part in np.split(batches, cuts) if len(part))
 
 
 def _unpacked(buffer: memoryview, batches: Numbers, check_crcs: bool) -> Iterator[tuple[Bytes, Numbers]]:

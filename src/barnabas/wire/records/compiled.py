@@ -9,7 +9,7 @@ import os
 import sys
 import tempfile
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -17,6 +17,7 @@ from typing import Any, TypeVar, cast
 import numba
 from llvmlite import ir
 from numba.core import caching, cgutils, types
+from numba.core.registry import cpu_target
 from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
 
@@ -193,6 +194,49 @@ def copy_short(_: Any, target: Any, source: Any) -> tuple[Signature, Callable[..
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64), generate
+
+
+@instructions
+def load_word(_: Any, address: Any) -> tuple[Signature, Callable[..., Any]]:
+    """The eight bytes at `address`, in the machine's order; nothing is checked."""
+
+    def generate(context: Any, builder: Any, signature: Signature, arguments: Any) -> Any:
+        return builder.load(_pointer(builder, arguments[0], ir.IntType(64)), align=1)
+
+    return types.int64(types.int64), generate
+
+
+@cache
+def has_crc_instruction() -> bool:
+    """Whether the processors that code is compiled for have an instruction for CRC-32C, as x86 has in SSE 4.2."""
+    code_generation: Any = cpu_target.target_context.codegen()
+    _, _, features = code_generation.magic_tuple()
+    return "+crc32" in features.split(",")
+
+
+@instructions
+def add_word_to_crc(_: Any, crc: Any, word: Any) -> tuple[Signature, Callable[..., Any]]:
+    """A CRC-32C that eight more bytes are added to; only where there `has_crc_instruction`."""
+    return types.int64(types.int64, types.int64), partial(_add_to_crc, 64, 64)
+
+
+@instructions
+def add_byte_to_crc(_: Any, crc: Any, byte: Any) -> tuple[Signature, Callable[..., Any]]:
+    """A CRC-32C that a byte is added to; only where there `has_crc_instruction`."""
+    return types.int64(types.int64, types.int64), partial(_add_to_crc, 32, 8)
+
+
+def _add_to_crc(
+    crc_bits: int, added_bits: int, context: Any, builder: Any, signature: Signature, arguments: Any
+) -> Any:
+    crc_type, added_type = ir.IntType(crc_bits), ir.IntType(added_bits)
+    kind = ir.FunctionType(crc_type, (crc_type, added_type))
+    name = f"llvm.x86.sse42.crc32.{crc_bits}.{added_bits}"
+    declare: Any = cgutils.get_or_insert_function
+    instruction = declare(builder.module, kind, name)
+    crc, added = arguments
+    sum_ = builder.call(instruction, (builder.trunc(crc, crc_type), builder.trunc(added, added_type)))
+    return builder.zext(sum_, ir.IntType(64))
 
 
 @compiled_inline

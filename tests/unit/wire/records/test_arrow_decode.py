@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records import arrow_decode, arrow_numba, arrow_plain
 from barnabas.wire.records.arrow_decode import decode_arrow
-from barnabas.wire.records.arrow_numba import CHUNK_BYTES, UNPACKED_BYTES
+from barnabas.wire.records.arrow_numba import PART_BYTES, UNPACKED_BYTES
 from barnabas.wire.records.arrow_types import COLUMN_TYPES, TIMESTAMP_MS_MAX, Decoded, Selection
 from barnabas.wire.records.batch import BATCH_HEADER_BYTES, seal
 from barnabas.wire.records.compression import Buffer, Compression
@@ -214,7 +214,7 @@ def test_a_batch_that_lost_all_its_records_has_no_rows(decode: Decoder) -> None:
 
 @pytest.mark.parametrize("codec", [Compression.NONE, Compression.LZ4])
 def test_what_is_long_comes_in_parts_and_a_batch_in_one(codec: Compression) -> None:
-    value = bytes(CHUNK_BYTES // 3)
+    value = bytes(PART_BYTES // 3)
     buffer = b"".join(
         encode_batch([Record(0, 0, None, value)] * 2, base_offset=2 * number, compression=codec)
         for number in range(3)
