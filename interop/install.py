@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from interop import connector, postgresql, reference
+from interop import connector, databases, reference
 
 HERE = Path(__file__).resolve().parent
 
@@ -45,11 +45,12 @@ def install_debian_package(name: str) -> None:
     _run([*as_root, "apt-get", "install", "-y", "-qq", name])
 
 
-def install_postgresql() -> None:
-    """PostgreSQL's server, and its JDBC driver with Maven."""
-    if postgresql.program("initdb") is None:
-        install_debian_package("postgresql")
-    postgresql.fetch()
+def install_databases() -> None:
+    """The servers of PostgreSQL and MariaDB, and JDBC drivers with Maven."""
+    for package, program in databases.PACKAGES.items():
+        if databases.program(program) is None:
+            install_debian_package(package)
+    databases.fetch()
 
 
 def install_python_clients() -> None:
@@ -94,7 +95,7 @@ STEPS: Sequence[tuple[str, Callable[[], None]]] = (
     ("Python clients", install_python_clients),
     ("Apache Kafka", fetch_kafka),
     ("Spark's connector", fetch_spark_connector),
-    ("PostgreSQL", install_postgresql),
+    ("Databases", install_databases),
     ("Java clients", build_java_client),
     ("Go clients", build_go_clients),
     ("KafkaJS and axe-core", install_node_packages),

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -10,17 +9,15 @@ from pyspark.sql import SparkSession
 
 from pyspark_barnabas.pipelines.engine import run_pipeline
 from pyspark_barnabas.pipelines.failures import FlowError
-from pyspark_barnabas.pipelines.jdbc import Connection
 from pyspark_barnabas.pipelines.planning import pipeline_plan
 from pyspark_barnabas.pipelines.sinks import jdbc
 from pyspark_barnabas.pipelines.sinks.batch import BatchName
 from pyspark_barnabas.pipelines.state import FlowState, pipeline_status
-from support.databases import Derby
+from support.databases import QUERY, Derby, write_dying_everywhere
 from support.pipelines import Driver, Scene
 from support.waiting import until
 
 COUNT = 80
-QUERY = "0b5c7d51-2a44-4d0f-8a57-0d51d7a2d6b1"
 MADE = "CREATE TABLE orders (id BIGINT PRIMARY KEY, kind VARCHAR(10), price DECIMAL(9, 2) DEFAULT 1)"
 
 FLOW = """
@@ -32,10 +29,6 @@ FLOW = """
 """
 
 
-class Crash(Exception):
-    """The driver is gone."""
-
-
 @pytest.fixture
 def derby(spark: SparkSession, tmp_path: Path) -> Iterator[Derby]:
     made = Derby(spark, tmp_path / "derby")
@@ -44,31 +37,10 @@ def derby(spark: SparkSession, tmp_path: Path) -> Iterator[Derby]:
     made.let_go()
 
 
-def test_wherever_the_driver_dies_a_batch_is_written_once(
-    spark: SparkSession, derby: Derby, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    real, calls = Connection.execute, 0
-
-    def dying(self: Connection, statement: str, *values: str | int) -> int:
-        nonlocal calls
-        changed = real(self, statement, *values)
-        calls += 1
-        if calls == last:
-            raise Crash
-        return changed
-
-    monkeypatch.setattr(Connection, "execute", dying)
-    for last in range(1, 9):
-        calls, first = 0, 100 * last
-        rows = spark.range(first, first + 30, 1, 2).selectExpr("id", "'k' AS kind")
-        what = (rows, derby.table("orders"), "one", BatchName(QUERY, last), 30)
-        with suppress(FlowError):
-            jdbc.write_jdbc(*what)
-        jdbc.write_jdbc(*what)
-        found = derby.rows(f"SELECT id FROM orders WHERE id >= {first} ORDER BY id")
-        assert [row[0] for row in found] == list(range(first, first + 30)), f"call {last}"
-    assert derby.rows("SELECT batch FROM barnabas_batches") == [(8,)]
-    assert calls < last, "it died at each call there is"
+def test_wherever_the_driver_dies_a_batch_is_written_once(derby: Derby) -> None:
+    ids = write_dying_everywhere(derby, "orders")
+    assert [row[0] for row in derby.rows("SELECT id FROM orders ORDER BY id")] == ids
+    assert derby.rows("SELECT batch FROM barnabas_batches") == [(ids[-1] // 100,)]
 
 
 def test_rows_of_tries_that_do_not_count_are_left_behind(

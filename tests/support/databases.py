@@ -1,7 +1,12 @@
 """Databases under test: Derby, which comes with Spark, in one JVM at a time; and servers."""
 
+import itertools
 from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -10,25 +15,34 @@ from pyspark.sql import SparkSession
 
 from pyspark_barnabas.pipelines.databases import Database, Secret
 from pyspark_barnabas.pipelines.failures import FlowError
-from pyspark_barnabas.pipelines.jdbc import connected
+from pyspark_barnabas.pipelines.jdbc import Connection, connected
+from pyspark_barnabas.pipelines.sinks.batch import BatchName
+from pyspark_barnabas.pipelines.sinks.jdbc import write_jdbc
+
+QUERY = "0b5c7d51-2a44-4d0f-8a57-0d51d7a2d6b1"
 
 
 class Opened:
     """A database by the connections of a session."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._spark = spark
+        self.spark = spark
 
     @abstractmethod
     def table(self, name: str) -> Database: ...
 
     def execute(self, *statements: str) -> None:
-        with connected(self._spark, self.table("none")) as connection:
+        with connected(self.spark, self.table("none")) as connection:
             for each in statements:
                 connection.execute(each)
 
+    def columns(self, table: str) -> list[str]:
+        """Names of a table's columns, quoted."""
+        with connected(self.spark, self.table("none")) as connection:
+            return [connection.quoted(name) for name in connection.columns(table) or []]
+
     def rows(self, query: str) -> list[tuple[Any, ...]]:
-        with connected(self._spark, self.table("none")) as connection:
+        with connected(self.spark, self.table("none")) as connection:
             return connection.query(query)
 
 
@@ -42,6 +56,20 @@ class Served(Opened):
 
     def table(self, name: str) -> Database:
         return Database(self.url, name, *self._login, None, {})
+
+
+class Filed(Opened):
+    """A database in a file or a directory, which the URL names."""
+
+    def __init__(
+        self, spark: SparkSession, url: str, options: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        super().__init__(spark)
+        self.url = url
+        self._options = options
+
+    def table(self, name: str) -> Database:
+        return Database(self.url, name, None, None, None, self._options)
 
 
 class Derby(Opened):
@@ -67,6 +95,44 @@ class Derby(Opened):
 
     def let_go(self) -> None:
         """So that another JVM may open it."""
-        jvm: Any = self._spark._jvm
+        jvm: Any = self.spark._jvm
         with pytest.raises(Py4JJavaError, match="shutdown"):  # it says by an error that it has
             jvm.java.sql.DriverManager.getConnection(f"jdbc:derby:{self.place};shutdown=true")
+
+
+class DriverGone(Exception):
+    """What a driver meets that dies."""
+
+
+def write_dying_at(call: int, write: Callable[[], None]) -> int:
+    """Write, but die behind that statement; gives how many statements there were."""
+    real, calls = Connection.execute, 0
+
+    def dying(self: Connection, statement: str, *values: str | int) -> int:
+        nonlocal calls
+        changed = real(self, statement, *values)
+        calls += 1
+        if calls == call:
+            raise DriverGone
+        return changed
+
+    with pytest.MonkeyPatch.context() as patch, suppress(FlowError):
+        patch.setattr(Connection, "execute", dying)
+        write()
+    return calls
+
+
+def write_dying_everywhere(opened: Opened, table: str) -> list[int]:
+    """Batches of 30 rows with columns id and kind, each written until it dies at another statement, then again.
+
+    :returns: The ids that are to be there.
+    """
+    numbers = itertools.count(1)
+    for number in numbers:
+        rows = opened.spark.range(100 * number, 100 * number + 30, 1, 2).selectExpr("id", "'k' AS kind")
+        write = partial(write_jdbc, rows, opened.table(table), "one", BatchName(QUERY, number), 30)
+        calls = write_dying_at(number, write)
+        write()
+        if calls < number:
+            return [100 * batch + row for batch in range(1, number + 1) for row in range(30)]
+    raise AssertionError("numbers do not end")

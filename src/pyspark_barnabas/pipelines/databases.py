@@ -28,6 +28,7 @@ _DRIVERS = {
     "sqlite": "org.sqlite.JDBC",
     "sqlserver": "com.microsoft.sqlserver.jdbc.SQLServerDriver",
 }
+_MARIADB = "jdbc:mariadb:"
 #: Keys of a mapping that names a database.
 DATABASE_KEYS = ("url", "table", "user", "password", "driver", "options")
 
@@ -75,12 +76,20 @@ class Database(NamedTuple):
         schema = self.table[: self.table.rindex(".") + 1] if "." in self.table else ""
         return f"{schema}{name}"
 
+    @property
+    def spark_url(self) -> str:
+        """The URL by which Spark knows what SQL the database speaks: it knows MariaDB as MySQL alone."""
+        if not self.url.startswith(_MARIADB):
+            return self.url
+        separator = "&" if "?" in self.url else "?"
+        return f"jdbc:mysql:{self.url.removeprefix(_MARIADB)}{separator}permitMysqlScheme"
+
     def spark_options(self) -> dict[str, str]:
         """What Spark needs to get at it, the password included.
 
         :raises FlowError: The password is not where it should be.
         """
-        given = {**self.options, "url": self.url, "dbtable": self.table}
+        given = {**self.options, "url": self.spark_url, "dbtable": self.table}
         if self.user is not None:
             given["user"] = self.user
         if self.password is not None:

@@ -5,7 +5,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from pyspark_barnabas.pipelines.databases import Database
 from pyspark_barnabas.pipelines.failures import FlowError, told
@@ -57,6 +57,18 @@ class Connection:
     def has(self, table: str) -> bool:
         """Whether there is such a table."""
         return self.columns(table) is not None
+
+    def make_table(self, rows: DataFrame, database: Database) -> None:
+        """The database's table with the rows' columns, as Spark makes tables that are not there.
+
+        Spark's writer looks for the table first, and takes some databases' word that there is none for a failure.
+        """
+        spark = rows.sparkSession
+        jvm: Any = spark._jvm  # noqa: SLF001 - there is no other way to Java
+        options = _jdbc(jvm).JdbcOptionsInWrite(_options(jvm, database))
+        schema = rows._jdf.schema()  # noqa: SLF001
+        tells_capitals = spark.conf.get("spark.sql.caseSensitive") == "true"
+        _jdbc(jvm).JdbcUtils.createTable(self._connection, database.table, schema, tells_capitals, options)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -119,11 +131,17 @@ def failures_told(database: Database) -> Iterator[None]:
 
 def _opened(spark: SparkSession, database: Database) -> tuple[Any, Any]:
     jvm: Any = spark._jvm  # noqa: SLF001 - there is no other way to Java
+    options = _jdbc(jvm).JDBCOptions(_options(jvm, database))
+    dialect = jvm.org.apache.spark.sql.jdbc.JdbcDialects.get(database.spark_url)
+    return dialect.createConnectionFactory(options).apply(_DRIVER), dialect
+
+
+def _options(jvm: Any, database: Database) -> Any:
     given = jvm.java.util.HashMap()
     for key, value in database.spark_options().items():
         given.put(key, value)
-    options = jvm.org.apache.spark.sql.execution.datasources.jdbc.JDBCOptions(
-        jvm.PythonUtils.toScalaMap(given)
-    )
-    dialect = jvm.org.apache.spark.sql.jdbc.JdbcDialects.get(database.url)
-    return dialect.createConnectionFactory(options).apply(_DRIVER), dialect
+    return jvm.PythonUtils.toScalaMap(given)
+
+
+def _jdbc(jvm: Any) -> Any:
+    return jvm.org.apache.spark.sql.execution.datasources.jdbc

@@ -8,7 +8,7 @@ from interop.brokers import Broker, free_ports
 from interop.targets import RUNNING
 from pyspark.sql import SparkSession
 
-from interop import connector, postgresql
+from interop import connector, databases
 from support.spark import running_session
 from support.spark_cluster import Cluster, running_cluster
 from support.spark_topics import KAFKA_PROPERTIES
@@ -16,8 +16,8 @@ from support.spark_topics import KAFKA_PROPERTIES
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """Spark in local mode, which has the format "kafka" and PostgreSQL's driver."""
-    jars = f"{connector.settings()['spark.jars']},{postgresql.driver()}"
+    """Spark in local mode, which has the format "kafka" and drivers of databases."""
+    jars = f"{connector.settings()['spark.jars']},{databases.drivers()}"
     with running_session({"spark.jars": jars}) as session:
         yield session
 

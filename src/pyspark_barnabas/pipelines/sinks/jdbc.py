@@ -46,7 +46,7 @@ def write_jdbc(rows: DataFrame, database: Database, flow: str, batch: BatchName,
         if written is not None and written >= batch.number:
             return
         if not connection.has(database.table):
-            _save(rows.limit(0), database, database.table)
+            connection.make_table(rows, database)
         columns = fitting(rows.columns, connection.columns(database.table) or [], database)
         staging = database.beside(f"barnabas_staging_{batch.query_id.replace('-', '')}")
         _stage(connection, database, staging, columns)

@@ -53,6 +53,21 @@ def test_a_database_is_read_and_told_without_the_parameters_of_its_url(
     assert database.without_secrets("nothing known") == "nothing known"
 
 
+@pytest.mark.parametrize(
+    ("url", "spark_url"),
+    [
+        ("jdbc:mariadb://db:3306/shop", "jdbc:mysql://db:3306/shop?permitMysqlScheme"),
+        ("jdbc:mariadb://db/shop?useSSL=true", "jdbc:mysql://db/shop?useSSL=true&permitMysqlScheme"),
+        ("jdbc:mysql://db/shop", "jdbc:mysql://db/shop"),
+    ],
+)
+def test_mariadb_is_told_to_spark_as_the_mysql_that_it_knows(url: str, spark_url: str) -> None:
+    database = Database(url, "t", None, None, None, {})
+    assert database.spark_options()["url"] == spark_url
+    assert database.label == f"jdbc t at {url.partition('?')[0]}"
+    assert database.spark_options()["driver"].startswith("org.mariadb" if "mariadb" in url else "com.mysql")
+
+
 def test_a_password_comes_from_a_file_beside_the_pipeline_or_is_missed_by_name(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text(f"{HIDDEN}\n")
     database = database_of(
