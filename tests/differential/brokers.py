@@ -34,6 +34,9 @@ SETTINGS = {
     "transaction.state.log.num.partitions": "1",
     "share.coordinator.state.topic.num.partitions": "1",
     "group.consumer.assignment.interval.ms": "0",
+    # members that a test leaves behind stay as they are, while another test lists groups
+    "group.consumer.session.timeout.ms": "3600000",
+    "group.consumer.max.session.timeout.ms": "3600000",
 }
 #: What the reference sets for itself and Barnabas would otherwise not have.
 SHARED = {

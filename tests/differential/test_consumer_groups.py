@@ -38,6 +38,10 @@ A, B, C = TOPICS
 
 _numbers = itertools.count(1)
 
+#: As long as classic members may have: nobody is put out while tests run.
+SESSION_TIMEOUT_MS = 1_800_000
+REBALANCE_TIMEOUT_MS = 1_800_000
+
 
 class Join(NamedTuple):
     who: str
@@ -101,7 +105,7 @@ class Coordinated:
 
     def _join(self, step: Join) -> object:
         told = {
-            "rebalance_timeout_ms": 60_000,
+            "rebalance_timeout_ms": REBALANCE_TIMEOUT_MS,
             "subscribed_topic_names": list(step.topics),
             "server_assignor": self.assignor,
             "topic_partitions": [],
@@ -150,8 +154,8 @@ class Coordinated:
         told = write(ConsumerProtocolSubscription(topics=list(step.topics), owned_partitions=owned), 1)
         request = JoinGroupRequest(
             group_id=self.group_id,
-            session_timeout_ms=45_000,
-            rebalance_timeout_ms=60_000,
+            session_timeout_ms=SESSION_TIMEOUT_MS,
+            rebalance_timeout_ms=REBALANCE_TIMEOUT_MS,
             member_id=self.classic_ids.get(step.who, ""),
             group_instance_id=step.who,
             protocol_type="consumer",
@@ -263,7 +267,7 @@ def both(pair: Pair) -> Both:
         topics = [CreatableTopic(name, count, 1) for name, count in TOPICS.items()]
         side.exchange(CreateTopicsRequest(topics, 10_000), CreateTopicsResponse, 5)
         join = ConsumerGroupHeartbeatRequest(
-            "ready", "m", 0, None, None, 60_000, list(TOPICS), None, None, []
+            "ready", "m", 0, None, None, REBALANCE_TIMEOUT_MS, list(TOPICS), None, None, []
         )
         wait_for(side, join, ConsumerGroupHeartbeatResponse, 1, is_given_all_topics)
     return Both(pair, (topic_names(pair.kafka), topic_names(pair.barnabas)))
@@ -395,9 +399,13 @@ HISTORIES: dict[str, list[Step]] = {
     ],
     "full requests": [
         Join("m1"),
-        Beat("m1", True, fields={"rebalance_timeout_ms": 60_000, "subscribed_topic_names": [A]}),
-        Beat("m1", True, fields={"rebalance_timeout_ms": 60_000}),
-        Beat("m1", False, fields={"rebalance_timeout_ms": 60_000, "subscribed_topic_names": [A]}),
+        Beat(
+            "m1", True, fields={"rebalance_timeout_ms": REBALANCE_TIMEOUT_MS, "subscribed_topic_names": [A]}
+        ),
+        Beat("m1", True, fields={"rebalance_timeout_ms": REBALANCE_TIMEOUT_MS}),
+        Beat(
+            "m1", False, fields={"rebalance_timeout_ms": REBALANCE_TIMEOUT_MS, "subscribed_topic_names": [A]}
+        ),
         Beat("m1", False, fields={"rack_id": "r", "server_assignor": "uniform"}),
     ],
 }
