@@ -23,7 +23,7 @@ STOP_TIMEOUT_S = 30.0
 PROBE_INTERVAL_S = 0.05
 
 #: Where Debian puts what is not on the PATH: PostgreSQL's programs, in a directory for each version.
-DEBIAN = "/usr/lib/postgresql/*/bin"
+DEBIAN = Path("/usr/lib/postgresql")
 #: Debian's, each with a program by which to see that it is there.
 PACKAGES = {"postgresql": "initdb", "mariadb-server": "mariadbd"}
 USER, PASSWORD = "shopkeeper", "open sesame"
@@ -49,7 +49,7 @@ def drivers() -> str:
 
 def program(name: str) -> str | None:
     """A server's program; of several versions the newest. None where it is not installed."""
-    there = sorted(Path("/").glob(f"{DEBIAN[1:]}/{name}"), key=lambda path: float(path.parts[-3]))
+    there = sorted(DEBIAN.glob(f"*/bin/{name}"), key=lambda path: float(path.parts[-3]))
     return shutil.which(name) or (str(there[-1]) if there else None)
 
 
@@ -63,22 +63,12 @@ def postgresql() -> Iterator[Server]:
     [port] = free_ports(1)
     with _home("postgres") as home:
         home.write("password", PASSWORD)
-        made = [
-            "-U",
-            USER,
-            f"--pwfile={home.path}/password",
-            "-A",
-            "scram-sha-256",
-            "--no-sync",
-            "-E",
-            "UTF8",
-        ]
-        home.run("initdb", "-D", home.data, *made)
+        login = [f"--username={USER}", f"--pwfile={home.path}/password", "--auth=scram-sha-256"]
+        home.run("initdb", "-D", home.data, *login, "--no-sync", "--encoding=UTF8")
         settings = ["-k", home.path, "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off"]
-        with (
-            # its "fast" shutdown: whoever is connected is not waited for
-            home.serving(signal.SIGINT, "postgres", "-D", home.data, "-p", str(port), *settings) as process
-        ):
+        # SIGINT is its "fast" shutdown: whoever is connected is not waited for
+        server = home.serving(signal.SIGINT, "postgres", "-D", home.data, "-p", str(port), *settings)
+        with server as process:
             home.wait(process, "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port))
             yield Server(f"jdbc:postgresql://127.0.0.1:{port}/postgres", USER, PASSWORD)
 

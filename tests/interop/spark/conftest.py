@@ -1,5 +1,6 @@
 """Spark in more than one process, and its own Kafka connector."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,7 +9,9 @@ from interop.brokers import Broker, free_ports
 from interop.targets import RUNNING
 from pyspark.sql import SparkSession
 
+from barnabas.testing import EmbeddedBroker
 from interop import connector, databases
+from support.pipelines import Scene
 from support.spark import running_session
 from support.spark_cluster import Cluster, running_cluster
 from support.spark_topics import KAFKA_PROPERTIES
@@ -40,3 +43,20 @@ def kafka() -> Iterator[Broker]:
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> str:
     return str(tmp_path / "checkpoint")
+
+
+@pytest.fixture(scope="module")
+def embedded() -> Iterator[EmbeddedBroker]:
+    settings = {"offsets.topic.num.partitions": "2", "transaction.state.log.num.partitions": "2"}
+    with EmbeddedBroker(settings) as running:
+        yield running
+
+
+@pytest.fixture
+def scene(spark: SparkSession, embedded: EmbeddedBroker, tmp_path: Path) -> Scene:
+    """A pipeline's topics, named after the test."""
+    test = re.sub("[^A-Za-z0-9]", "-", tmp_path.name)
+    names = [f"{test}-{name}" for name in ("source", "target", "dead")]
+    for name in names:
+        embedded.create_topic(name, 2)
+    return Scene(spark, embedded, tmp_path, *names)

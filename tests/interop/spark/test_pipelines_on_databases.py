@@ -2,12 +2,10 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from barnabas.testing import EmbeddedBroker
 from interop import databases
 from support.databases import QUERY, Filed, Opened, Served, write_dying_everywhere
 from support.pipelines import Scene
@@ -54,24 +52,6 @@ def orders(shop: Opened) -> Iterator[Opened]:
     )
     yield shop
     shop.execute("DROP TABLE orders")
-
-
-@pytest.fixture(scope="module")
-def embedded() -> Iterator[EmbeddedBroker]:
-    settings = {"offsets.topic.num.partitions": "2", "transaction.state.log.num.partitions": "2"}
-    with EmbeddedBroker(settings) as running:
-        yield running
-
-
-@pytest.fixture
-def scene(spark: SparkSession, embedded: EmbeddedBroker, tmp_path: Path) -> Scene:
-    names = [
-        "".join(letter if letter.isalnum() else "-" for letter in f"{tmp_path.name}-{name}")
-        for name in ("source", "target", "dead")
-    ]
-    for name in names:
-        embedded.create_topic(name, 2)
-    return Scene(spark, embedded, tmp_path, *names)
 
 
 def declared(flows: str, shop: Opened) -> str:

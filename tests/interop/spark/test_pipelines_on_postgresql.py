@@ -2,12 +2,10 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from barnabas.testing import EmbeddedBroker
 from interop import databases
 from pyspark_barnabas.pipelines.failures import FlowError
 from pyspark_barnabas.pipelines.sinks import jdbc
@@ -52,21 +50,6 @@ def shop(spark: SparkSession) -> Iterator[Served]:
         made = Served(spark, server.url, server.user, VARIABLE)
         made.execute(*MADE)
         yield made
-
-
-@pytest.fixture(scope="module")
-def embedded() -> Iterator[EmbeddedBroker]:
-    settings = {"offsets.topic.num.partitions": "2", "transaction.state.log.num.partitions": "2"}
-    with EmbeddedBroker(settings) as running:
-        yield running
-
-
-@pytest.fixture
-def scene(spark: SparkSession, embedded: EmbeddedBroker, tmp_path: Path) -> Scene:
-    names = [f"{tmp_path.name}-{name}".replace("_", "-") for name in ("source", "target", "dead")]
-    for name in names:
-        embedded.create_topic(name, 2)
-    return Scene(spark, embedded, tmp_path, *names)
 
 
 def declared(flows: str, shop: Served) -> str:

@@ -61,10 +61,8 @@ def find_wrong(data: Bytes, batches: Numbers) -> int:
     base = address_of(data)
     last: int = batches.shape[0] - 1
     for first in range(0, last + 1, 3):
-        second, third = (
-            min(first + 1, last),
-            min(first + 2, last),
-        )  # the last one again where there are no more
+        # where there are no more it is the last one again
+        second, third = min(first + 1, last), min(first + 2, last)
         at_first, end_first = base + batches[first, START] + CRC_START, base + batches[first, END]
         at_second, end_second = base + batches[second, START] + CRC_START, base + batches[second, END]
         at_third, end_third = base + batches[third, START] + CRC_START, base + batches[third, END]
