@@ -47,11 +47,12 @@ def document(
 Written by `make bench-spark` (`bench/spark`). One Spark session in local mode with two cores runs the same queries on
 the same topics of one Barnabas, with `format("kafka")` (Spark's own connector, 4.2.0 on Spark 4.3, Kafka's client
 3.9.1) and with `format("barnabas")`, and nothing else changed. It is one of `spark_session`, which talks to Python over
-Unix domain sockets. Topics are written by Spark's connector. Each query runs {unmeasured} times unmeasured on either
-side, then {rounds} times, the two taking turns at going first. Shown are medians in seconds, with the lowest and
-highest in parentheses, and the ratio of the medians: below 1, Barnabas's is quicker. The broker, Spark and its Python
-workers share the machine; the seconds of its processors that all of them used together (medians) tell how much work
-there was, however busy the machine was with something else.
+Unix domain sockets and reads Arrow's columns without a look at bounds for each value. Topics are written by Spark's
+connector. Each query runs {unmeasured} times unmeasured on either side, then {rounds} times, the two taking turns at
+going first. Shown are medians in seconds, with the lowest and highest in parentheses, and the ratio of the medians:
+below 1, Barnabas's is quicker. The broker, Spark and its Python workers share the machine; the seconds of its
+processors that all of them used together (medians) tell how much work there was, however busy the machine was with
+something else.
 
 {where}
 

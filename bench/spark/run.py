@@ -49,8 +49,9 @@ LARGE = (4, 10_000)
 GROWTH_VALUE_BYTES = 1024
 REWRITTEN_MB = 1_000
 WARM_UP_ROUNDS = 2
-#: Java's compilers work beside the first runs of a query, on the same two cores, which weighs most on the quicker side.
-UNMEASURED_RUNS = 6
+#: Java's compilers work beside the first runs of a query, on the same two cores, which weighs most on the quicker side:
+#: of Parquet they take half a second of processor in the first runs, and a tenth from the tenth on.
+UNMEASURED_RUNS = 10
 STARTED_S = time.monotonic()
 
 SETTINGS = {

@@ -20,6 +20,9 @@ from pyspark_barnabas.cache import cache_directory, made_once
 
 VERSION_MIN = 17
 MODULE_REQUEST = "--add-modules=jdk.incubator.vector"
+#: A variable of Arrow's for Java: unless it is "true", each access to a value of a column looks at the column's bounds
+#: first. Spark, which takes every row of a batch once, has no need of that.
+UNCHECKED_ARROW = "ARROW_ENABLE_UNSAFE_MEMORY_ACCESS"
 ANSWER_WITHIN_S = 60
 
 _WRAPPER = """#!/bin/sh

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pyspark_barnabas.cache import cache_directory, made_once
-from pyspark_barnabas.java import java_home
+from pyspark_barnabas.java import UNCHECKED_ARROW, java_home
 
 PACKAGES = ("barnabas", "pyspark_barnabas", "pyspark_barnabas_batches")
 PY_FILES = "--py-files"
@@ -43,6 +43,7 @@ def submission(arguments: Sequence[str], environment: Mapping[str, str], *, ship
     """
     variables = dict(environment)
     variables["JAVA_HOME"] = str(java_home(environment))
+    variables.setdefault(UNCHECKED_ARROW, "true")
     variables.setdefault("SPARK_HOME", str(spark_home()))
     options, application = split(arguments)
     is_local = value_of(options, "--master", environment.get("MASTER", "")).startswith("local")

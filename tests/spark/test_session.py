@@ -14,3 +14,8 @@ def test_python_workers_find_the_package(spark: SparkSession) -> None:
 
     rows = spark.range(1).mapInArrow(imported, "name string").collect()
     assert [row.name for row in rows] == ["pyspark_barnabas"]
+
+
+def test_the_jvm_reads_columns_without_looking_at_bounds(spark: SparkSession) -> None:
+    arrow = spark.sparkContext._jvm.org.apache.arrow.memory
+    assert not arrow.BoundsChecking.BOUNDS_CHECKING_ENABLED

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pyspark_barnabas.session import local_settings, prepare
+from pyspark_barnabas.session import executor_settings, local_settings, prepare
 
 
 @pytest.fixture
@@ -25,6 +25,7 @@ def test_java_is_found_and_workers_run_this_interpreter(home: Path) -> None:
         "PATH": str(home / "bin"),
         "JAVA_HOME": str(home),
         "PYSPARK_PYTHON": sys.executable,
+        "ARROW_ENABLE_UNSAFE_MEMORY_ACCESS": "true",
     }
 
 
@@ -39,6 +40,14 @@ def test_a_drivers_interpreter_is_not_handed_to_workers(home: Path) -> None:
     prepare(environment)
     assert environment["PYSPARK_PYTHON"] == sys.executable
     assert "PYSPARK_DRIVER_PYTHON" not in environment
+
+
+def test_arrow_looks_at_bounds_here_and_in_executors_where_that_is_wanted(home: Path) -> None:
+    wanted = {"PATH": str(home / "bin"), "ARROW_ENABLE_UNSAFE_MEMORY_ACCESS": "false"}
+    prepare(wanted)
+    assert wanted["ARROW_ENABLE_UNSAFE_MEMORY_ACCESS"] == "false"
+    assert executor_settings(wanted) == {"spark.executorEnv.ARROW_ENABLE_UNSAFE_MEMORY_ACCESS": "false"}
+    assert executor_settings({}) == {"spark.executorEnv.ARROW_ENABLE_UNSAFE_MEMORY_ACCESS": "true"}
 
 
 @pytest.mark.parametrize("started_by", ["PYSPARK_GATEWAY_PORT", "SPARK_REMOTE"])
