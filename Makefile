@@ -57,7 +57,7 @@ interop: $(VENV)/.installed-test  ## Real clients, Spark as a cluster, Apache Ka
 differential: $(VENV)/.installed-test  ## Thousands of requests to Apache Kafka and to Barnabas, compared
 	DIFFERENTIAL_EXAMPLES=$(or $(EXAMPLES),600) interop/run tests/differential
 
-test-spark-versions:  ## Reading, writing and streaming on older Sparks (VERSIONS='4.1 4.2'), each in .venv-spark-VERSION
+test-spark-versions:  ## Reading, writing, streaming, flows on older Sparks (VERSIONS='4.1 4.2'), each in .venv-spark-VERSION
 	for version in $(or $(VERSIONS),4.1 4.2); do \
 		venv=.venv-spark-$$version; \
 		test -x $$venv/bin/python || $(PYTHON) -m venv $$venv || exit 1; \

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from support.spark import ROOT, worker_environment
 
-COUNT = 20_000
-WAIT_S = 240
+COUNT = 1_000_000
+WAIT_S = 400
 
 
 def started(home: Path) -> subprocess.Popen[str]:
@@ -38,7 +38,7 @@ def test_it_may_be_killed_and_begun_again_and_comes_out_right(tmp_path: Path) ->
     second = started(tmp_path)
     said, _ = second.communicate(timeout=WAIT_S)
     assert second.returncode == 0, said[-4000:]
-    assert "20,000 events: all totals are those of plain Python" in said
+    assert f"{COUNT:,} events: all totals are those of plain Python" in said
     report = (tmp_path / "report.html").read_text()
     assert report.count("<svg") >= 4
     assert "Dead letters by reason" in report

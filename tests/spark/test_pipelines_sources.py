@@ -50,6 +50,18 @@ def test_without_json_there_is_no_schema_and_the_plan_says_what_to_do(scene: Sce
     assert plan.error == f"{file}:6: topic {scene.source} has no JSON to take a schema from; say schema:"
 
 
+def test_a_flow_that_cannot_be_planned_leaves_the_plans_of_others(scene: Scene) -> None:
+    scene.send(b'{"id": 1}')
+    lost = INFERRED.replace("inferred:", "lost:").replace("SOURCE", "there-is-no-such-topic")
+    hidden = INFERRED.replace("inferred:", "hidden:").replace("{topic: TARGET}", "{parquet: out}")
+    hidden = hidden.replace("    to:", "    sql: SELECT id, 1 AS batch FROM input\n    to:")
+    scene.declare(lost + hidden + INFERRED)
+    first, second, last = pipeline_plan(scene.spark, scene.pipeline)
+    assert "there-is-no-such-topic" in (first.error or "")
+    assert "column batch: readers of the files call the batch so" in (second.error or "")
+    assert (last.error, last.schema) == (None, "id bigint")
+
+
 def test_csv_of_a_topic_is_rows_and_what_does_not_fit_is_a_dead_letter(scene: Scene) -> None:
     bad = [b"x,word", b"1,too,2026-01-01,many", b"3,no day,monday", b"\xff,bytes"]
     scene.send(b"1,one,2026-01-01", b'2,"a, b",', *bad)

@@ -1,9 +1,9 @@
 """Tables as sources of pipelines: each row that is added is written once."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from threading import Event
+from threading import Event, Thread
 
 import pyarrow as pa
 import pytest
@@ -11,9 +11,11 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from pyspark_barnabas.pipelines.planning import pipeline_plan
+from pyspark_barnabas.pipelines.sources.growing import Takes
 from pyspark_barnabas.pipelines.state import FlowState, FlowStatus
 from support.databases import Derby
-from support.pipelines import Scene
+from support.pipelines import WAIT_S, Scene
+from support.waiting import until
 
 FROM_DELTA = """
   from_delta:
@@ -29,6 +31,26 @@ FROM_JDBC = """
     sql: SELECT ID AS id, KIND AS kind FROM input
     to: {topic: TARGET}
 """
+FROM_TOPIC = """
+  ids:
+    from: {topic: SOURCE, format: json, schema: 'id BIGINT, kind STRING'}
+    to: {topic: TARGET}
+"""
+
+
+def forever(begun: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What a worker does until it is killed; it tells by a file that it has begun."""
+
+    def wait(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import pathlib
+        import threading
+
+        for batch in batches:
+            pathlib.Path(begun).touch()
+            threading.Event().wait()
+            yield batch
+
+    return wait
 
 
 @pytest.fixture
@@ -103,6 +125,53 @@ def test_rows_that_come_to_a_database_are_written_once(scene: Scene, derby: Derb
     assert f"jdbc orders at jdbc:derby:{derby.place} has no column other; the table has ID, KIND" in (
         wrong.error or ""
     )
+
+
+def test_a_slow_database_holds_up_no_other_flow(
+    scene: Scene, derby: Derby, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others_done, take = Event(), Takes.take
+
+    def slow(takes: Takes) -> bool:
+        assert others_done.wait(WAIT_S), "the other flow waits for the database"
+        return take(takes)
+
+    def watch(statuses: list[FlowStatus]) -> None:
+        if [each.state for each in statuses if each.flow == "ids"] == [FlowState.DONE]:
+            others_done.set()
+
+    monkeypatch.setattr(Takes, "take", slow)
+    insert(derby, 0, 10)
+    scene.send_ids(10, 20)
+    flows = FROM_JDBC.replace("URL", derby.url) + FROM_TOPIC
+    ended = scene.run(flows, watcher=watch)
+    assert [(each.state, each.error) for each in ended.values()] == [(FlowState.DONE, None)] * 2
+    assert written(scene) == list(range(20))
+
+
+def test_a_take_under_way_is_called_off_when_the_pipeline_is_stopped(
+    scene: Scene, derby: Derby, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    stopping, begun = Event(), tmp_path / "begun"
+
+    def endless(takes: Takes) -> bool:
+        rows = scene.spark.range(0, 1, 1, 1)
+        return bool(rows.mapInArrow(forever(str(begun)), "id bigint").count())
+
+    def stop_when_begun() -> None:
+        until(begun.exists)
+        stopping.set()
+
+    monkeypatch.setattr(Takes, "take", endless)
+    waiting = Thread(target=stop_when_begun)
+    waiting.start()
+    ended = scene.run(FROM_JDBC.replace("URL", derby.url), stopping=stopping)["from_jdbc"]
+    waiting.join()
+    assert (ended.state, ended.error) == (FlowState.STOPPED, None)
+    monkeypatch.undo()
+    insert(derby, 0, 5)
+    assert scene.run(FROM_JDBC.replace("URL", derby.url))["from_jdbc"].error is None
+    assert written(scene) == list(range(5))
 
 
 def test_a_flow_with_an_interval_asks_a_database_until_it_is_stopped(scene: Scene, derby: Derby) -> None:

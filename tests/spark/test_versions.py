@@ -1,17 +1,30 @@
-"""All four ways through a topic, on whichever version of Spark is installed: `make test-spark-versions` tries each."""
+"""All ways through a topic, and flows, on the Spark that is there: `make test-spark-versions` tries each version."""
 
+import json
 from pathlib import Path
 
+import pyarrow as pa
 import pyspark
 import pytest
+from deltalake import write_deltalake
 from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.testing import EmbeddedBroker
+from pyspark_barnabas.pipelines.state import FlowState
 from pyspark_barnabas.stream_reader import HAS_LIMITS
+from support.pipelines import Scene
 from support.source_rows import consumed_rows, fill, frame_rows, source_options
 from support.spark_topics import committed_values
 
+FLOWS = """
+  of_topic:
+    from: {topic: SOURCE, format: json, schema: 'id BIGINT, kind STRING'}
+    to: {parquet: out}
+  of_table:
+    from: {delta: table}
+    to: {topic: TARGET}
+"""
 COLUMNS = ["key", "value", "topic", "partition", "offset", "timestamp", "timestampType", "headers"]
 
 
@@ -77,3 +90,16 @@ def test_a_limit_is_kept_or_refused_and_never_passed_over(
     assert pyspark.__version__.startswith("4.1.")
     with pytest.raises((PySparkException, StreamingQueryException), match=r"need Spark 4\.2"):
         writer.start().awaitTermination(120)
+
+
+def test_flows_take_what_is_new_in_a_topic_and_in_a_delta_table_once(scene: Scene) -> None:
+    for first in (0, 10, 20):
+        scene.send_ids(first, first + 10)
+        rows = pa.table({"id": list(range(first, first + 10))})
+        write_deltalake(scene.home / "table", rows, mode="append")
+        ended = scene.run(FLOWS).values()
+        assert [(each.state, each.error) for each in ended] == [(FlowState.DONE, None)] * 2
+        out = scene.spark.read.parquet(str(scene.home / "out"))
+        assert sorted(row.id for row in out.collect()) == list(range(first + 10))
+        of_table = [json.loads(value)["id"] for value, _ in scene.records(scene.target)]
+        assert sorted(of_table) == list(range(first + 10))

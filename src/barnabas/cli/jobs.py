@@ -184,10 +184,10 @@ def audit(
     as_json: Json = False,
 ) -> None:
     """Sum up the audit: who changes what, refusals, ACLs that nobody uses, what is not as it was."""
-    from barnabas.cli.work import job_audit
+    from barnabas.cli.work import job_audit, jobs
 
     job_audit.analyse(
-        {"kafka.bootstrap.servers": bootstrap, **dict(key_value_pairs(option, "--option"))},
+        {**jobs.connection_options(bootstrap), **dict(key_value_pairs(option, "--option"))},
         since=since,
         report=report,
         master=master,
@@ -238,10 +238,10 @@ def rekey(
 
     Run it while producers write, as often as you like; stop producers and consumers, and run it with --cut-over.
     """
-    from barnabas.cli.work import job_rekey
+    from barnabas.cli.work import job_rekey, jobs
 
     job_rekey.copy(
-        {"kafka.bootstrap.servers": bootstrap, **dict(key_value_pairs(option, "--option"))},
+        {**jobs.connection_options(bootstrap), **dict(key_value_pairs(option, "--option"))},
         job_rekey.wanted(
             source,
             target,

@@ -1,7 +1,7 @@
 """Whom commands log in as: `--command-config`, which every command that speaks to brokers has."""
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from barnabas.client.sasl import SaslLogin
 
 COMMAND_CONFIG = "command_config"
+#: All of them are there where there is a login.
+LOGIN_PROPERTIES = ("security.protocol", "sasl.mechanism", "sasl.jaas.config")
 Option = Annotated[
     Path | None,
     typer.Option(
@@ -55,14 +57,29 @@ def current_login() -> "SaslLogin | None":
     :raises OSError: When the file cannot be read.
     :raises ValueError: When what it says cannot be.
     """
+    return _read()[0]
+
+
+def login_properties() -> dict[str, str]:
+    """What the command was called with to log in, by Kafka's names, for what makes connections of its own.
+
+    :raises OSError: As `current_login`.
+    :raises ValueError: Likewise.
+    """
+    login, properties = _read()
+    return {} if login is None else {name: properties[name] for name in LOGIN_PROPERTIES}
+
+
+def _read() -> "tuple[SaslLogin | None, Mapping[str, str]]":
     file = _file.get()
     if file is None:
-        return None
+        return None, {}
     from barnabas.client.properties import login_from_properties
     from barnabas.config.properties import parse_properties
 
     try:
-        return login_from_properties(parse_properties(file.read_text(encoding="utf-8")))
+        properties = parse_properties(file.read_text(encoding="utf-8"))
+        return login_from_properties(properties), properties
     except ValueError as error:
         message = f"--command-config {file}: {error}"
         raise ValueError(message) from None

@@ -19,6 +19,7 @@ from pyspark_barnabas.pipelines.declaration import (
     JdbcInput,
     JdbcSink,
     OutputMode,
+    ParquetSink,
     Pipeline,
     Sink,
     TopicInput,
@@ -30,6 +31,7 @@ from pyspark_barnabas.pipelines.schemas import codec_spec
 from pyspark_barnabas.pipelines.sinks.batch import uri
 from pyspark_barnabas.pipelines.sinks.delta import check_partitions, delta_schema
 from pyspark_barnabas.pipelines.sinks.jdbc import check_table
+from pyspark_barnabas.pipelines.sinks.parquet import check_columns
 from pyspark_barnabas.pipelines.sources.delta import delta_stream
 from pyspark_barnabas.pipelines.sources.growing import Takes
 from pyspark_barnabas.pipelines.state import StateDirectory
@@ -176,6 +178,8 @@ def _check_sink(flow: Flow, result: Judged) -> None:
         if isinstance(sink, JdbcSink):
             check_table(result.frame.sparkSession, sink.database, result.schema.names)
         check_partitions(result.schema, sink.partition_by)
+        if isinstance(sink, ParquetSink):
+            check_columns(result.schema)
         if isinstance(sink, DeltaSink):
             delta_schema(result.schema)
     except FlowError as error:

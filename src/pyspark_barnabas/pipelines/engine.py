@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from threading import Event
 from typing import Any
 
@@ -48,12 +49,13 @@ def run_pipeline(
 
 @dataclass
 class _Run:
-    """A flow under way; without a query it could not be started."""
+    """A flow under way; without a query it waits for a database, or could not be started."""
 
     writer: BatchWriter
     status: FlowStatus
+    start: Callable[[], StreamingQuery] | None = None
     query: StreamingQuery | None = None
-    taking: Taking | None = None  #: of a flow that reads a database until it is stopped
+    taking: Taking | None = None  #: of a flow that reads a database
     readings: int = 1
     seen: tuple[int, str] | None = None  #: batch and time of the last progress that was counted
 
@@ -75,8 +77,11 @@ class _Runs:
         try:
             judged = built(spark, pipeline, flow)
             run.readings = judged.readings
-            run.taking = _taken(spark, pipeline, flow)
-            run.query = self._query(judged.frame, flow, run.writer)
+            run.start = partial(self._query, judged.frame, flow, run.writer)
+            if isinstance(flow.input, JdbcInput):
+                run.taking = _taking(spark, pipeline, flow)
+            else:
+                run.query = run.start()
         except Exception as error:  # whatever it is, it is this flow's alone
             run.status = replace(status, state=FlowState.FAILED, error=told(error))
         self._state.write_status(run.status)
@@ -100,8 +105,11 @@ class _Runs:
 
     def _look(self, run: _Run) -> bool:
         """Take note of a flow's news; gives whether there are any."""
-        if run.query is None or run.status.state is not FlowState.RUNNING:
+        if run.status.state is not FlowState.RUNNING:
             return False
+        if run.query is None:
+            fresh = self._begun(run)
+            return self._changed(run, fresh)
         if run.taking is not None and run.taking.error is not None:
             run.query.stop()
         active = run.query.isActive  # asked first: what is told afterwards is all
@@ -113,11 +121,32 @@ class _Runs:
             if run.taking is not None:
                 run.taking.stop()
             fresh = replace(fresh, **self._ending(run))
+        return self._changed(run, fresh)
+
+    def _changed(self, run: _Run, fresh: FlowStatus) -> bool:
         if fresh == run.status:
             return False
         run.status = fresh
         self._state.write_status(fresh)
         return True
+
+    def _begun(self, run: _Run) -> FlowStatus:
+        """Start the query of a flow when what a database has by now is taken."""
+        assert run.taking is not None, "it is waited for"
+        assert run.start is not None, "it was built"
+        if self._stopping.is_set():
+            run.taking.stop()
+            return replace(run.status, state=FlowState.STOPPED)
+        if not run.taking.has_begun:
+            return run.status
+        try:
+            if run.taking.error is not None:
+                raise run.taking.error
+            run.query = run.start()
+        except Exception as error:  # as when it is started at once
+            run.taking.stop()
+            return replace(run.status, state=FlowState.FAILED, error=told(error))
+        return run.status
 
     def _counted(self, run: _Run) -> FlowStatus:
         assert run.query is not None, "it was looked at"
@@ -138,7 +167,8 @@ class _Runs:
     def _ending(self, run: _Run) -> dict[str, Any]:
         """How a flow ended."""
         assert run.query is not None, "it was started"
-        failure = run.writer.error or (run.taking and run.taking.error) or run.query.exception()
+        # a take that failed has stopped the query, and with it a batch that was being written
+        failure = (run.taking and run.taking.error) or run.writer.error or run.query.exception()
         if failure is not None and not run.writer.stopped:
             return {"state": FlowState.FAILED, "error": told(failure)}
         return {"state": FlowState.STOPPED if self._stopping.is_set() else FlowState.DONE}
@@ -152,15 +182,19 @@ class _Runs:
                 run.query.stop()
 
 
-def _taken(spark: SparkSession, pipeline: Pipeline, flow: Flow) -> Taking | None:
-    """Take what a database has by now; gives what goes on with that, if the flow does."""
-    if not isinstance(flow.input, JdbcInput):
-        return None
+def _taking(spark: SparkSession, pipeline: Pipeline, flow: Flow) -> Taking:
+    """Takes what a database has by now, and what it gets if the flow goes on."""
     source = takes(spark, pipeline, flow)
-    source.take()
-    if flow.trigger.kind is not TriggerKind.INTERVAL:
-        return None
-    return Taking(source.take, interval_s(flow.trigger.interval))
+    context = spark.sparkContext
+    group = f"{flow.name}: take"  # what belongs to it can be called off
+
+    def take() -> None:
+        context.setJobGroup(group, f"{flow.name}: rows of {flow.source}", interruptOnCancel=True)
+        source.take()
+
+    goes_on = flow.trigger.kind is TriggerKind.INTERVAL
+    every_s = interval_s(flow.trigger.interval) if goes_on else None
+    return Taking(take, every_s, partial(context.cancelJobGroup, group))
 
 
 def _trigger(trigger: Trigger) -> dict[str, Any]:

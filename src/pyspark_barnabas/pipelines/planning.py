@@ -6,7 +6,6 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
-from barnabas.wire.errors import KafkaError
 from pyspark_barnabas.offsets import ending_offsets, starting_offsets
 from pyspark_barnabas.options import batch_options
 from pyspark_barnabas.pipelines.building import built, source_options
@@ -53,7 +52,7 @@ def _planned(spark: SparkSession, pipeline: Pipeline, flow: Flow) -> FlowPlan:
         plan["offsets"] = _offsets(pipeline, flow)
     except FlowError as error:
         plan["error"] = str(error)
-    except (KafkaError, OSError, ValueError) as error:
+    except Exception as error:  # whatever it is, other flows are planned
         plan["error"] = f"{type(error).__name__}: {told(error)}"
     return FlowPlan(**plan)
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from barnabas.cli.login import command_config, current_login
+from barnabas.cli.login import command_config, current_login, login_properties
 from barnabas.cli.main import app
 from barnabas.client.sasl import SaslLogin
 from unit.cli.conftest import Run
@@ -35,7 +35,13 @@ def test_nobody_logs_in_without_a_file(tmp_path: Path) -> None:
     assert current_login() is None
     with command_config(path):
         assert current_login() == SaslLogin("PLAIN", "alice", "secret")
+        assert login_properties() == {
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "PLAIN",
+            "sasl.jaas.config": JAAS,
+        }
     assert current_login() is None
+    assert login_properties() == {}
 
 
 @pytest.mark.parametrize(

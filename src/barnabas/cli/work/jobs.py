@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from barnabas.cli.failures import FAILED, wrong_use
+from barnabas.cli.login import login_properties
 from barnabas.cli.output import Row, notice, print_json, print_table
 from barnabas.cli.spark import check_spark_installed
 
@@ -17,10 +18,20 @@ def source_options(bootstrap: str, topics: Sequence[str] | None, log_dirs: Seque
     """The options of the source that these arguments stand for."""
     options = {"subscribe": ",".join(topics)} if topics else {"subscribePattern": ".*"}
     if bootstrap:
-        options["kafka.bootstrap.servers"] = bootstrap
+        options |= connection_options(bootstrap)
     if log_dirs:
         options |= {"transport": "files", "logDirs": ",".join(map(str, log_dirs))}
     return options
+
+
+def connection_options(bootstrap: str) -> dict[str, str]:
+    """Where the brokers are, and the login of `--command-config`.
+
+    :raises OSError: Its file cannot be read.
+    :raises ValueError: What it says cannot be.
+    """
+    properties = {"bootstrap.servers": bootstrap, **login_properties()}
+    return {f"kafka.{name}": value for name, value in properties.items()}
 
 
 def scrub_logs(

@@ -8,11 +8,23 @@ import os
 from pathlib import Path
 
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
+from pyspark_barnabas.pipelines.failures import FlowError
 from pyspark_barnabas.pipelines.sinks.batch import BatchName, uri
 
 #: The column that readers of Hive's layout see of it.
 COLUMN = "batch"
+
+
+def check_columns(schema: StructType) -> None:
+    """See that no column has the name that readers give to the batch.
+
+    :raises FlowError: One has.
+    """
+    for name in schema.names:
+        if name.lower() == COLUMN:
+            raise FlowError(f"column {name}: readers of the files call the batch so; give it another name")
 
 
 def write_parquet(rows: DataFrame, path: Path, partition_by: tuple[str, ...], batch: BatchName) -> None:

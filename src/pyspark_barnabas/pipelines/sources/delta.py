@@ -93,7 +93,7 @@ class _DeltaStream(STREAM_READER_BASES):  # type: ignore[misc]
         return LIMITS.ReadAllAvailable() if self._files_max is None else LIMITS.ReadMaxFiles(self._files_max)
 
     def latestOffset(self, start: dict[str, int] | None = None, limit: object = None) -> dict[str, int]:  # noqa: N802
-        """Where the next micro-batch ends; Spark 4.1 gives neither start nor limit."""
+        """Where the next micro-batch ends; Spark 4.1 gives neither start nor limit, and is told the end of all."""
         limited = HAS_LIMITS and limit is not None and not isinstance(limit, LIMITS.ReadAllAvailable)
         begun = Place(**(start or self.initialOffset()))
         return end_of(self._table, begun, self._files_max if limited else None, self._changes)._asdict()

@@ -52,11 +52,13 @@ def end_of(table: Path, place: Place, files_max: int | None, changes: Changes) -
 def between(table: Path, start: Place, end: Place, changes: Changes) -> list[AddedFile]:
     """The files from one place to another.
 
+    The end may count another snapshot than the start does, which then is its own version: it ends behind all of that.
+
     :raises FlowError: As `added`.
     """
     files: list[AddedFile] = []
     for version in range(start.version, end.version + 1):
-        found = added(table, end.snapshot, version, changes)
+        found = added(table, start.snapshot, version, changes)
         if found is None:
             raise FlowError(_gone(table, version))
         first = start.files if version == start.version else 0

@@ -1,8 +1,10 @@
-"""Takes again and again while a flow runs, in a thread of its own: a slow database holds up no other flow."""
+"""Takes from a database in a thread of its own: a slow one holds up no other flow."""
 
 from collections.abc import Callable
 from threading import Event, Thread
 
+#: A take may have been between two of Spark's jobs when it was called off.
+_CANCEL_EVERY_S = 0.2
 _UNITS_S = {
     "millisecond": 0.001,
     "second": 1.0,
@@ -20,25 +22,41 @@ def interval_s(text: str) -> float:
 
 
 class Taking:
-    """Runs until it is stopped, or the first error."""
+    """Takes at once, and then every so many seconds, if any, until it is stopped or a take fails."""
 
-    def __init__(self, take: Callable[[], object], every_s: float) -> None:
+    def __init__(
+        self, take: Callable[[], object], every_s: float | None, cancel: Callable[[], object] = lambda: None
+    ) -> None:
         self._take = take
         self._every_s = every_s
+        self._cancel = cancel
+        self._begun = Event()
         self._ending = Event()
         self._thread = Thread(target=self._run, name="barnabas-taking", daemon=True)
         self.error: Exception | None = None  #: why nothing more is taken
         self._thread.start()
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the first take is over, whatever came of it."""
+        return self._begun.is_set()
+
     def stop(self) -> None:
-        """Returns when a take that is under way is done."""
+        """Returns when nothing is taken any more; a take that is under way is called off, and leaves nothing."""
         self._ending.set()
-        self._thread.join()
+        while self._thread.is_alive():
+            self._cancel()
+            self._thread.join(_CANCEL_EVERY_S)
 
     def _run(self) -> None:
-        while not self._ending.wait(self._every_s):
-            try:
+        try:
+            while True:
                 self._take()
-            except Exception as error:  # told where the flow is looked after
+                self._begun.set()
+                if self._every_s is None or self._ending.wait(self._every_s):
+                    return
+        except Exception as error:  # told where the flow is looked after
+            if not self._ending.is_set():
                 self.error = error
-                return
+        finally:
+            self._begun.set()

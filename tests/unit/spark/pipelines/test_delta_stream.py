@@ -3,6 +3,7 @@
 import datetime
 import json
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,29 @@ def test_a_stream_begins_with_all_rows_and_goes_on_with_those_that_are_appended(
     assert read(again, end, more) == [(3, "k1")]
     assert again.latestOffset(more, None) == more
     assert again.partitions(more, more) == []
+
+
+def test_without_a_start_an_end_is_behind_all_there_is_and_nothing_comes_twice(tmp_path: Path) -> None:
+    """As Spark 4.1 asks, whose readers may also begin anew between two batches."""
+    for number in range(2):
+        append(tmp_path, number)
+    start = stream(tmp_path).initialOffset()
+    ends = [stream(tmp_path).latestOffset()]
+    assert read(stream(tmp_path), start, ends[0]) == [(0, "k0"), (1, "k1")]
+    assert stream(tmp_path).latestOffset() == ends[0]
+    for number in range(2, 4):
+        append(tmp_path, number)
+    ends.append(stream(tmp_path).latestOffset())
+    DeltaTable(tmp_path).optimize.compact()
+    ends.append(stream(tmp_path).latestOffset())
+    append(tmp_path, 4)
+    ends.append(stream(tmp_path).latestOffset())
+    batches = [read(stream(tmp_path), *pair) for pair in pairwise(ends)]
+    assert batches == [[(2, "k0"), (3, "k1")], [], [(4, "k0")]]
+    append(tmp_path, 5)
+    assert read(stream(tmp_path), start, stream(tmp_path).latestOffset()) == [
+        (number, f"k{number % 2}") for number in range(6)
+    ]
 
 
 def test_columns_of_all_types_come_as_they_are(tmp_path: Path) -> None:

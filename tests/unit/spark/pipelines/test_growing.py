@@ -9,6 +9,7 @@ import pytest
 from pyspark_barnabas.pipelines.failures import FlowError
 from pyspark_barnabas.pipelines.sources.growing import End, end_from
 from pyspark_barnabas.pipelines.sources.taking import Taking, interval_s
+from support.waiting import until
 
 
 @pytest.mark.parametrize(
@@ -45,6 +46,28 @@ def test_a_table_is_asked_until_it_is_stopped_or_fails() -> None:
         raise FlowError("gone")
 
     failing = Taking(fail, 0.001)
-    failing._thread.join(10)
+    until(lambda: failing.has_begun)
     assert str(failing.error) == "gone"
     failing.stop()
+
+
+def test_what_is_taken_once_begins_at_once_and_ends() -> None:
+    asked: list[int] = []
+    taking = Taking(lambda: asked.append(1), None)
+    until(lambda: taking.has_begun)
+    taking.stop()
+    assert (asked, taking.error) == ([1], None)
+
+
+def test_a_take_that_is_under_way_is_called_off_when_it_is_stopped() -> None:
+    called_off = Event()
+
+    def take() -> None:
+        assert called_off.wait(10)
+        raise FlowError("called off")
+
+    taking = Taking(take, None, called_off.set)
+    assert not taking.has_begun
+    taking.stop()
+    assert taking.has_begun
+    assert taking.error is None

@@ -1,0 +1,73 @@
+"""Jobs log in by the file that all commands take, so that no password is on a command line."""
+
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from barnabas.cli.main import app
+from barnabas.testing import EmbeddedBroker
+from pyspark_barnabas.jobs import running
+
+PASSWORD = "alice-secret"
+JAAS = f'org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="{PASSWORD}";'
+
+
+@pytest.fixture(scope="module")
+def guarded() -> Iterator[EmbeddedBroker]:
+    """A broker where clients must log in, with a compacted topic."""
+    with EmbeddedBroker({"barnabas.audit.enable": "true"}, {"alice": PASSWORD}) as broker:
+        broker.create_topic("orders", 2, {"cleanup.policy": "compact", "segment.index.bytes": "80"})
+        for number in range(200):
+            broker.produce("orders", f"value {number}", key=f"key {number % 7}", partition=number % 2)
+        yield broker
+
+
+@pytest.fixture
+def login(tmp_path: Path) -> Path:
+    place = tmp_path / "client.properties"
+    place.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config={JAAS}\n")
+    return place
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["scrub", "-t", "orders"],
+        ["compact", "-t", "orders", "-d", "LOGS"],
+        ["usage", "-t", "orders"],
+        ["audit"],
+        ["rekey", "orders", "orders-2", "--state", "HOME/state", "--was", "1", "--any-place"],
+        ["archive", "HOME/archive", "-t", "orders"],
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_a_job_logs_in_as_its_command_config_says(
+    spark: SparkSession,
+    guarded: EmbeddedBroker,
+    login: Path,
+    tmp_path: Path,
+    arguments: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(running, "job_session", lambda *_: nullcontext(spark))
+    words = [
+        each.replace("HOME", str(tmp_path)).replace("LOGS", str(guarded.directory)) for each in arguments
+    ]
+    command = ["jobs", *words, "--bootstrap", guarded.bootstrap]
+    done = CliRunner().invoke(app, [*command, "--command-config", str(login)])
+    assert done.exit_code == 0, done.output
+    assert PASSWORD not in done.output
+    told = [
+        place for place in tmp_path.rglob("*") if place.is_file() and PASSWORD.encode() in place.read_bytes()
+    ]
+    assert told == [login]
+
+
+def test_without_a_login_a_job_ends_with_an_error_that_names_the_option(guarded: EmbeddedBroker) -> None:
+    refused = CliRunner().invoke(app, ["jobs", "usage", "--dry-run", "--bootstrap", guarded.bootstrap])
+    assert refused.exit_code != 0
+    assert "--command-config" in refused.output

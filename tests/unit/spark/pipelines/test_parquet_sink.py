@@ -1,0 +1,13 @@
+"""What rows may be to become Parquet files of batches."""
+
+import pytest
+from pyspark.sql.types import StructType
+
+from pyspark_barnabas.pipelines.failures import FlowError
+from pyspark_barnabas.pipelines.sinks.parquet import check_columns
+
+
+def test_no_column_is_hidden_by_the_name_of_a_batch() -> None:
+    check_columns(StructType().add("id", "bigint").add("batches", "string"))
+    with pytest.raises(FlowError, match="column Batch: readers of the files call the batch so"):
+        check_columns(StructType().add("id", "bigint").add("Batch", "string"))
