@@ -114,9 +114,11 @@ class ClusterLogs:
         places = [each.place for each in ranges]
         if not places:
             return {}
-        starts = await find_offsets(self._cluster, dict.fromkeys(places, EARLIEST))
-        ends = await find_offsets(self._cluster, dict.fromkeys(places, LATEST))
-        sizes = await self._sizes(places)
+        starts, ends, sizes = await asyncio.gather(
+            find_offsets(self._cluster, dict.fromkeys(places, EARLIEST)),
+            find_offsets(self._cluster, dict.fromkeys(places, LATEST)),
+            self._sizes(places),
+        )
         known = {
             place: sizes[place] / (ends[place] - starts[place])
             for place in places

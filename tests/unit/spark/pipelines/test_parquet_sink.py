@@ -8,6 +8,6 @@ from pyspark_barnabas.pipelines.sinks.parquet import check_columns
 
 
 def test_no_column_is_hidden_by_the_name_of_a_batch() -> None:
-    check_columns(StructType().add("id", "bigint").add("batches", "string"))
+    check_columns(StructType().add("id", "long").add("batches", "string"))
     with pytest.raises(FlowError, match="column Batch: readers of the files call the batch so"):
-        check_columns(StructType().add("id", "bigint").add("Batch", "string"))
+        check_columns(StructType().add("id", "long").add("Batch", "string"))
