@@ -33,6 +33,13 @@ def broker() -> Iterator[EmbeddedBroker]:
         yield running
 
 
+@pytest.fixture(scope="module")
+def eager() -> Iterator[EmbeddedBroker]:
+    """A broker that looks for replacements of its segments all the time."""
+    with EmbeddedBroker({**BROKER_SETTINGS, "log.cleaner.backoff.ms": "20"}) as running:
+        yield running
+
+
 @pytest.fixture(scope="session")
 def names() -> Iterator[str]:
     return (f"spark-{number}" for number in range(1_000_000))

@@ -1,7 +1,6 @@
 """The job `compact` on a broker that serves, as a function and as a command."""
 
 import json
-from collections.abc import Iterator
 from contextlib import nullcontext
 
 import pytest
@@ -13,6 +12,7 @@ from barnabas.cli.main import app
 from barnabas.testing import EmbeddedBroker
 from pyspark_barnabas.jobs import running
 from pyspark_barnabas.jobs.compact import ADOPTED, CLEAN, DRY, compact
+from support.served_logs import log_of, options_of
 from support.transactions_of_others import transact
 
 CONFIGS = {
@@ -21,22 +21,6 @@ CONFIGS = {
     "segment.bytes": "1048576",
     "min.cleanable.dirty.ratio": "1.0",  # the broker's own cleaner has nothing to do
 }
-
-
-@pytest.fixture(scope="module")
-def eager() -> Iterator[EmbeddedBroker]:
-    """A broker that looks for replacements all the time."""
-    settings = {"log.cleaner.backoff.ms": "20", "log.retention.ms": "-1"}
-    with EmbeddedBroker(settings) as broker:
-        yield broker
-
-
-def options_of(broker: EmbeddedBroker, topic: str) -> dict[str, str]:
-    return {
-        "kafka.bootstrap.servers": broker.bootstrap,
-        "subscribe": topic,
-        "logDirs": str(broker.directory),
-    }
 
 
 def fill(
@@ -78,9 +62,7 @@ def test_a_topic_is_compacted_while_the_broker_serves_it(
         assert (found.records_after, found.bytes_after) == (foretold.records_after, foretold.bytes_after)
         assert found.bytes_after < found.bytes_before / 3
         assert found.segments_after < found.segments_before
-        log = eager.server.cleaner._directories.get(TopicPartition(topic, found.partition))
-        assert log is not None
-        assert log.cleaner_offset == found.end_offset
+        assert log_of(eager, TopicPartition(topic, found.partition)).cleaner_offset == found.end_offset
     assert last_values(eager, topic) == expected
     assert records_count(eager, topic) < before / 2
     again = compact(spark, options_of(eager, topic))

@@ -5,6 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 import pyarrow.parquet as pq
+import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
@@ -12,6 +13,7 @@ from barnabas.cli.main import app
 from barnabas.testing import EmbeddedBroker
 from pyspark_barnabas.jobs.usage import Usage, usage
 from pyspark_barnabas.jobs.usage_report import usage_html
+from support import moved_replicas
 from support.source_rows import consumed_rows, fill, producer
 from support.transactions_of_others import transact
 
@@ -117,3 +119,19 @@ def test_the_command_writes_a_report_and_a_dry_run_none(
     assert dry.exit_code == 0, dry.output
     assert [each["high"] for each in json.loads(dry.stdout)["ranges"]] == [5, 5]
     assert not (tmp_path / "r").exists()
+
+
+def test_the_moves_that_are_written_even_out_directories_once_they_are_made(
+    spark: SparkSession, topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with moved_replicas.two_directories(tmp_path) as broker:
+        broker.create_topic(topic, len(moved_replicas.RECORDS_COUNTS))
+        moved_replicas.fill(broker.bootstrap, topic)
+        rows, before = consumed_rows(broker.bootstrap, topic), moved_replicas.homes(broker.bootstrap, topic)
+        plan = moved_replicas.planned(spark, broker.bootstrap, topic, tmp_path / "first", monkeypatch)
+        assert plan is not None
+        moved_replicas.carry_out(broker.bootstrap, plan)
+        assert moved_replicas.homes(broker.bootstrap, topic) == {**before, **plan.targets}
+        assert before != {**before, **plan.targets}
+        assert consumed_rows(broker.bootstrap, topic) == rows
+        assert moved_replicas.planned(spark, broker.bootstrap, topic, tmp_path / "then", monkeypatch) is None

@@ -1,13 +1,23 @@
 """Compaction of a log in one go, and what is left of it."""
 
-from collections.abc import Callable, Generator
+import asyncio
+import shutil
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
+from random import Random
 from typing import Any, TypeVar
 
+from barnabas.base.clock import ManualClock
+from barnabas.base.ids import TopicPartition
 from barnabas.log.cleanable import group_segments
-from barnabas.log.cleaner import cleanable_of, plan_pass
+from barnabas.log.cleaner import CleanerSettings, LogCleaner, cleanable_of, plan_pass
 from barnabas.log.cleaning import Cleaning, discard
-from barnabas.log.files import unlink_files
+from barnabas.log.directories import LogDirectories
+from barnabas.log.files import DELETED_SUFFIX, SEGMENT_SUFFIXES, offset_file, unlink_files
+from barnabas.log.log_config import LogConfig
+from barnabas.log.log_directory import CLEAN_SHUTDOWN_FILE
+from barnabas.log.log_worker import LogWorker
 from barnabas.log.offset_map import OffsetMap, PlainOffsetMap
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.replacement import Part, Replaced, digest_of
@@ -16,6 +26,16 @@ from barnabas.wire.records.batch import BatchHeader
 from barnabas.wire.records.record import Record, decode_batch
 
 ResultT = TypeVar("ResultT")
+
+#: Room and speed for whatever a test compacts.
+CLEANER_SETTINGS = CleanerSettings(
+    threads_count=1,
+    backoff_ms=1,
+    dedupe_buffer_bytes=1 << 20,
+    load_factor=0.9,
+    io_buffer_bytes=1 << 20,
+    bytes_per_second=1e300,
+)
 
 
 def finish(steps: Generator[int, None, ResultT]) -> ResultT:
@@ -51,6 +71,52 @@ def compact(log: PartitionLog, now_ms: int, **options: Any) -> Cleaning:
         unlink_files(log.replace_segments(old, new))
     log.cleaner_offset = cleaning.end_offset
     return cleaning
+
+
+def copy_logs(source: Path, target: Path, places: Iterable[TopicPartition]) -> None:
+    """Copy the logs of a broker, to which nobody writes meanwhile, as if it had been stopped."""
+    for place in places:
+        left_out = shutil.ignore_patterns(f"*{DELETED_SUFFIX}")
+        shutil.copytree(source / str(place), target / str(place), ignore=left_out)
+    for path in source.glob("*-checkpoint"):
+        shutil.copy(path, target)
+    (target / CLEAN_SHUTDOWN_FILE).touch()
+
+
+@contextmanager
+def cleaned_by_broker(
+    data: Path, config: LogConfig, moments: Mapping[TopicPartition, int]
+) -> Iterator[Mapping[TopicPartition, PartitionLog]]:
+    """The logs in a directory, after one pass of the broker's cleaner over each at its moment."""
+    clock = ManualClock()
+    directories = LogDirectories.open([data], cluster_id="c", node_id=1, clock=clock, random=Random(0))
+    try:
+        directories.load(lambda topic: config)
+        asyncio.run(_clean(directories, clock, moments))
+        yield directories.logs
+    finally:
+        directories.close()
+
+
+async def _clean(
+    directories: LogDirectories, clock: ManualClock, moments: Mapping[TopicPartition, int]
+) -> None:
+    worker = LogWorker(directories, clock, lambda: CLEANER_SETTINGS.bytes_per_second)
+    cleaner = LogCleaner(directories, clock, lambda: CLEANER_SETTINGS, worker)
+    try:
+        for place, now_ms in moments.items():
+            clock.now_ms, log = now_ms, directories.logs[place]
+            log.update_high_watermark(log.log_end_offset)
+            await cleaner.clean(log, cleanable_of(log, now_ms))
+    finally:
+        await cleaner.stop()
+        worker.close()
+
+
+def files_of(directory: Path, base_offset: int, suffix: str = "") -> dict[str, bytes]:
+    """The files of a segment by their kinds."""
+    paths = {kind: offset_file(directory, base_offset, kind + suffix) for kind in SEGMENT_SUFFIXES}
+    return {kind: path.read_bytes() for kind, path in paths.items() if path.exists()}
 
 
 def batches_of(log: PartitionLog) -> list[tuple[BatchHeader, list[Record]]]:

@@ -11,7 +11,7 @@ from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
 from barnabas.log import cleaner as module
 from barnabas.log import offset_map
-from barnabas.log.cleaner import CleanerSettings, LogCleaner
+from barnabas.log.cleaner import LogCleaner
 from barnabas.log.directories import LogDirectories
 from barnabas.log.log_config import LogConfig
 from barnabas.log.log_worker import LogWorker
@@ -19,18 +19,11 @@ from barnabas.log.offset_map import ENTRY_BYTES
 from barnabas.log.offset_map_numpy import SLOT_BYTES
 from barnabas.log.partition_log import PartitionLog
 from barnabas.wire.records.record import Record, encode_batch
+from support.compaction import CLEANER_SETTINGS as SETTINGS
 from support.compaction import offsets_of
 from support.loop import on_loop
 from support.waiting import reached
 
-SETTINGS = CleanerSettings(
-    threads_count=1,
-    backoff_ms=1,
-    dedupe_buffer_bytes=1 << 20,
-    load_factor=0.9,
-    io_buffer_bytes=1 << 20,
-    bytes_per_second=1e300,
-)
 COMPACT = LogConfig(cleanup_policy=frozenset({"compact"}))
 
 

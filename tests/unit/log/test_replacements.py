@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from barnabas.base.clock import ManualClock
-from barnabas.log.cleaner import CleanerSettings, LogCleaner
+from barnabas.log.cleaner import LogCleaner
 from barnabas.log.directories import LogDirectories
 from barnabas.log.files import CLEANED_SUFFIX, SWAP_SUFFIX
 from barnabas.log.log_config import LogConfig
@@ -17,10 +17,10 @@ from barnabas.log.replacement import Claim, Manifest, digest_of
 from barnabas.log.replacements import Replacements
 from barnabas.wire.records.control import EndMarker
 from barnabas.wire.records.record import Record, encode_batch
+from support.compaction import CLEANER_SETTINGS as SETTINGS
 from support.compaction import compact, offsets_of, parts_of
 from support.loop import on_loop
 
-SETTINGS = CleanerSettings(1, 1, 1 << 20, 0.9, 1 << 20, 1e300)
 COMPACT = LogConfig(cleanup_policy=frozenset({"compact"}), segment_bytes=3_000)
 
 

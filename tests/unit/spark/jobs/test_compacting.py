@@ -15,7 +15,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.log.adoption import Adoptable, Adoption
 from barnabas.log.checkpoints import CLEANER_OFFSET_FILE, write_offsets
 from barnabas.log.cleaning import last_records
-from barnabas.log.files import SEGMENT_SUFFIXES, offset_file
+from barnabas.log.files import offset_file
 from barnabas.log.log_config import LogConfig
 from barnabas.log.open_files import OpenFiles
 from barnabas.log.partition_log import PartitionLog
@@ -36,7 +36,7 @@ from pyspark_barnabas.jobs.compacting import (
 )
 from pyspark_barnabas.segment_files import SegmentFiles
 from support.compacting import obsolete_of
-from support.compaction import compact, offsets_of
+from support.compaction import compact, files_of, offsets_of
 
 PLACE = TopicPartition("t", 0)
 RETENTION_MS = 1_000
@@ -131,11 +131,6 @@ class Home:
                 next(steps)
             except StopIteration:
                 return files_of(target, part.base_offset, ".cleaned")
-
-
-def files_of(directory: Path, base_offset: int, suffix: str = "") -> dict[str, bytes]:
-    paths = {kind: offset_file(directory, base_offset, kind + suffix) for kind in SEGMENT_SUFFIXES}
-    return {kind: path.read_bytes() for kind, path in paths.items() if path.exists()}
 
 
 @pytest.fixture

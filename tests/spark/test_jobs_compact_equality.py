@@ -1,0 +1,131 @@
+"""The job `compact` on Spark against the broker's own cleaner, on copies of the same logs."""
+
+from pathlib import Path
+from random import Random
+
+from confluent_kafka import Producer
+from pyspark.sql import SparkSession
+
+from barnabas.base.clock import SystemClock
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin import raise_errors
+from barnabas.config.edits import Edit, Operation
+from barnabas.config.resources import Resource, ResourceKind
+from barnabas.log.partition_log import PartitionLog
+from barnabas.testing import EmbeddedBroker
+from barnabas.wire.records.compression import Compression
+from barnabas.wire.records.record import Record
+from pyspark_barnabas.jobs.compact import ADOPTED, Compacted, compact
+from support.befallen import CODECS
+from support.compaction import batches_of, cleaned_by_broker, copy_logs, files_of, records_of
+from support.served_logs import log_of, options_of
+from support.source_rows import WAIT_S, SourceRow, consumed_rows, fill, producer, record
+
+PARTITIONS_COUNT, KEYS_COUNT, RECORDS_COUNT = 2, 300, 600
+CONFIGS = {
+    "segment.bytes": "1048576",  # the least that brokers take
+    "min.cleanable.dirty.ratio": "1.0",  # the broker's own cleaner has nothing to do
+    "delete.retention.ms": "0",  # tombstones that one pass has seen go with the next
+}
+
+
+def make_compacted(broker: EmbeddedBroker, topic: str) -> None:
+    edits = {Resource(ResourceKind.TOPIC, topic): [Edit("cleanup.policy", Operation.SET, "compact")]}
+    raise_errors(broker.client.admin.alter_configs(edits).values())
+
+
+def rewrite(bootstrap: str, topic: str, dice: Random) -> None:
+    """Keys several times by producers of every codec: with sequences, in a transaction, in one that is aborted."""
+    for codec in CODECS:
+        packed = {"compression_type": codec, "batch_size": 20_000}
+        produce(producer(bootstrap, enable_idempotence=True, **packed), topic, dice)
+        writer = producer(bootstrap, transactional_id=f"{topic} {codec}", **packed)
+        writer.init_transactions(WAIT_S)
+        for end in (writer.commit_transaction, writer.abort_transaction):
+            writer.begin_transaction()
+            produce(writer, topic, dice)
+            end(WAIT_S)
+
+
+def produce(writer: Producer, topic: str, dice: Random) -> None:
+    """Records with short and long keys; one of ten is a tombstone."""
+    for number in range(RECORDS_COUNT):
+        key = (b"key %d" % dice.randrange(KEYS_COUNT)) * dice.choice((1, 8))
+        value = dice.randbytes(dice.randrange(1_500)) if dice.randrange(10) else None
+        fields = {**record(number), "key": key, "value": value}
+        writer.produce(topic, partition=number % PARTITIONS_COUNT, **fields)
+        writer.poll(0)
+    assert writer.flush(WAIT_S) == 0
+
+
+def check_equal(spark: SparkSession, broker: EmbeddedBroker, topic: str, copy: Path) -> None:
+    """Compact a topic by the job, and a copy of its logs by the broker's cleaner."""
+    places = [TopicPartition(topic, index) for index in range(PARTITIONS_COUNT)]
+    copy_logs(broker.directory, copy, places)
+    before, began_ms = consumed_rows(broker.bootstrap, topic, committed=True), SystemClock().wall_ms()
+    assert len(before) < len(consumed_rows(broker.bootstrap, topic)), "some were aborted"
+    done = compact(spark, options_of(broker, topic))
+    assert [each.state for each in done] == [ADOPTED] * PARTITIONS_COUNT
+    assert all(each.segments_before > 3 for each in done)
+    assert consumed_rows(broker.bootstrap, topic, committed=True) == left_of(before, done)
+    logs = {place: log_of(broker, place) for place in places}
+    moments = {place: moment_of(log) for place, log in logs.items()}
+    assert all(began_ms <= each <= SystemClock().wall_ms() for each in moments.values())
+    with cleaned_by_broker(copy, logs[places[0]].config, moments) as own:
+        for place, log in logs.items():
+            assert served(broker, place) == records_of(own[place])
+            assert segments_of(log) == segments_of(own[place])
+            assert log.cleaner_offset == own[place].cleaner_offset == done[place.partition].end_offset
+
+
+def left_of(rows: list[SourceRow], done: list[Compacted]) -> list[SourceRow]:
+    """The last of each key below where its log is compacted, but for tombstones of the pass before; and all above."""
+    below = [row for row in rows if row.offset < done[row.partition].end_offset]
+    last = {(row.partition, row.key): row.offset for row in below}
+
+    def is_left(row: SourceRow) -> bool:
+        bounds = done[row.partition]
+        if row.offset >= bounds.end_offset:
+            return True
+        is_gone = row.value is None and row.offset < bounds.first_dirty_offset
+        return row.key is not None and row.offset == last[row.partition, row.key] and not is_gone
+
+    return [row for row in rows if is_left(row)]
+
+
+def moment_of(log: PartitionLog) -> int:
+    """When a pass took place: so its newest tombstones are marked."""
+    horizons = [header.delete_horizon_ms for header, _ in batches_of(log)]
+    return max(each for each in horizons if each is not None) - log.config.delete_retention_ms
+
+
+def served(broker: EmbeddedBroker, place: TopicPartition) -> list[Record]:
+    """Every record that is there, those of aborted transactions too."""
+    found = broker.records(place.topic)
+    return [Record(*each[2:]) for each in found if each.partition == place.partition]
+
+
+def segments_of(log: PartitionLog) -> dict[int, dict[str, bytes]]:
+    """The files of each segment; of the one that is written to only the batches, as indexes are kept in memory."""
+    found = {each.base_offset: files_of(log.directory, each.base_offset) for each in log.segments}
+    active = found[log.segments.active.base_offset]
+    return {**found, log.segments.active.base_offset: {".log": active[".log"]}}
+
+
+def test_spark_leaves_of_a_log_what_the_brokers_own_cleaner_leaves_byte_for_byte(
+    spark: SparkSession, eager: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    dice = Random(7)
+    eager.create_topic(topic, PARTITIONS_COUNT, CONFIGS)
+    fill(eager.bootstrap, topic, 400, PARTITIONS_COUNT)
+    assert any(row.key is None for row in consumed_rows(eager.bootstrap, topic))
+    make_compacted(eager, topic)  # from now on every record needs a key
+    for name in ("all of it is new", "more is written"):
+        rewrite(eager.bootstrap, topic, dice)
+        check_equal(spark, eager, topic, tmp_path / name)
+    for index in range(PARTITIONS_COUNT):
+        log = log_of(eager, TopicPartition(topic, index))
+        left = [header for header, records in batches_of(log) if records and not header.is_control]
+        assert {each.compression for each in left if each.next_offset <= log.cleaner_offset} == set(
+            Compression
+        )

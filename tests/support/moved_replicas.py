@@ -1,0 +1,99 @@
+"""Replicas that lie badly, the plan that the job `usage` makes for them, and where they are in the end."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from barnabas.base.ids import TopicPartition
+from barnabas.cli.main import app
+from barnabas.client.blocking import Client
+from barnabas.testing import EmbeddedBroker
+from pyspark_barnabas.jobs import running
+from pyspark_barnabas.jobs.balancing import Home
+from support.source_rows import WAIT_S, producer
+
+PLAN_FILE, ANY_DIRECTORY = "reassignment.json", "any"
+MOVES_S = 60
+#: Of each partition; two have nearly all.
+RECORDS_COUNTS = (300, 5, 200, 5)
+
+
+class Plan(NamedTuple):
+    """What the job says."""
+
+    file: Path
+    #: As the file has them.
+    partitions: list[dict[str, Any]]
+    #: Where the only replica of each partition that moves is to be.
+    targets: dict[TopicPartition, list[Home]]
+
+
+@contextmanager
+def two_directories(home: Path) -> Iterator[EmbeddedBroker]:
+    """A broker that puts partitions into one and the other in turn, so that one has nearly all records of `fill`."""
+    with EmbeddedBroker({"log.dirs": f"{home / 'a'},{home / 'b'}", "log.retention.ms": "-1"}) as running:
+        yield running
+
+
+def fill(bootstrap: str, topic: str) -> None:
+    writer = producer(bootstrap)
+    for partition, count in enumerate(RECORDS_COUNTS):
+        for number in range(count):
+            writer.produce(topic, b"%d" % number + b"x" * 100, b"%d" % number, partition)
+    assert writer.flush(WAIT_S) == 0
+
+
+def command(*arguments: str) -> str:
+    """What a command of barnabas prints; it must succeed."""
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def planned(
+    spark: SparkSession, bootstrap: str, topic: str, report: Path, monkeypatch: pytest.MonkeyPatch
+) -> Plan | None:
+    """What `barnabas jobs usage` writes; None when nothing is worth moving."""
+    monkeypatch.setattr(running, "job_session", lambda *_: nullcontext(spark))
+    options = ["--keys", "0", "--report", str(report), "--json"]
+    printed = json.loads(command("jobs", "usage", "-b", bootstrap, "-t", topic, *options))
+    targets = {
+        TopicPartition(each["topic"], each["partition"]): [Home(**each["to"])] for each in printed["moves"]
+    }
+    file = report / PLAN_FILE
+    if not file.exists():
+        assert not targets
+        return None
+    partitions = json.loads(file.read_text())["partitions"]
+    assert {TopicPartition(each["topic"], each["partition"]) for each in partitions} == targets.keys()
+    return Plan(file, partitions, targets)
+
+
+def carry_out(bootstrap: str, plan: Plan) -> None:
+    """Give each row of the file to the commands that move partitions, and to other directories their replicas."""
+    wait = ("--wait", str(MOVES_S), "-b", bootstrap)
+    for each in plan.partitions:
+        place, brokers = f"{each['topic']}:{each['partition']}", [str(node) for node in each["replicas"]]
+        command("reassignments", "start", f"{place}={','.join(brokers)}", *wait)
+        for broker, directory in zip(brokers, each["log_dirs"], strict=True):
+            if directory != ANY_DIRECTORY:
+                command("log-dirs", "move", directory, place, "--broker", broker, *wait)
+
+
+def homes(bootstrap: str, topic: str) -> dict[TopicPartition, list[Home]]:
+    """Where the replicas of each partition lie, those on their way left out."""
+    found: dict[TopicPartition, list[Home]] = {}
+    with Client(bootstrap) as client:
+        client.admin.describe_topics([topic])
+        for node in sorted(client.cluster.metadata.nodes):
+            for each in client.admin.describe_log_dirs(node):
+                for place, replica in each.replicas.items():
+                    if place.topic == topic and not replica.is_future:
+                        found.setdefault(place, []).append(Home(node, each.path))
+    return found

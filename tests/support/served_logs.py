@@ -1,0 +1,19 @@
+"""The logs of a broker in this process, and how jobs that work on its files are told of them."""
+
+from barnabas.base.ids import TopicPartition
+from barnabas.log.partition_log import PartitionLog
+from barnabas.testing import EmbeddedBroker
+
+
+def options_of(broker: EmbeddedBroker, topic: str) -> dict[str, str]:
+    return {
+        "kafka.bootstrap.servers": broker.bootstrap,
+        "subscribe": topic,
+        "logDirs": str(broker.directory),
+    }
+
+
+def log_of(broker: EmbeddedBroker, place: TopicPartition) -> PartitionLog:
+    log = broker.server.cleaner._directories.get(place)
+    assert log is not None, place
+    return log
