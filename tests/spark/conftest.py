@@ -16,6 +16,7 @@ BROKER_SETTINGS = {
     "transaction.state.log.num.partitions": "2",
     "log.retention.ms": "-1",  # records of any age stay
     "replica.high.watermark.checkpoint.interval.ms": "200",  # some tests wait for checkpoints
+    "log.cleaner.backoff.ms": "50",  # or for the cleaner
 }
 
 

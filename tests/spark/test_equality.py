@@ -14,13 +14,16 @@ from hypothesis import strategies as st
 from barnabas.base.ids import TopicPartition
 from barnabas.testing import EmbeddedBroker
 from pyspark_barnabas.losses import DataLossError
-from support.befallen import CONFIGS, STEPS, TRANSPORTS, Step, Stream, Topic, some
-from support.source_rows import fill, read_rows
+from support.befallen import CONFIGS, LEVELS, STEPS, TRANSPORTS, Step, Stream, Topic, some
+from support.source_rows import WAIT_S, SourceRow, fill, producer, read_rows
 from support.waiting import until
+
+SMALL = {"internal.segment.bytes": "2000"}
 
 
 @some
 @given(CONFIGS, STEPS, st.integers(1, 6))
+@example(SMALL, [("fill", "lz4", 40, 2), ("transact", "cac"), ("fill", "none", 40, 1), ("compact",)], 4)
 def test_a_batch_has_the_rows_of_a_consumer(
     broker: EmbeddedBroker, names: Any, configs: dict[str, str], steps: list[Step], tasks: int
 ) -> None:
@@ -30,14 +33,29 @@ def test_a_batch_has_the_rows_of_a_consumer(
     topic.check(tasks)
 
 
+#: Rows are taken, aborted and open to compaction, and what comes between is gone before the next are taken.
+COMPACTED = [
+    ([("fill", "lz4", 40, 2), ("transact", "ac")], False),
+    ([("transact", "aca"), ("fill", "zstd", 40, 1), ("compact",)], True),
+    ([("transact", "ca"), ("compact",), ("fill", "none", 10, 2)], False),
+]
+
+
+@pytest.mark.parametrize("level", LEVELS)
 @some
 @given(CONFIGS, st.lists(st.tuples(STEPS, st.booleans()), min_size=1, max_size=3), st.integers(8, 60))
 @example({}, [([("fill", "lz4", 20, 2)], False), ([("grow",)], False), ([("grow",)], True)], 7)
+@example(SMALL, COMPACTED, 9)
 def test_a_stream_takes_each_row_of_a_consumer_once(
-    broker: EmbeddedBroker, names: Any, configs: dict[str, str], chapters: list[Any], limit: int
+    broker: EmbeddedBroker, names: Any, level: str, configs: dict[str, str], chapters: list[Any], limit: int
 ) -> None:
     topic = Topic(broker.bootstrap, broker.directory, next(names), configs)
-    given = {"maxOffsetsPerTrigger": str(limit), "failOnDataLoss": "false"}
+    committed = level == "read_committed"
+    given = {
+        "maxOffsetsPerTrigger": str(limit),
+        "failOnDataLoss": "false",
+        "kafka_isolation_level": level,
+    }
     streams = [Stream(topic.options(transport, **given)) for transport in TRANSPORTS]
     for steps, restarts in chapters:
         for step in steps:
@@ -46,11 +64,67 @@ def test_a_stream_takes_each_row_of_a_consumer_once(
             stream.take()
             if restarts:
                 stream.restart()
-    remaining = set(topic.rows())
+    remaining = set(topic.rows(committed=committed))
+    deleted = {row for row in topic.deleted if not (committed and was_aborted(row))}
     for stream in streams:
         found = stream.finish()
         assert len(set(found)) == len(found)
-        assert remaining <= set(found) <= remaining | set(topic.deleted)
+        assert remaining <= set(found) <= remaining | deleted
+
+
+def was_aborted(row: SourceRow) -> bool:
+    """Whether it was written in a transaction that came to nothing, as its value says."""
+    return b" a " in (row.value or b"")
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+@pytest.mark.parametrize("outcome", ["commit", "abort"])
+def test_a_committed_stream_waits_for_what_is_open(
+    broker: EmbeddedBroker, topic: str, transport: str, outcome: str
+) -> None:
+    befallen = Topic(broker.bootstrap, broker.directory, topic, {})
+    fill(broker.bootstrap, topic, 10)
+    writer = producer(broker.bootstrap, transactional_id=topic)
+    writer.init_transactions(WAIT_S)
+    writer.begin_transaction()
+    writer.produce(topic, b"open", partition=0)
+    writer.flush(WAIT_S)
+    fill(broker.bootstrap, topic, 5)
+    stream = Stream(befallen.options(transport, kafka_isolation_level="read_committed"))
+    while stream.take():
+        pass
+    assert [row.offset for row in stream.rows] == list(range(10))
+    if outcome == "commit":
+        writer.commit_transaction(WAIT_S)
+    else:
+        writer.abort_transaction(WAIT_S)
+    behind = range(10, 16) if outcome == "commit" else range(11, 16)  # 16 is the marker
+    until(lambda: befallen.rows(committed=True)[-1].offset == 15)
+    found = stream.finish()
+    assert [row.offset for row in found] == [*range(10), *behind]
+    assert found == befallen.rows(committed=True)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_a_stream_passes_over_gaps_of_compaction_which_are_no_loss(
+    broker: EmbeddedBroker, topic: str, transport: str, level: str
+) -> None:
+    befallen = Topic(broker.bootstrap, broker.directory, topic, SMALL)
+    for step in (("fill", "lz4", 60, 2), ("transact", "aca"), ("fill", "none", 60, 2)):
+        befallen.befall(step)
+    stream = Stream(befallen.options(transport, maxOffsetsPerTrigger="13", kafka_isolation_level=level))
+    stream.take()
+    stream.take()
+    befallen.befall(("compact",))
+    assert befallen.deleted
+    taken, position = list(stream.rows), stream.position
+    assert position is not None
+    rows = befallen.rows(committed=level == "read_committed")
+    ahead = [row for row in rows if row.offset >= position[topic][str(row.partition)]]
+    assert taken
+    assert ahead
+    assert stream.finish() == sorted(taken + ahead)
 
 
 # Logs that lose their ends

@@ -1,6 +1,7 @@
 """How pipelines run: windows and late events, triggers, being stopped and being killed."""
 
 import json
+import re
 import signal
 import urllib.request
 from threading import Event
@@ -11,6 +12,7 @@ from deltalake import DeltaTable
 from pyspark_barnabas.pipelines.planning import pipeline_plan
 from pyspark_barnabas.pipelines.state import FlowState, FlowStatus, pipeline_status
 from support.pipelines import WAIT_S, Driver, Scene
+from support.terminals import Terminal
 
 COUNT = 200
 
@@ -161,3 +163,14 @@ def test_sigterm_lets_the_batch_end_and_metrics_and_status_are_there_meanwhile(s
     assert driver.process.wait(WAIT_S) == 0, driver.told[-4000:]
     assert pipeline_status(scene.pipeline)[0].state is FlowState.STOPPED
     assert len(scene.records(scene.target)) == COUNT
+
+
+def test_on_a_terminal_a_bar_tells_how_far_a_flow_is_and_how_fast(scene: Scene) -> None:
+    scene.send_ids(0, COUNT)
+    file = scene.declare(ENDLESS.replace("100 milliseconds", "1000 days"))
+    with Terminal() as terminal, Driver(file, terminal=terminal.stream) as driver:
+        terminal.read_until(r"endless .* 50/200 running [1-9][\d,]* rows/s")
+        driver.process.send_signal(signal.SIGTERM)
+        terminal.read_to_the_end()
+        assert driver.process.wait(WAIT_S) == 0, terminal.text[-4000:]
+    assert re.search(r"endless .* 50/200 stopped [1-9][\d,]* rows/s", terminal.text)

@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 
 from pyspark_barnabas.pipelines.planning import pipeline_plan
 from pyspark_barnabas.pipelines.state import FlowState
-from support.pipelines import Scene
+from support.pipelines import WAIT_S, Driver, Scene
 
 INFERRED = """
   inferred:
@@ -41,6 +41,26 @@ def test_a_schema_is_taken_from_the_first_sample_and_another_one_does_not_change
     pinned.unlink()
     [anew] = pipeline_plan(scene.spark, scene.pipeline)
     assert anew.schema == "at struct<x:double>, id string, kind string, more bigint"
+
+
+def test_the_command_shows_the_schema_of_a_sample_which_later_runs_have_too(scene: Scene) -> None:
+    scene.send(b'{"id": 1, "kind": "a"}')
+    with Driver(scene.declare(INFERRED), command="plan") as planned:
+        assert planned.process.wait(WAIT_S) == 0, planned.told[-4000:]
+    what = f"inferred: topic {scene.source} -> topic {scene.target} (available_now)"
+    assert f"{what}\n  rows: id bigint, kind string\n" in planned.told
+    pinned = scene.home / "state" / "inferred" / "schema.json"
+    kept = pinned.read_text()
+    for number in (2, 3):
+        scene.send(b'{"id": %d, "kind": "b", "field_%d": true}' % (number, number))
+        done = scene.run(INFERRED)["inferred"]
+        assert (done.state, done.error, done.dead_letters) == (FlowState.DONE, None, 0)
+    assert sorted(values(scene, scene.target), key=lambda row: row["id"]) == [
+        {"id": 1, "kind": "a"},
+        {"id": 2, "kind": "b"},
+        {"id": 3, "kind": "b"},
+    ]
+    assert pinned.read_text() == kept
 
 
 def test_without_json_there_is_no_schema_and_the_plan_says_what_to_do(scene: Scene) -> None:

@@ -357,8 +357,9 @@ def test_gaps_of_compaction_are_no_losses(topic: str) -> None:
     with EmbeddedBroker({"log.cleaner.backoff.ms": "5"}) as broker:
         broker.create_topic(topic, 1, COMPACTED)
         for _ in range(5):
-            fill(broker.bootstrap, topic, 400, compression_type="lz4", batch_size=4_000)
+            fill(broker.bootstrap, topic, 400, keyed=True, compression_type="lz4", batch_size=4_000)
         until(lambda: len(broker.records(topic)) < 1_000)
+        assert broker.records(topic)
         for transport in ({}, {"transport": "files", "logDirs": str(broker.directory)}):
             options = source_options(broker.bootstrap, topic, minPartitions="5", **transport)
             until(lambda options=options: read_rows(options) == consumed_rows(broker.bootstrap, topic))

@@ -2,7 +2,9 @@
 
 import json
 import pickle
+import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,28 +15,52 @@ from barnabas.base.ids import TopicPartition
 from barnabas.client.admin import raise_errors
 from barnabas.client.admin_model import NewTopic
 from barnabas.client.blocking import Client
+from barnabas.config.edits import Edit, Operation
+from barnabas.config.resources import Resource, ResourceKind
 from pyspark_barnabas.stream_reader import StreamReader
-from support.source_rows import COLUMNS, SourceRow, consumed_rows, fill, read_rows, rows_of, source_options
+from support.cleaned_logs import active_offset, is_cleaned
+from support.source_rows import (
+    COLUMNS,
+    WAIT_S,
+    SourceRow,
+    consumed_rows,
+    fill,
+    producer,
+    read_rows,
+    rows_of,
+    source_options,
+)
 from support.transactions_of_others import transact_at
+from support.waiting import until
 
 TRANSPORTS = ("fetch", "files")
+LEVELS = ("read_committed", "read_uncommitted")
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 PARTITIONS_MAX = 4
 
-#: What befalls a topic: ("fill", codec, count, partitions), ("transact", outcomes), ("grow",), or
-#: ("delete", partition, share).
+#: What befalls a topic: ("fill", codec, count, partitions), ("transact", outcomes), ("grow",),
+#: ("delete", partition, share), or ("compact",).
 Step = tuple[Any, ...]
 FILLS = st.tuples(st.just("fill"), st.sampled_from(CODECS), st.integers(1, 40), st.integers(1, 2))
 TRANSACTIONS = st.tuples(st.just("transact"), st.text("ca", min_size=1, max_size=3))
 GROWTH = st.just(("grow",))
 DELETIONS = st.tuples(st.just("delete"), st.integers(0, 1), st.floats(0, 1))
-STEPS = st.lists(st.one_of(FILLS, FILLS, TRANSACTIONS, GROWTH, DELETIONS), min_size=1, max_size=7)
+COMPACTIONS = st.just(("compact",))
+STEPS = st.lists(
+    st.one_of(FILLS, FILLS, TRANSACTIONS, GROWTH, DELETIONS, COMPACTIONS), min_size=1, max_size=7
+)
 CONFIGS = st.fixed_dictionaries(
     {
         "message.timestamp.type": st.sampled_from(["CreateTime", "LogAppendTime"]),
         "internal.segment.bytes": st.sampled_from(["2000", "1000000"]),
     }
 )
+
+#: Of a producer: no batch is larger than the smallest segment.
+SMALL_BATCHES: dict[str, Any] = {"batch_size": 1_500}
+
+#: While a topic is compacted: all that lies behind is closed by what comes, and is worth a pass.
+COMPACTED = {"cleanup.policy": "compact", "segment.ms": "1", "min.cleanable.dirty.ratio": "0"}
 
 some = settings(
     max_examples=6,
@@ -45,12 +71,13 @@ some = settings(
 
 
 class Topic:
-    """One that things befall; the last of its partitions stays empty unless it grows."""
+    """One that things befall; the last of its partitions stays empty unless it grows or is compacted."""
 
     def __init__(self, bootstrap: str, log_dir: Path, name: str, configs: Mapping[str, str]) -> None:
         self.bootstrap, self.log_dir, self.name = bootstrap, log_dir, name
         self.partitions_count = 3
         self.transactions_count = 0
+        self.closings_count = 0
         self.deleted: list[SourceRow] = []
         with Client(bootstrap) as client:
             created = client.admin.create_topics(
@@ -61,7 +88,7 @@ class Topic:
     def befall(self, step: Step) -> None:
         match step:
             case "fill", codec, count, partitions:
-                fill(self.bootstrap, self.name, count, partitions, compression_type=codec)
+                fill(self.bootstrap, self.name, count, partitions, compression_type=codec, **SMALL_BATCHES)
             case "transact", outcomes:
                 self.transactions_count += 1
                 transact_at(self.bootstrap, self.name, f"{self.name}-{self.transactions_count}", outcomes)
@@ -69,7 +96,7 @@ class Topic:
                 self.partitions_count += 1
                 with Client(self.bootstrap) as client:
                     client.admin.create_partitions({self.name: self.partitions_count})
-                fill(self.bootstrap, self.name, 8, self.partitions_count)
+                fill(self.bootstrap, self.name, 8, self.partitions_count, **SMALL_BATCHES)
             case "delete", partition, share:
                 rows = self.rows()
                 offsets = [row.offset for row in rows if row.partition == partition]
@@ -78,6 +105,42 @@ class Topic:
                     self.deleted += [row for row in rows if row[1] == partition and row[2] < before]
                     with Client(self.bootstrap) as client:
                         client.admin.delete_records({TopicPartition(self.name, partition): before})
+            case ("compact",):
+                self.compact()
+
+    def compact(self) -> None:
+        """Let the broker's cleaner pass over all that there is, and then never again."""
+        places = [TopicPartition(self.name, index) for index in range(self.partitions_count)]
+        before = self.rows()
+        self._alter([Edit(key, Operation.SET, value) for key, value in COMPACTED.items()])
+        for place in places * 2:  # what comes second closes a segment that nothing was deleted from
+            until(partial(self._begins_segment, place))
+        until(lambda: all(is_cleaned(self.log_dir, place) for place in places))
+        self._alter([Edit(key, Operation.DELETE) for key in COMPACTED])
+        self.deleted += set(before) - set(self.rows())
+
+    def _alter(self, edits: list[Edit]) -> None:
+        with Client(self.bootstrap) as client:
+            altered = client.admin.alter_configs({Resource(ResourceKind.TOPIC, self.name): edits})
+        raise_errors(altered.values())
+
+    def _begins_segment(self, place: TopicPartition) -> bool:
+        """Append a record; whether it is a segment's first."""
+        self.closings_count += 1
+        told: list[Any] = []
+        writer = producer(self.bootstrap)
+        writer.produce(
+            self.name,
+            b"closing",
+            b"closing",
+            partition=place.partition,
+            timestamp=round(time.time() * 1000) + 1000 * self.closings_count,
+            on_delivery=lambda *outcome: told.append(outcome),
+        )
+        assert writer.flush(WAIT_S) == 0
+        [(error, message)] = told
+        assert error is None
+        return bool(active_offset(self.log_dir, place) == message.offset())
 
     def rows(self, *, committed: bool = False) -> list[SourceRow]:
         return consumed_rows(self.bootstrap, self.name, committed=committed)
@@ -88,7 +151,7 @@ class Topic:
 
     def check(self, tasks: int) -> None:
         """A batch has the rows of a consumer, by both transports, committed and uncommitted."""
-        for level in ("read_committed", "read_uncommitted"):
+        for level in LEVELS:
             wanted = self.rows(committed=level == "read_committed")
             for transport in TRANSPORTS:
                 options = self.options(transport, minPartitions=str(tasks), kafka_isolation_level=level)

@@ -1,4 +1,4 @@
-"""Logs that Apache Kafka's cleaner has been at."""
+"""Logs that a broker's cleaner has been at."""
 
 from pathlib import Path
 
@@ -8,6 +8,10 @@ from pyspark_barnabas.files import checkpointed_offset
 
 
 def is_cleaned(data_dir: Path, place: TopicPartition) -> bool:
-    """Whether Kafka says that it has cleaned all but the segment that cleaners leave alone: rows stay as they are."""
-    active = max(int(path.name[:20]) for path in (data_dir / str(place)).glob("*.log"))
-    return checkpointed_offset(data_dir / CLEANER_OFFSET_FILE, place) == active
+    """Whether a broker says that it has cleaned all but the segment that is written to: rows stay as they are."""
+    return checkpointed_offset(data_dir / CLEANER_OFFSET_FILE, place) == active_offset(data_dir, place)
+
+
+def active_offset(data_dir: Path, place: TopicPartition) -> int:
+    """Where the segment begins that is written to."""
+    return max(int(path.name[:20]) for path in (data_dir / str(place)).glob("*.log"))

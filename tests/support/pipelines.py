@@ -8,7 +8,8 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import TracebackType
+from typing import Any, NamedTuple, Self, TextIO
 
 from pyspark.sql import SparkSession
 
@@ -78,20 +79,34 @@ class Scene(NamedTuple):
 
 
 class Driver:
-    """`barnabas pipeline run` as a process."""
+    """`barnabas pipeline run`, or another command of it, as a process; errors may go to a terminal."""
 
-    def __init__(self, file: Path, *arguments: str) -> None:
-        self._log = file.parent / "run.log"
-        command = ["pipeline", "run", str(file), "--master", "local[2]", *arguments]
-        command += ["--conf", "spark.driver.memory=700m"]
+    def __init__(
+        self, file: Path, *arguments: str, command: str = "run", terminal: TextIO | None = None
+    ) -> None:
+        self._log = file.parent / f"{command}.log"
+        called = ["pipeline", command, str(file), "--master", "local[2]", *arguments]
+        called += ["--conf", "spark.driver.memory=700m"]
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-c", "from barnabas.cli.main import main; main()", *command],
-                env={**os.environ, **worker_environment()},
+                [sys.executable, "-c", "from barnabas.cli.main import main; main()", *called],
+                env={**os.environ, **worker_environment(), "TERM": "xterm"},
                 stdout=log,
-                stderr=log,
+                stderr=log if terminal is None else terminal,
                 start_new_session=True,
             )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self.process.poll() is None:
+            self.kill()
 
     @property
     def told(self) -> str:

@@ -108,6 +108,7 @@ def consumed_rows(bootstrap: str, topic: str, *, committed: bool = False) -> lis
         {
             "bootstrap.servers": bootstrap,
             "group.id": "compare",
+            "fetch.wait.max.ms": 20,  # else it asks for half a second whether there is more
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "isolation.level": "read_committed" if committed else "read_uncommitted",
@@ -149,13 +150,28 @@ def producer(bootstrap: str, **settings: Any) -> Producer:
     return Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, **named})
 
 
-def fill(bootstrap: str, topic: str, count: int, partitions: int = 1, **settings: Any) -> None:
-    """Records of every kind: keys, values and headers that are there, empty or null; times that go back and forth."""
+def fill(
+    bootstrap: str, topic: str, count: int, partitions: int = 1, *, keyed: bool = False, **settings: Any
+) -> None:
+    """Records of every kind: keys, values and headers that are there, empty or null; times that go back and forth.
+
+    With `keyed` no key is null, as topics that are compacted want it.
+    """
     writer = producer(bootstrap, **settings)
+    errors: list[str] = []
     for number in range(count):
-        writer.produce(topic, partition=number % partitions, **record(number))
+        fields = record(number)
+        if keyed:
+            fields["key"] = fields["key"] or b"key-%d" % (number % 7)
+        writer.produce(
+            topic,
+            partition=number % partitions,
+            on_delivery=lambda error, _: errors.append(str(error)) if error else None,
+            **fields,
+        )
         writer.poll(0)
     assert writer.flush(WAIT_S) == 0
+    assert not errors, errors[0]
 
 
 def record(number: int) -> dict[str, Any]:

@@ -4,12 +4,15 @@ import json
 from collections.abc import Iterator
 
 import pytest
+from confluent_kafka import Producer
 from interop.brokers import Broker
 from interop.clients import Client
 from interop.topics import make_topic
 from pyspark.sql import DataFrame, SparkSession
 
+from support.source_rows import WAIT_S, producer
 from support.spark_topics import fill, fill_in_transactions, read, rows
+from support.waiting import until
 
 PARTITIONS = 3
 PER_PARTITION = 2_000
@@ -128,3 +131,55 @@ def test_what_was_aborted_is_not_read(
     found = [row.text for row in committed.selectExpr("string(value) text").collect()]
     assert found == [value for value in values if not value.startswith("no")]
     assert read(spark, reader, broker.bootstrap, target_topic).count() == len(values)
+
+
+@pytest.mark.parametrize("reader", ["kafka", "barnabas"])
+def test_a_stream_has_what_is_open_once_it_is_committed_and_never_what_was_aborted(
+    spark: SparkSession, broker: Broker, target_topic: str, checkpoint: str, reader: str
+) -> None:
+    values = ["yes 0", "no 1", "yes 2", "no 3"]
+    fill_in_transactions(broker.bootstrap, target_topic, values, transactional_id=target_topic)
+    source = (
+        spark.readStream.format(reader)
+        .option("kafka.bootstrap.servers", broker.bootstrap)
+        .option("kafka.isolation.level", "read_committed")
+        .option("subscribe", target_topic)
+        .option("startingOffsets", "earliest")
+        .load()
+    )
+    found: list[str] = []
+    writer = source.selectExpr("string(value) text").writeStream.option("checkpointLocation", checkpoint)
+    writer = writer.foreachBatch(lambda batch, _: found.extend(row.text for row in batch.collect()))
+    query = writer.trigger(processingTime="100 milliseconds").start()
+    try:
+        query.processAllAvailable()
+        assert found == ["yes 0", "yes 2"]
+        opened = {}
+        for value in ("committed", "aborted"):
+            opened[value] = begun(broker.bootstrap, target_topic, f"{target_topic}-{value}", value)
+        behind = producer(broker.bootstrap)
+        behind.produce(target_topic, "behind", partition=0)
+        assert behind.flush(WAIT_S) == 0
+        query.processAllAvailable()
+        assert found == ["yes 0", "yes 2"]
+        opened["committed"].commit_transaction(WAIT_S)
+        until(lambda: found[2:] or query.exception())
+        query.processAllAvailable()
+        assert found == ["yes 0", "yes 2", "committed"]
+        opened["aborted"].abort_transaction(WAIT_S)
+        until(lambda: found[3:] or query.exception())
+    finally:
+        query.stop()
+    assert found == ["yes 0", "yes 2", "committed", "behind"]
+    everything = read(spark, reader, broker.bootstrap, target_topic).selectExpr("string(value) text")
+    assert {row.text for row in everything.collect()} == {*values, "committed", "aborted", "behind"}
+
+
+def begun(bootstrap: str, topic: str, transactional_id: str, value: str) -> Producer:
+    """A transaction that is open, with a record in it."""
+    writer = producer(bootstrap, transactional_id=transactional_id)
+    writer.init_transactions(WAIT_S)
+    writer.begin_transaction()
+    writer.produce(topic, value, partition=0)
+    assert writer.flush(WAIT_S) == 0
+    return writer

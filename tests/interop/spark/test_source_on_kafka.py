@@ -12,7 +12,7 @@ from confluent_kafka.admin import (
     NewTopic,
     ResourceType,
 )
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from interop.brokers import Broker
 from interop.targets import START
@@ -68,6 +68,8 @@ def test_records_of_every_kind_and_codec(
 
 @settings(some, max_examples=3)
 @given(st.sampled_from(["CreateTime", "LogAppendTime"]), STEPS, st.integers(1, 6))
+@example("CreateTime", [("fill", "lz4", 40, 2), ("transact", "cac"), ("compact",), ("grow",)], 4)
+@example("LogAppendTime", [("fill", "zstd", 9, 2), ("delete", 0, 1.0), ("compact",), ("compact",)], 2)
 def test_whatever_befell_a_topic(
     kafka: Broker, names: Iterator[str], kind: str, steps: list[Step], tasks: int
 ) -> None:
