@@ -108,8 +108,7 @@ class _Runs:
         if run.status.state is not FlowState.RUNNING:
             return False
         if run.query is None:
-            fresh = self._begun(run)
-            return self._changed(run, fresh)
+            return self._noted(run, self._begun(run))
         if run.taking is not None and run.taking.error is not None:
             run.query.stop()
         active = run.query.isActive  # asked first: what is told afterwards is all
@@ -121,9 +120,10 @@ class _Runs:
             if run.taking is not None:
                 run.taking.stop()
             fresh = replace(fresh, **self._ending(run))
-        return self._changed(run, fresh)
+        return self._noted(run, fresh)
 
-    def _changed(self, run: _Run, fresh: FlowStatus) -> bool:
+    def _noted(self, run: _Run, fresh: FlowStatus) -> bool:
+        """Keep a status, and write it if it is another one; gives whether it is."""
         if fresh == run.status:
             return False
         run.status = fresh
@@ -143,7 +143,7 @@ class _Runs:
             if run.taking.error is not None:
                 raise run.taking.error
             run.query = run.start()
-        except Exception as error:  # as when it is started at once
+        except Exception as error:  # whatever it is, it is this flow's alone
             run.taking.stop()
             return replace(run.status, state=FlowState.FAILED, error=told(error))
         return run.status
