@@ -16,7 +16,7 @@ BROKER_SETTINGS = {
     "transaction.state.log.num.partitions": "2",
     "log.retention.ms": "-1",  # records of any age stay
     "replica.high.watermark.checkpoint.interval.ms": "200",  # some tests wait for checkpoints
-    "log.cleaner.backoff.ms": "50",  # or for the cleaner
+    "log.cleaner.backoff.ms": "20",  # or for the cleaner, and for replacements to be taken over
 }
 
 
@@ -31,13 +31,6 @@ def spark() -> Iterator[SparkSession]:
 def broker() -> Iterator[EmbeddedBroker]:
     """A broker in this process."""
     with EmbeddedBroker(BROKER_SETTINGS) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def eager() -> Iterator[EmbeddedBroker]:
-    """A broker that looks for replacements of its segments all the time."""
-    with EmbeddedBroker({**BROKER_SETTINGS, "log.cleaner.backoff.ms": "20"}) as running:
         yield running
 
 

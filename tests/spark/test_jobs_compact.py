@@ -45,15 +45,15 @@ def records_count(broker: EmbeddedBroker, topic: str) -> int:
 
 
 def test_a_topic_is_compacted_while_the_broker_serves_it(
-    spark: SparkSession, eager: EmbeddedBroker, topic: str
+    spark: SparkSession, broker: EmbeddedBroker, topic: str
 ) -> None:
-    expected = fill(eager, topic, partitions_count=2)
-    before = records_count(eager, topic)
-    dry = compact(spark, options_of(eager, topic), dry_run=True)
+    expected = fill(broker, topic, partitions_count=2)
+    before = records_count(broker, topic)
+    dry = compact(spark, options_of(broker, topic), dry_run=True)
     assert [each.state for each in dry] == [DRY, DRY]
-    assert records_count(eager, topic) == before
+    assert records_count(broker, topic) == before
 
-    done = compact(spark, options_of(eager, topic))
+    done = compact(spark, options_of(broker, topic))
     assert [(each.topic, each.partition, each.state, each.why) for each in done] == [
         (topic, 0, ADOPTED, ""),
         (topic, 1, ADOPTED, ""),
@@ -62,21 +62,21 @@ def test_a_topic_is_compacted_while_the_broker_serves_it(
         assert (found.records_after, found.bytes_after) == (foretold.records_after, foretold.bytes_after)
         assert found.bytes_after < found.bytes_before / 3
         assert found.segments_after < found.segments_before
-        assert log_of(eager, TopicPartition(topic, found.partition)).cleaner_offset == found.end_offset
-    assert last_values(eager, topic) == expected
-    assert records_count(eager, topic) < before / 2
-    again = compact(spark, options_of(eager, topic))
+        assert log_of(broker, TopicPartition(topic, found.partition)).cleaner_offset == found.end_offset
+    assert last_values(broker, topic) == expected
+    assert records_count(broker, topic) < before / 2
+    again = compact(spark, options_of(broker, topic))
     assert {each.state for each in again} == {CLEAN}
-    eager.restart(kill=True)
-    assert last_values(eager, topic) == expected
+    broker.restart(kill=True)
+    assert last_values(broker, topic) == expected
 
 
 def test_as_a_command_it_tells_what_would_be_left(
-    spark: SparkSession, eager: EmbeddedBroker, topic: str, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, broker: EmbeddedBroker, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fill(eager, topic)
+    fill(broker, topic)
     monkeypatch.setattr(running, "job_session", lambda *_: nullcontext(spark))
-    where = ["-b", eager.bootstrap, "-d", str(eager.directory), "-t", topic]
+    where = ["-b", broker.bootstrap, "-d", str(broker.directory), "-t", topic]
     result = CliRunner().invoke(app, ["jobs", "compact", "--dry-run", "--json", *where])
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)

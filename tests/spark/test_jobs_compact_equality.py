@@ -113,18 +113,18 @@ def segments_of(log: PartitionLog) -> dict[int, dict[str, bytes]]:
 
 
 def test_spark_leaves_of_a_log_what_the_brokers_own_cleaner_leaves_byte_for_byte(
-    spark: SparkSession, eager: EmbeddedBroker, topic: str, tmp_path: Path
+    spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Path
 ) -> None:
     dice = Random(7)
-    eager.create_topic(topic, PARTITIONS_COUNT, CONFIGS)
-    fill(eager.bootstrap, topic, 400, PARTITIONS_COUNT)
-    assert any(row.key is None for row in consumed_rows(eager.bootstrap, topic))
-    make_compacted(eager, topic)  # from now on every record needs a key
+    broker.create_topic(topic, PARTITIONS_COUNT, CONFIGS)
+    fill(broker.bootstrap, topic, 400, PARTITIONS_COUNT)
+    assert any(row.key is None for row in consumed_rows(broker.bootstrap, topic))
+    make_compacted(broker, topic)  # from now on every record needs a key
     for name in ("all of it is new", "more is written"):
-        rewrite(eager.bootstrap, topic, dice)
-        check_equal(spark, eager, topic, tmp_path / name)
+        rewrite(broker.bootstrap, topic, dice)
+        check_equal(spark, broker, topic, tmp_path / name)
     for index in range(PARTITIONS_COUNT):
-        log = log_of(eager, TopicPartition(topic, index))
+        log = log_of(broker, TopicPartition(topic, index))
         left = [header for header, records in batches_of(log) if records and not header.is_control]
         assert {each.compression for each in left if each.next_offset <= log.cleaner_offset} == set(
             Compression

@@ -6,7 +6,6 @@ import re
 import select
 import termios
 import time
-from types import TracebackType
 from typing import Self, TextIO
 
 WAIT_S = 150
@@ -29,12 +28,7 @@ class Terminal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stream.close()
         os.close(self._master)
 

@@ -137,7 +137,7 @@ class _Runs:
         if self._stopping.is_set():
             run.taking.stop()
             return replace(run.status, state=FlowState.STOPPED)
-        if not run.taking.has_begun:
+        if not run.taking.is_first_over:
             return run.status
         try:
             if run.taking.error is not None:

@@ -30,16 +30,16 @@ class Taking:
         self._take = take
         self._every_s = every_s
         self._cancel = cancel
-        self._begun = Event()
+        self._first_over = Event()
         self._ending = Event()
         self._thread = Thread(target=self._run, name="barnabas-taking", daemon=True)
         self.error: Exception | None = None  #: why nothing more is taken
         self._thread.start()
 
     @property
-    def has_begun(self) -> bool:
+    def is_first_over(self) -> bool:
         """Whether the first take is over, whatever came of it."""
-        return self._begun.is_set()
+        return self._first_over.is_set()
 
     def stop(self) -> None:
         """Returns when nothing is taken any more; a take that is under way is called off, and leaves nothing."""
@@ -52,11 +52,11 @@ class Taking:
         try:
             while True:
                 self._take()
-                self._begun.set()
+                self._first_over.set()
                 if self._every_s is None or self._ending.wait(self._every_s):
                     return
         except Exception as error:  # told where the flow is looked after
             if not self._ending.is_set():
                 self.error = error
         finally:
-            self._begun.set()
+            self._first_over.set()

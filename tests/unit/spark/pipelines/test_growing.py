@@ -46,7 +46,7 @@ def test_a_table_is_asked_until_it_is_stopped_or_fails() -> None:
         raise FlowError("gone")
 
     failing = Taking(fail, 0.001)
-    until(lambda: failing.has_begun)
+    until(lambda: failing.is_first_over)
     assert str(failing.error) == "gone"
     failing.stop()
 
@@ -54,7 +54,7 @@ def test_a_table_is_asked_until_it_is_stopped_or_fails() -> None:
 def test_what_is_taken_once_begins_at_once_and_ends() -> None:
     asked: list[int] = []
     taking = Taking(lambda: asked.append(1), None)
-    until(lambda: taking.has_begun)
+    until(lambda: taking.is_first_over)
     taking.stop()
     assert (asked, taking.error) == ([1], None)
 
@@ -67,7 +67,7 @@ def test_a_take_that_is_under_way_is_called_off_when_it_is_stopped() -> None:
         raise FlowError("called off")
 
     taking = Taking(take, None, called_off.set)
-    assert not taking.has_begun
+    assert not taking.is_first_over
     taking.stop()
-    assert taking.has_begun
+    assert taking.is_first_over
     assert taking.error is None
