@@ -28,12 +28,20 @@ class Growth:
     outcome: Outcome
 
 
+@dataclass(frozen=True)
+class Runs:
+    """How often a query runs on either side."""
+
+    unmeasured: int
+    unmeasured_growth: int  #: those of the table of growth, whose query is one of the others
+    measured: int
+
+
 def document(
     outcomes: Sequence[Outcome],
     growth: Sequence[Growth],
     rewritings: Sequence[Rewriting],
-    rounds: int,
-    unmeasured: int,
+    runs: Runs,
     machine: Mapping[str, str],
     kernels: str,
 ) -> str:
@@ -48,11 +56,11 @@ Written by `make bench-spark` (`bench/spark`). One Spark session in local mode w
 the same topics of one Barnabas, with `format("kafka")` (Spark's own connector, 4.2.0 on Spark 4.3, Kafka's client
 3.9.1) and with `format("barnabas")`, and nothing else changed. It is one of `spark_session`, which talks to Python over
 Unix domain sockets and reads Arrow's columns without a look at bounds for each value. Topics are written by Spark's
-connector. Each query runs {unmeasured} times unmeasured on either side, then {rounds} times, the two taking turns at
-going first. Shown are medians in seconds, with the lowest and highest in parentheses, and the ratio of the medians:
-below 1, Barnabas's is quicker. The broker, Spark and its Python workers share the machine; the seconds of its
-processors that all of them used together (medians) tell how much work there was, however busy the machine was with
-something else.
+connector. Each query runs {runs.unmeasured} times unmeasured on either side, then {runs.measured} times, the two
+taking turns at going first. Shown are medians in seconds, with the lowest and highest in parentheses, and the ratio
+of the medians: below 1, Barnabas's is quicker. The broker, Spark and its Python workers share the machine; the
+seconds of its processors that all of them used together (medians) tell how much work there was, however busy the
+machine was with something else.
 
 {where}
 
@@ -61,7 +69,8 @@ something else.
 {lines}
 
 ## Growth
-Records of 1 KiB, every column of which is read. `make bench-spark ARGS='--only large'` adds a line for 10 GB.
+Records of 1 KiB, every column of which is read, {runs.unmeasured_growth} times unmeasured first.
+`make bench-spark ARGS='--only large'` adds a line for 10 GB.
 
 {GROWTH_HEAD}
 {grown}

@@ -1,6 +1,6 @@
 """Time queries with both connectors in turns: ``python -m bench.spark.run [--quick] [--rounds N] [--only NAME]``.
 
-All takes about twenty minutes on two cores, and 6 GB of disk; ``--only large`` ten more, and 12 GB.
+All takes about half an hour on two cores, and 6 GB of disk; ``--only large`` ten more, and 12 GB.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from bench.spark.queries import (
     sum_of_lengths,
     write,
 )
-from bench.spark.report import Growth, Outcome, document, growth_line, with_growth
+from bench.spark.report import Growth, Outcome, Runs, document, growth_line, with_growth
 from bench.spark.rewriting import Rewriting, rewritings
 from bench.spark.topics import MB, Shape, cheap, fill, plain, shapes
 from interop import candidate, connector
@@ -50,8 +50,11 @@ GROWTH_VALUE_BYTES = 1024
 REWRITTEN_MB = 1_000
 WARM_UP_ROUNDS = 2
 #: Java's compilers work beside the first runs of a query, on the same two cores, which weighs most on the quicker side:
-#: of Parquet they take half a second of processor in the first runs, and a tenth from the tenth on.
-UNMEASURED_RUNS = 10
+#: of Parquet they take half a second of processor in the first runs, a fifth in the tenth and a tenth from the
+#: twentieth on.
+UNMEASURED_RUNS = 20
+#: What growing topics are asked has run as a query of its own before.
+UNMEASURED_GROWTH_RUNS = 10
 STARTED_S = time.monotonic()
 
 SETTINGS = {
@@ -75,9 +78,9 @@ class Race:
     clock_s: dict[str, list[float]] = field(default_factory=lambda: {THEIRS: [], OURS: []})
     processors_s: dict[str, list[float]] = field(default_factory=lambda: {THEIRS: [], OURS: []})
 
-    def run(self, rounds: int) -> Outcome:
+    def run(self, rounds: int, unmeasured: int = UNMEASURED_RUNS) -> Outcome:
         """Warm both up, then let them take turns at going first."""
-        for _ in range(UNMEASURED_RUNS):
+        for _ in range(unmeasured):
             for name in (THEIRS, OURS):
                 self.timed(name)
         for number in range(rounds):
@@ -123,10 +126,11 @@ def running_ground(more: Mapping[str, str]) -> Iterator[Ground]:
 
 
 def filled(ground: Ground, shape: Shape, partitions: int = PARTITIONS) -> str:
-    """A new topic of that shape."""
+    """A new topic of that shape, which is on the disk before anything is timed."""
     tell(f"writing {shape.text} to {partitions} partitions")
     topic = ground.make_topic(shape.name, partitions)
     fill(ground.session, ground.bootstrap, topic, shape)
+    os.sync()
     return topic
 
 
@@ -174,7 +178,9 @@ def grown(ground: Ground, partitions: int, size_mb: int, rounds: int) -> Growth:
     shape = plain(f"growth-{partitions}-{size_mb}", GROWTH_VALUE_BYTES, size_mb * MB // GROWTH_VALUE_BYTES)
     topic = filled(ground, shape, partitions)
     metric = Metric(f"noop, {partitions} partitions, {text}", "s", SCAN_TARGET)
-    growth = Growth(partitions, size_mb, Race(metric, noop(ground, topic)).run(rounds))
+    growth = Growth(
+        partitions, size_mb, Race(metric, noop(ground, topic)).run(rounds, UNMEASURED_GROWTH_RUNS)
+    )
     ground.delete_topic(topic)
     return growth
 
@@ -219,17 +225,16 @@ def main() -> None:
     )
     options = parser.parse_args()
     where = {**machine(), "load when it began": f"{os.getloadavg()[0]:.1f}"}
+    runs = Runs(UNMEASURED_RUNS, UNMEASURED_GROWTH_RUNS, options.rounds)
     outcomes, growth, rewritten = measure(options)
     if options.only == "large":
         print(growth_line(growth[0]))
         DOCUMENT.write_text(with_growth(DOCUMENT.read_text(encoding="utf-8"), growth[0]), encoding="utf-8")
     elif options.quick or options.only:
-        print(document(outcomes, growth, rewritten, options.rounds, UNMEASURED_RUNS, where, ""))
+        print(document(outcomes, growth, rewritten, runs, where, ""))
     else:
         tell("decoding and encoding")
-        text = document(
-            outcomes, growth, rewritten, options.rounds, UNMEASURED_RUNS, where, record_kernels.table()
-        )
+        text = document(outcomes, growth, rewritten, runs, where, record_kernels.table())
         DOCUMENT.write_text(text, encoding="utf-8")
     tell("done")
 

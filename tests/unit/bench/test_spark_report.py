@@ -2,7 +2,7 @@
 
 from bench.measures import Metric
 from bench.report import Result
-from bench.spark.report import Growth, Outcome, document, with_growth
+from bench.spark.report import Growth, Outcome, Runs, document, with_growth
 from bench.spark.rewriting import Rewriting
 
 METRIC = Metric("noop", "s", 0.4)
@@ -13,13 +13,19 @@ def outcome(theirs_s: float, ours_s: float) -> Outcome:
 
 
 def whole(growth: list[Growth]) -> str:
-    return document(
-        [outcome(2, 1)], growth, [Rewriting("rekeyed", 1_000, 8)], 1, 1, {"processor": "one"}, "kernels"
-    )
+    runs = Runs(unmeasured=20, unmeasured_growth=10, measured=9)
+    rekeyed = Rewriting("rekeyed", 1_000, 8)
+    return document([outcome(2, 1)], growth, [rekeyed], runs, {"processor": "one"}, "kernels")
 
 
 def test_a_query_is_shown_with_what_it_took_on_the_clock_and_of_the_processors() -> None:
     assert "| noop | 2 | 1 | **0.50** | ≤ 0.4 | no | 4 | 1 | 0.25 |" in whole([])
+
+
+def test_how_often_queries_run_is_told_for_either_table() -> None:
+    queries, growth = whole([]).split("## Growth")
+    assert "runs 20 times unmeasured on either side, then 9 times" in queries
+    assert "10 times unmeasured first" in growth
 
 
 def test_what_was_rewritten_is_shown_with_its_rate() -> None:
