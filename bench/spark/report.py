@@ -70,7 +70,8 @@ machine was with something else.
 
 ## Growth
 Records of 1 KiB, every column of which is read, {runs.unmeasured_growth} times unmeasured first.
-`make bench-spark ARGS='--only large'` adds a line for 10 GB.
+The connector waits a while even for a few records, which counts less the more there are. `make bench-spark
+ARGS='--only large'` adds a line for 10 GB.
 
 {GROWTH_HEAD}
 {grown}
