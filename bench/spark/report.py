@@ -70,8 +70,8 @@ machine was with something else.
 
 ## Growth
 Records of 1 KiB, every column of which is read, {runs.unmeasured_growth} times unmeasured first.
-The connector waits a while even for a few records, which counts less the more there are. `make bench-spark
-ARGS='--only large'` adds a line for 10 GB.
+The connector waits a while even for a few records, which counts less the more there are. A line for 10 GB is of a run
+by itself, with fewer rounds: `make bench-spark ARGS='--only large --rounds 3'`.
 
 {GROWTH_HEAD}
 {grown}
