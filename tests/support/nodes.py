@@ -12,6 +12,7 @@ from barnabas.api import registry
 from barnabas.api.context import ConnectionInfo, Node, RequestContext
 from barnabas.api.dispatch import Dispatcher, ShortWays
 from barnabas.base.clock import ManualClock
+from barnabas.base.turns import Turns
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.log.directories import LogDirectories
 from barnabas.metadata.auditor import Auditor
@@ -251,6 +252,7 @@ async def running_node(
         apis=APIS,
         quotas=quotas,
         client_telemetry=client_telemetry,
+        turns=Turns(clock.monotonic_ns),
         groups=coordinators.groups,
         transactions=coordinators.transactions,
         transaction_verifier=coordinators.verifier,

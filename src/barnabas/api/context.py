@@ -8,6 +8,7 @@ from typing import Any
 from barnabas.api.cluster.topic_descriptions import TopicDescriptions
 from barnabas.api.registry import ApiSpec
 from barnabas.base.clock import Clock
+from barnabas.base.turns import Share, Turns
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.coordinator.coordinator import Coordinator
 from barnabas.groups.shard import GroupShard
@@ -59,6 +60,7 @@ class Node:
     apis: Mapping[int, ApiSpec]
     quotas: QuotaManager
     client_telemetry: ClientTelemetry
+    turns: Turns
     groups: Coordinator[GroupShard]
     transactions: Coordinator[TransactionShard]
     policies: Policies = field(default_factory=Policies)  #: none of them, unless configured
@@ -96,6 +98,7 @@ class ConnectionInfo:
     principal: str = "User:ANONYMOUS"
     authenticator: Authenticator | None = None  #: of a connection that must log in
     requests_count: int = 0
+    share: Share = field(default_factory=Share)  #: of the event loop's thread
 
 
 @dataclass(slots=True)
@@ -129,6 +132,13 @@ class RequestContext:
     def actor(self) -> Actor:
         """Who asks."""
         return Actor(self.connection.principal, self.client_id, self.connection.client_host, self.api.name)
+
+    async def checkpoint(self) -> None:
+        """Let other clients go first if this turn of the event loop is over.
+
+        Call it between the elements of a request. State may have changed afterwards.
+        """
+        await self.node.turns.checkpoint(self.connection.share)
 
     async def write(
         self, decide: Callable[[Image], Decision[ResponseT]], timeout_ms: int | None = None

@@ -5,7 +5,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Two clocks in milliseconds: one for people and files, one for measuring."""
+    """Two clocks: one for people and files, one for measuring."""
 
     def wall_ms(self) -> int:
         """Milliseconds since the epoch; may jump."""
@@ -13,6 +13,10 @@ class Clock(Protocol):
 
     def monotonic_ms(self) -> int:
         """Milliseconds since an arbitrary point; never goes back."""
+        ...
+
+    def monotonic_ns(self) -> int:
+        """Nanoseconds since an arbitrary point; never goes back."""
         ...
 
 
@@ -26,6 +30,10 @@ class SystemClock:
     def monotonic_ms(self) -> int:
         """Milliseconds since an arbitrary point; never goes back."""
         return time.monotonic_ns() // 1_000_000
+
+    def monotonic_ns(self) -> int:
+        """Nanoseconds since an arbitrary point; never goes back."""
+        return time.monotonic_ns()
 
 
 class ManualClock:
@@ -41,6 +49,10 @@ class ManualClock:
     def monotonic_ms(self) -> int:
         """The same count as `wall_ms`: one hand drives both."""
         return self.now_ms
+
+    def monotonic_ns(self) -> int:
+        """The same count in nanoseconds."""
+        return self.now_ms * 1_000_000
 
     def advance(self, delta_ms: int) -> None:
         """Move time forward by `delta_ms` milliseconds."""

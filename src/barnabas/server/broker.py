@@ -11,6 +11,7 @@ from barnabas.api import registry
 from barnabas.api.context import Node
 from barnabas.api.dispatch import Dispatcher
 from barnabas.base.clock import Clock, SystemClock
+from barnabas.base.turns import Turns
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.listener_rules import check_listeners
 from barnabas.log.cleaner import CleanerSettings, LogCleaner
@@ -299,6 +300,7 @@ class BrokerServer:
             apis=registry.build(barnabas.api),
             quotas=self._quotas,
             client_telemetry=self._client_telemetry,
+            turns=Turns(self._clock.monotonic_ns),
             groups=self._coordinators.groups,
             transactions=self._coordinators.transactions,
             transaction_verifier=self._coordinators.verifier,

@@ -1,0 +1,106 @@
+"""Turns of the event loop: one thread serves all clients, so none may hold it for long.
+
+A callback of a socket calls `begin` and works until `is_over`; what it leaves continues in a later turn, by
+`call_later`. A coroutine calls `checkpoint` between elements of a large request. What waits is served by the least time
+used, as in a fair scheduler: a client with little to do goes before one that has kept the thread busy.
+"""
+
+import asyncio
+from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
+
+#: How long one turn lasts before others are served.
+TURN_MS_MAX = 5
+_TURN_NS_MAX = TURN_MS_MAX * 1_000_000
+
+
+class Share:
+    """What one client has used of the thread, in nanoseconds; connections of one principal have one share."""
+
+    __slots__ = ("used_ns",)
+
+    def __init__(self) -> None:
+        self.used_ns = 0
+
+
+class Turns:
+    """Divides the event loop's thread among clients."""
+
+    def __init__(self, now_ns: Callable[[], int]) -> None:
+        self._now_ns = now_ns
+        self._started_ns = 0
+        self._slice_started_ns = 0  #: since then one client has been served
+        self._is_open = False
+        self._is_serving = False
+        self._order = count()  #: first come, first served among equal shares
+        self._waiting: list[tuple[int, int, Share, Callable[[], None] | asyncio.Future[None]]] = []
+        self._served_ns = 0  #: the share served last; a share below it counts as equal to it
+        self._continued_count = 0
+
+    def begin(self) -> None:
+        """Begin the work of one client; clients within one iteration of the loop share a turn."""
+        self._slice_started_ns = self._now_ns()
+        if not self._is_open:
+            self._open()
+
+    def _open(self) -> None:
+        self._is_open = True
+        self._started_ns = self._slice_started_ns = self._now_ns()
+        asyncio.get_running_loop().call_soon(self._end)
+
+    def is_over(self) -> bool:
+        """Whether the turn has used up its time. Opens one if none is open."""
+        if not self._is_open:
+            self._open()
+            return False
+        return self._now_ns() - self._started_ns >= _TURN_NS_MAX
+
+    async def checkpoint(self, share: Share) -> None:
+        """Let others go first if the turn is over."""
+        if self.is_over():
+            future = asyncio.get_running_loop().create_future()
+            self._wait(share, future)
+            await future
+            self._open()
+
+    def call_later(self, share: Share, callback: Callable[[], None]) -> None:
+        """Call `callback` in a later turn, when it is the share's time."""
+        self._wait(share, callback)
+
+    def _wait(self, share: Share, continuation: Callable[[], None] | asyncio.Future[None]) -> None:
+        share.used_ns = max(share.used_ns, self._served_ns)
+        heappush(self._waiting, (share.used_ns, next(self._order), share, continuation))
+        now_ns = self._now_ns()
+        share.used_ns += max(now_ns - self._slice_started_ns, 1)
+        self._slice_started_ns = now_ns
+        self._continued_count += 1
+        self._serve_soon()
+
+    def _serve_soon(self) -> None:
+        if not self._is_serving:
+            self._is_serving = True
+            asyncio.get_running_loop().call_soon(self._serve)
+
+    def _end(self) -> None:
+        self._is_open = False
+
+    def _serve(self) -> None:
+        """Continue what waits until the turn is over; a coroutine has a turn of its own."""
+        self._is_serving = False
+        self._open()
+        while self._waiting and not self.is_over():
+            used_ns, _, _, continuation = heappop(self._waiting)
+            self._served_ns = max(self._served_ns, used_ns)
+            if not isinstance(continuation, asyncio.Future):
+                self._slice_started_ns = self._now_ns()
+                continuation()
+            elif not continuation.done():
+                continuation.set_result(None)
+                break
+        if self._waiting:
+            self._serve_soon()
+
+    def statistics(self) -> dict[str, int]:
+        """Report how much waits for a turn, and how often a request had to continue in a later one."""
+        return {"waiting_count": len(self._waiting), "continued_count": self._continued_count}
