@@ -2,15 +2,16 @@
 
 import asyncio
 import struct
+from collections.abc import Coroutine
+from types import SimpleNamespace
 from typing import Any
 
-from barnabas.api.context import ConnectionInfo
 from barnabas.api.dispatch import Refused
 from barnabas.base.clock import ManualClock
+from barnabas.base.turns import Turns
 from barnabas.net.connection import Connection
 from barnabas.net.connections import ConnectionLimits, Connections
 from barnabas.telemetry.requests import RequestStatistics
-from barnabas.wire.framing import FrameReader
 from support.loop import turns
 
 FRAME_BYTES_MAX = 5_000_000
@@ -68,32 +69,32 @@ class Context:
 
 
 class Dispatcher:
-    """Understands frames that say how they want to be treated: `how:text`, answered with `text;`."""
+    """Understands frames that say how they want to be treated: `how:text`, answered with `text;`.
+
+    `once` has a fast path; all others are answered by a coroutine.
+    """
 
     def __init__(self, delay_ms: int = 0) -> None:
         self.delay_ms = delay_ms  #: after which every new connection is closed; 0: none is
         self.statistics = RequestStatistics()
+        self.clock = ManualClock()
+        self.ms_per_request = 0  #: that each request with a fast path takes
+        self.node = SimpleNamespace(turns=Turns(self.clock.monotonic_ns))
         self.waiting: dict[str, asyncio.Future[None]] = {}
         self.started: list[str] = []
         self.cancelled: list[str] = []
 
-    def short_ways(self, connection: ConnectionInfo) -> None:
-        """Nothing is remembered of a connection."""
-
-    def answer_at_once(self, frames: FrameReader, _ways: None) -> tuple[bytes, int]:
-        """Takes requests `once:text` as long as they follow one another."""
-        answers = []
-        while frames.data.startswith(b"once:", frames.position + 4, frames.end):
-            frame = frames.next_frame()
-            assert frame is not None
-            answers.append(bytes(frame[5:]) + b";")
-        return b"".join(answers), len(answers)
-
-    def parse(self, frame: memoryview, info: object) -> tuple[Context, str]:
+    def begin(
+        self, frame: memoryview, info: object
+    ) -> tuple[Context, list[bytes] | Coroutine[Any, Any, Any]]:
         text = bytes(frame).decode()
         if text.startswith("bad:"):
             raise Refused("bad request", text[4:].encode() or None)
-        return Context(text), text
+        if text.startswith("once:"):
+            self.started.append(text[5:])
+            self.clock.advance(self.ms_per_request)
+            return Context(text), [text[5:].encode(), b";"]
+        return Context(text), self.answer(Context(text), text)
 
     def connection_delay_ms(self, host: str) -> int:
         return self.delay_ms

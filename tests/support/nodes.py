@@ -1,7 +1,7 @@
 """One broker without sockets: the rooms below `net`, put together on a directory and a store in memory."""
 
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import barnabas.api
 from barnabas.api import registry
 from barnabas.api.context import ConnectionInfo, Node, RequestContext
-from barnabas.api.dispatch import Dispatcher, ShortWays
+from barnabas.api.dispatch import Dispatcher, Parts
 from barnabas.base.clock import ManualClock
 from barnabas.base.turns import Turns
 from barnabas.config.broker_config import BrokerConfig
@@ -39,7 +39,6 @@ from barnabas.telemetry.requests import RequestStatistics
 from barnabas.telemetry.tracing import Tracer
 from barnabas.wire.barnabas_messages import is_kafka_api
 from barnabas.wire.codec import decode, encode
-from barnabas.wire.framing import FrameReader
 from barnabas.wire.messages.create_topics import CreateTopicsRequest
 from barnabas.wire.schema import Message
 from support.images import LISTENER, RULES, broker
@@ -63,7 +62,6 @@ class RunningNode:
     store: MemoryStore
     directories: LogDirectories
     connection: ConnectionInfo
-    short_ways: ShortWays
 
     async def create(self, *topics: NewTopic) -> None:
         """Create topics, whatever the broker's configuration says."""
@@ -81,25 +79,12 @@ class RunningNode:
 
     async def send(self, frame: bytes) -> bytes | None:
         """The whole answer to a request's frame, size included, as the connection would write it."""
-        at_once = self.send_at_once(frame)
-        return await self.send_the_long_way(frame) if at_once is None else at_once
-
-    def send_at_once(self, *frames: bytes) -> bytes | None:
-        """The joined answers to frames that arrive together; None when the first of them has no short way.
-
-        The short way must lead through all of them or not even through the first.
-        """
-        data = bytearray().join(len(frame).to_bytes(4, "big") + frame for frame in frames)
-        reader = FrameReader(data, len(data))
-        reader.received(len(data))
-        answers, count = self.dispatcher.answer_at_once(reader, self.short_ways)
-        assert count in (0, len(frames))
-        return answers if count else None
-
-    async def send_the_long_way(self, frame: bytes) -> bytes | None:
-        context, request = self.dispatcher.parse(memoryview(bytearray(frame)), self.connection)
-        parts = await self.dispatcher.answer(context, request)
+        _, answer = self.begin(frame)
+        parts = await answer if isinstance(answer, Coroutine) else answer
         return None if parts is None else b"".join(parts)
+
+    def begin(self, frame: bytes) -> tuple[RequestContext, Parts | Coroutine[Any, Any, Parts]]:
+        return self.dispatcher.begin(memoryview(bytearray(frame)), self.connection)
 
     def context(self, api_key: int = CreateTopicsRequest.API_KEY) -> RequestContext:
         """A request of nobody in particular, on its way."""
@@ -260,9 +245,8 @@ async def running_node(
     )
     dispatcher = Dispatcher(node, RequestStatistics())
     connection = ConnectionInfo(LISTENER, "client", 1234)
-    ways = dispatcher.short_ways(connection)
     try:
-        yield RunningNode(node, dispatcher, clock, store, directories, connection, ways)
+        yield RunningNode(node, dispatcher, clock, store, directories, connection)
     finally:
         await coordinators.stop()
         await moves.stop()

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from barnabas.api.cluster.topic_descriptions import TopicDescriptions
@@ -36,9 +37,11 @@ from barnabas.wire.errors import ErrorCode
 
 @dataclass(frozen=True, slots=True)
 class EncodedResponse:
-    """A response body that is kept encoded, because it is asked for again and again."""
+    """A response body that is encoded already."""
 
-    body: bytes
+    body: bytes | bytearray
+    #: Where `throttle_time_ms` stands in the body; None if the version has no such field.
+    throttle_position: int | None
 
 
 @dataclass(slots=True)
@@ -101,32 +104,48 @@ class ConnectionInfo:
     share: Share = field(default_factory=Share)  #: of the event loop's thread
 
 
-@dataclass(slots=True)
 class RequestContext:
-    """One request on its way through a handler."""
+    """One request on its way through a handler.
 
-    node: Node
-    connection: ConnectionInfo
-    api: ApiSpec
-    api_version: int
-    correlation_id: int
-    client_id: str | None
+    Attributes with a default are set by the few requests that need them: one is made for every request.
+    """
+
     #: an ApiVersions request of a version that we do not know, answered at version 0 (KIP-511)
-    version_unsupported: bool = False
+    version_unsupported = False
     #: set by a handler after whose answer the connection must close
-    close_after: bool = False
-    #: of the request, header included
-    size_bytes: int = 0
+    close_after = False
     #: how long the client must wait after the answer; 0: not at all
-    throttle_ms: int = 0
+    throttle_ms = 0
     #: the span of this request while tracing is on, parent of those of what is done for it
     span: Span | None = None
     #: what policies in mode `warn` are against in what this request changes
     warnings: tuple[Refusal, ...] = ()
-    #: what policies said to what this request changes, by resource; nothing of those that no policy was asked about
-    verdicts: dict[str, Verdict] = field(default_factory=dict)
     #: what this request has changed elsewhere than in the store
     differences: tuple[Difference, ...] = ()
+
+    def __init__(
+        self,
+        node: Node,
+        connection: ConnectionInfo,
+        api: ApiSpec,
+        api_version: int,
+        correlation_id: int,
+        client_id: str | None,
+        size_bytes: int = 0,
+    ) -> None:
+        """`size_bytes` is that of the request, header included."""
+        self.node = node
+        self.connection = connection
+        self.api = api
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.size_bytes = size_bytes
+
+    @cached_property
+    def verdicts(self) -> dict[str, Verdict]:
+        """What policies said to what this request changes, by resource."""
+        return {}
 
     @property
     def actor(self) -> Actor:

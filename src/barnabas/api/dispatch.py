@@ -2,15 +2,14 @@
 
 import gc
 import struct
-from collections.abc import Awaitable, Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from types import CoroutineType
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from barnabas.api.context import ConnectionInfo, EncodedResponse, Node, RequestContext
-from barnabas.api.data.produce_at_once import ProduceAtOnce
-from barnabas.api.groups.commits_at_once import CommitsAtOnce
+from barnabas.api.limits import REQUEST_BYTES_MAX, REQUEST_ELEMENTS_MAX
 from barnabas.api.refused_changes import CHANGING_APIS, remark
-from barnabas.api.registry import ApiSpec, Handler
-from barnabas.api.short_way import ShortWay
+from barnabas.api.registry import ApiSpec
 from barnabas.api.throttling import charge
 from barnabas.base.buffers import Buffer
 from barnabas.base.stopwatch import Stopwatch
@@ -18,41 +17,29 @@ from barnabas.telemetry.requests import RequestStatistics
 from barnabas.wire import primitives
 from barnabas.wire.codec import Malformed, decode, encode_parts
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.framing import FrameReader
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
-from barnabas.wire.messages.offset_commit import OffsetCommitRequest
 from barnabas.wire.messages.produce import ProduceRequest
 from barnabas.wire.schema import Message
 
 PRODUCE = ProduceRequest.API_KEY
 API_VERSIONS = ApiVersionsRequest.API_KEY
 
-#: What is asked so often that building messages in between would be most of its cost.
-SHORT_WAYS: Mapping[int, Callable[[Node, ConnectionInfo], ShortWay]] = {
-    PRODUCE: ProduceAtOnce,
-    OffsetCommitRequest.API_KEY: CommitsAtOnce,
-}
-ShortWays = Mapping[int, ShortWay]
-
-#: A request without records is read as a whole, on the one thread that serves everybody.
-REQUEST_BYTES_MAX = 8 << 20
-
-#: What takes time is not the bytes of a request but its elements, all arrays together: millions of empty names would
-#: take half a minute to answer, and half a gigabyte. A fetch of fifty thousand topics fits.
-REQUEST_ELEMENTS_MAX = 100_000
-
 #: From this size on the garbage collector rests while a request is read: it would go through the growing heap again and
 #: again, which takes as long as the reading (measured: two million names 4.0 s, without it 2.1 s).
 LARGE_REQUEST_BYTES = 256 << 10
 
-#: What a client is told of a fault of ours; the log has the rest.
+#: Encoded bodies up to here are joined with their header; larger ones are sent without being copied.
+JOINED_BYTES_MAX = 4 << 10
+
+#: What clients get for a fault of the broker; the log has the rest.
 UNEXPECTED = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The broker met an error that it did not expect.")
 
-_KEY = struct.Struct(">4xh")  #: behind the size
-_unpack_key = _KEY.unpack_from
-_HEADER_START = struct.Struct(">hhi")
-_FRAME_START = struct.Struct(">ii")
-_FRAME_START_FLEXIBLE = struct.Struct(">iiB")
+_HEADER_START = struct.Struct(">hhih")  #: API key, version, correlation id, bytes of the client id or -1
+_unpack_header_start = _HEADER_START.unpack_from
+_FRAME_START = struct.Struct(">ii")  #: size without its own bytes, correlation id
+_FRAME_START_BYTES = _FRAME_START.size
+_pack_start, _pack_start_into = _FRAME_START.pack, _FRAME_START.pack_into
+_pack_flexible_start = struct.Struct(">iiB").pack  #: the same, no tagged fields
 _ERROR_ANSWER = struct.Struct(">iih")
 
 
@@ -74,7 +61,11 @@ class Refused(Exception):
         self.answer = answer
 
 
-Response = Message | EncodedResponse | None
+ResponseT = TypeVar("ResponseT", bound=Message | EncodedResponse | None)
+Response: TypeAlias = Message | EncodedResponse | None
+
+#: The buffers of an answer, size included; None where none is wanted.
+Parts: TypeAlias = list[Buffer] | None
 
 #: Stands in for every handler, and calls `context.api.handle` where it lets a request pass. Records of a Produce
 #: request must be used before the first wait: they are views of the network buffer.
@@ -88,30 +79,71 @@ class Dispatcher:
         self.node = node
         self.statistics = statistics
         self.interceptor: Interceptor | None = None
+        self._fast_paths = {key: spec for key, spec in node.apis.items() if spec.fast_path is not None}
 
-    def short_ways(self, connection: ConnectionInfo) -> ShortWays:
-        """Those that one connection has."""
-        return {api_key: make(self.node, connection) for api_key, make in SHORT_WAYS.items()}
+    def begin(
+        self, frame: memoryview, connection: ConnectionInfo
+    ) -> tuple[RequestContext, Parts | Coroutine[Any, Any, Parts]]:
+        """Answer a request within this turn if its API has a fast path and nothing has to wait.
 
-    def answer_at_once(self, frames: FrameReader, ways: ShortWays) -> tuple[bytes, int]:
-        """The answers to the requests next in `frames` that have a short way and can take it, and how many they are."""
+        Else return a coroutine that answers it. A coroutine that has not waited yet may use `frame`.
+
+        :raises Refused: When the request is unknown or malformed.
+        """
+        api_key, version, correlation_id, client_id, position = read_header(frame, self.node.apis)
+        spec = self._fast_paths.get(api_key)
         if (
-            frames.end - frames.position < _KEY.size
+            spec is None
             or self.interceptor is not None
-            or self.node.tracer.enabled
+            or not spec.versions[0] <= version <= spec.versions[1]
         ):
-            return b"", 0
-        api_key = _unpack_key(frames.data, frames.position)[0]
-        way = ways.get(api_key)
-        if way is None:
-            return b"", 0
+            context, request = self.parse(frame, connection)
+            return context, self.answer(context, request)
+        connection.requests_count += 1
+        context = RequestContext(self.node, connection, spec, version, correlation_id, client_id, len(frame))
+        return context, self._answer_fast(context, frame, position)
+
+    def _answer_fast(
+        self, context: RequestContext, frame: memoryview, position: int
+    ) -> Parts | Coroutine[Any, Any, Parts]:
         started_ns = self.statistics.started()
-        answers, count = way.take(frames)
-        if count:
-            elapsed_ns = self.statistics.finished(api_key, started_ns, count)
+        tracer, api = self.node.tracer, context.api
+        assert api.fast_path is not None
+        if tracer.enabled:
+            context.span = tracer.begin(api.name)
+        try:
+            if context.connection.authenticator is not None:
+                context.connection.authenticator.admit(api.api_key, api.name)
+            response = api.fast_path(context, frame, position)
+            if type(response) is CoroutineType:
+                return self._answer_later(context, response, started_ns)
             if self.node.quotas.enabled:
-                way.charge(elapsed_ns)
-        return answers, count
+                elapsed_ns = self.statistics.started() - started_ns
+                charge(context, elapsed_ns, is_answered=response is not None)
+            parts = None if response is None else encode_response(context, response)
+        except Malformed as error:
+            raise Refused(str(error)) from error
+        except Exception as error:
+            request = decode(api.request, context.api_version, frame, position)
+            parts = _refuse(context, request, self._to_kafka_error(context, error))
+        self.statistics.finished(api.api_key, started_ns)
+        self._end_span(context)
+        return parts
+
+    async def _answer_later(
+        self, context: RequestContext, work: Coroutine[Any, Any, EncodedResponse | None], started_ns: int
+    ) -> Parts:
+        parts: Parts = None
+        try:
+            response = await (self._metered(context, work) if self.node.quotas.enabled else work)
+            parts = None if response is None else encode_response(context, response)
+        except Exception:
+            self.statistics.crashed(context.api.name, context.api_version)
+            context.close_after = True
+        finally:
+            self.statistics.finished(context.api.api_key, started_ns)
+            self._end_span(context)
+        return parts
 
     def parse(self, frame: Buffer, connection: ConnectionInfo) -> tuple[RequestContext, Message]:
         """Read a request. Produce keeps views of `frame`; every other API has copies of what it needs.
@@ -124,7 +156,7 @@ class Dispatcher:
             if header.api_key != API_VERSIONS or spec is None:
                 raise self._unsupported(header, spec)
             # KIP-511: answered at version 0, so that the client learns what to ask instead.
-            context = self._context(header._replace(api_version=0), spec, connection)
+            context = self._context(header._replace(api_version=0), spec, connection, len(frame))
             context.version_unsupported = True
             return context, ApiVersionsRequest()
         if header.api_key != PRODUCE and len(frame) > REQUEST_BYTES_MAX:
@@ -137,14 +169,20 @@ class Dispatcher:
             request: Message = read(spec.request, header.api_version, body, position, REQUEST_ELEMENTS_MAX)
         except Malformed as error:
             raise Refused(str(error)) from error
-        context = self._context(header, spec, connection)
-        context.size_bytes = len(frame)
-        return context, request
+        return self._context(header, spec, connection, len(frame)), request
 
-    def _context(self, header: RequestHeader, spec: ApiSpec, connection: ConnectionInfo) -> RequestContext:
+    def _context(
+        self, header: RequestHeader, spec: ApiSpec, connection: ConnectionInfo, size_bytes: int
+    ) -> RequestContext:
         connection.requests_count += 1
         return RequestContext(
-            self.node, connection, spec, header.api_version, header.correlation_id, header.client_id
+            self.node,
+            connection,
+            spec,
+            header.api_version,
+            header.correlation_id,
+            header.client_id,
+            size_bytes,
         )
 
     def _unsupported(self, header: RequestHeader, spec: ApiSpec | None) -> Refused:
@@ -156,16 +194,19 @@ class Dispatcher:
         answer = _ERROR_ANSWER.pack(6, header.correlation_id, ErrorCode.UNSUPPORTED_VERSION)
         return Refused(reason, answer)
 
-    async def answer(self, context: RequestContext, request: Message) -> list[Buffer] | None:
-        """Handle a request; the buffers of its answer, size included, or None where none is wanted."""
-        tracer = self.node.tracer
-        if not tracer.enabled:
+    async def answer(self, context: RequestContext, request: Message) -> Parts:
+        """Handle a decoded request; the buffers of its answer, size included, or None where none is wanted."""
+        if not self.node.tracer.enabled:
             return await self._answer(context, request)
-        context.span = tracer.begin(context.api.name)
+        context.span = self.node.tracer.begin(context.api.name)
         try:
             return await self._answer(context, request)
         finally:
-            tracer.end(
+            self._end_span(context)
+
+    def _end_span(self, context: RequestContext) -> None:
+        if context.span is not None:
+            self.node.tracer.end(
                 context.span,
                 api_key=context.api.api_key,
                 api_version=context.api_version,
@@ -175,35 +216,43 @@ class Dispatcher:
                 principal=context.connection.principal,
             )
 
-    async def _answer(self, context: RequestContext, request: Message) -> list[Buffer] | None:
+    async def _answer(self, context: RequestContext, request: Message) -> Parts:
         started_ns = self.statistics.started()
+        api = context.api
         try:
             if context.connection.authenticator is not None:
-                context.connection.authenticator.admit(context.api.api_key, context.api.name)
-            handle = self.interceptor or context.api.handle
-            if self.node.quotas.enabled:
-                response: Response = await self._metered(handle, context, request)
-            else:
-                response = await handle(context, request)
-            if context.api.api_key in CHANGING_APIS:
+                context.connection.authenticator.admit(api.api_key, api.name)
+            work = (self.interceptor or api.handle)(context, request)
+            response = await (self._metered(context, work) if self.node.quotas.enabled else work)
+            if api.api_key in CHANGING_APIS:
                 await remark(context, request, response)
             parts = None if response is None else encode_response(context, response)
-        except KafkaError as error:
-            self.statistics.failed(context.api.api_key)
-            parts = await _refuse(context, request, error)
-        except Exception:
-            self.statistics.crashed(context.api.name, context.api_version)
-            parts = await _refuse(context, request, UNEXPECTED)
-        self.statistics.finished(context.api.api_key, started_ns)
+        except Exception as error:
+            refusal = self._to_kafka_error(context, error)
+            if api.api_key in CHANGING_APIS:
+                await remark(context, request, api.refuse(request, refusal))
+            parts = _refuse(context, request, refusal)
+        self.statistics.finished(api.api_key, started_ns)
         return parts
 
-    async def _metered(self, handle: Handler, context: RequestContext, request: Message) -> Response:
-        """Handle a request on its client's account, however it ends."""
-        watch: Stopwatch[Response] = Stopwatch(handle(context, request), self.statistics.started)
+    def _to_kafka_error(self, context: RequestContext, error: Exception) -> KafkaError:
+        """Count an error; one that is not for clients is logged, and they get UNKNOWN_SERVER_ERROR."""
+        if isinstance(error, KafkaError):
+            self.statistics.failed(context.api.api_key)
+            return error
+        self.statistics.crashed(context.api.name, context.api_version)
+        return UNEXPECTED
+
+    async def _metered(self, context: RequestContext, work: Awaitable[ResponseT]) -> ResponseT:
+        """Do the work on its client's account, however it ends."""
+        watch = Stopwatch(work, self.statistics.started)
+        is_answered = True
         try:
-            return await watch
+            response = await watch
+            is_answered = response is not None
+            return response
         finally:
-            charge(context, request, watch.elapsed_ns)
+            charge(context, watch.elapsed_ns, is_answered=is_answered)
 
     def connection_delay_ms(self, host: str) -> int:
         """How long a new connection from an address must be held before it is closed; 0: it is welcome (KIP-612)."""
@@ -229,49 +278,58 @@ def read_header(frame: Buffer, apis: Mapping[int, ApiSpec]) -> RequestHeader:
     :raises Refused: When the frame is too short or the client id is not text.
     """
     try:
-        api_key, api_version, correlation_id = _HEADER_START.unpack_from(frame)
-        client_id, position = primitives.read_nullable_string(frame, _HEADER_START.size)
+        api_key, api_version, correlation_id, client_id_bytes = _unpack_header_start(frame)
+        client_id, position = None, _HEADER_START.size
+        if client_id_bytes >= 0:
+            client_id, position = primitives.read_nullable_string(frame, position - 2)
         spec = apis.get(api_key)
-        if spec is not None and spec.is_flexible(api_version):
-            position = primitives.skip_tagged_fields(frame, position)
+        if spec is not None and api_version >= spec.first_flexible_version:
+            position = primitives.skip_tagged_fields(frame, position) if frame[position] else position + 1
     except (ValueError, IndexError, struct.error) as error:
         text = f"a request header cannot be read: {error}"
         raise Refused(text) from error
     return RequestHeader(api_key, api_version, correlation_id, client_id, position)
 
 
-async def _refuse(context: RequestContext, request: Message, error: KafkaError) -> list[Buffer] | None:
-    """A whole request in error. Who wants no answer (acks=0) cannot be told but by closing the connection."""
+def _refuse(context: RequestContext, request: Message, error: KafkaError) -> Parts:
+    """Answer a whole request with an error. With acks=0, closing the connection is the only answer."""
     if isinstance(request, ProduceRequest) and request.acks == 0:
         context.close_after = True
         return None
-    response = context.api.refuse(request, error)
-    if context.api.api_key in CHANGING_APIS:
-        await remark(context, request, response)
-    return encode_response(context, response)
+    return encode_response(context, context.api.refuse(request, error))
 
 
 def encode_response(context: RequestContext, response: Message | EncodedResponse) -> list[Buffer]:
     """Size, header and body of an answer; record data stands in it uncopied."""
-    out = bytearray(_FRAME_START.size)
-    if context.api.is_flexible(context.api_version) and context.api.api_key != API_VERSIONS:
-        out.append(0)  # response header v1: no tagged fields (KIP-482); ApiVersions stays at v0 (KIP-511)
     if context.throttle_ms:
         response = _throttled(context, response)
+    # Response header v1 has no tagged fields (KIP-482); ApiVersions stays at v0 (KIP-511).
+    is_flexible = (
+        context.api_version >= context.api.first_flexible_version and context.api.api_key != API_VERSIONS
+    )
     if isinstance(response, EncodedResponse):
-        parts: list[Buffer] = [out, response.body]
-    else:
-        parts = encode_parts(response, context.api_version, out)
-    size_bytes = sum(map(len, parts)) - 4
-    _FRAME_START.pack_into(out, 0, size_bytes, context.correlation_id)
+        body = response.body
+        if is_flexible:
+            start = _pack_flexible_start(len(body) + 5, context.correlation_id, 0)
+        else:
+            start = _pack_start(len(body) + 4, context.correlation_id)
+        return [start + body] if len(body) <= JOINED_BYTES_MAX else [start, body]
+    out = bytearray(_FRAME_START_BYTES)
+    if is_flexible:
+        out.append(0)
+    parts = encode_parts(response, context.api_version, out)
+    _pack_start_into(out, 0, sum(map(len, parts)) - 4, context.correlation_id)
     return parts
 
 
 def _throttled(context: RequestContext, response: Message | EncodedResponse) -> Message | EncodedResponse:
-    """The answer with the time that its client must wait, where the version has room for it."""
-    if isinstance(response, EncodedResponse):  # of Metadata, which has it in front from version 3 on
-        throttle = context.throttle_ms.to_bytes(4, "big") if context.api_version >= 3 else b""
-        return EncodedResponse(throttle + response.body[len(throttle) :])
+    """Return the answer with the time that its client must wait, where the version has a field for it."""
+    if isinstance(response, EncodedResponse):
+        at = response.throttle_position
+        if at is None:
+            return response
+        throttle = context.throttle_ms.to_bytes(4, "big")
+        return EncodedResponse(response.body[:at] + throttle + response.body[at + 4 :], at)
     if hasattr(response, "throttle_time_ms"):
         response.throttle_time_ms = context.throttle_ms
     return response

@@ -8,12 +8,14 @@ from types import MappingProxyType, ModuleType
 from typing import Any, TypeVar
 
 from barnabas.wire.errors import KafkaError
-from barnabas.wire.schema import Message, Versions
+from barnabas.wire.schema import VERSION_MAX, Message, Versions
 
 HandlerT = TypeVar("HandlerT", bound=Callable[..., Awaitable[Any]])
 
 #: (context, request) -> response; None where the protocol wants no answer
 Handler = Callable[[Any, Any], Awaitable[Any]]
+#: (context, frame, position of the body) -> encoded response or None, or a coroutine where something must wait
+FastPath = Callable[[Any, memoryview, int], Any]
 #: (request, error) -> the response that says so in every place where this API says it
 Refusal = Callable[[Any, KafkaError], Message]
 
@@ -29,14 +31,25 @@ class ApiSpec:
     response: type[Message]
     handle: Handler
     refuse: Refusal
+    #: Reads the request from its frame and writes the response without message objects.
+    fast_path: FastPath | None = None
+
+    #: The first version whose headers carry tagged fields (KIP-482).
+    first_flexible_version: int = VERSION_MAX + 1
 
     def is_flexible(self, version: int) -> bool:
         """Whether headers carry tagged fields at this version (KIP-482)."""
-        return version in self.request.FLEXIBLE
+        return version >= self.first_flexible_version
 
 
 def serves(
-    request: type[Message], response: type[Message], first: int, last: int, *, refuse: Refusal
+    request: type[Message],
+    response: type[Message],
+    first: int,
+    last: int,
+    *,
+    refuse: Refusal,
+    fast_path: FastPath | None = None,
 ) -> Callable[[HandlerT], HandlerT]:
     """Mark the function `handle` of a module as serving an API. It only marks; `build` registers."""
     assert request.API_KEY == response.API_KEY, (request, response)
@@ -45,7 +58,18 @@ def serves(
 
     def mark(handle: HandlerT) -> HandlerT:
         name = request.__name__.removesuffix("Request")
-        spec = ApiSpec(request.API_KEY, name, Versions(first, last), request, response, handle, refuse)
+        flexible = request.FLEXIBLE
+        spec = ApiSpec(
+            request.API_KEY,
+            name,
+            Versions(first, last),
+            request,
+            response,
+            handle,
+            refuse,
+            fast_path,
+            flexible.first if flexible.last >= 0 else VERSION_MAX + 1,
+        )
         handle.__dict__["api_spec"] = spec
         return handle
 

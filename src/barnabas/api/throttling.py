@@ -11,25 +11,27 @@ from barnabas.quotas.mutations import MutationQuota
 from barnabas.wire.messages.produce import ProduceRequest
 from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest
-from barnabas.wire.schema import Message
+
+PRODUCE = ProduceRequest.API_KEY
 
 #: Who has not logged in yet has no quota.
 EXEMPT = (SaslHandshakeRequest.API_KEY, SaslAuthenticateRequest.API_KEY)
 
 
-def charge(context: RequestContext, request: Message, elapsed_ns: int) -> None:
-    """Count a request that has been handled, in `elapsed_ns` of the broker's thread; the context learns the wait.
+def charge(context: RequestContext, elapsed_ns: int, *, is_answered: bool) -> None:
+    """Count a request that took `elapsed_ns` of the thread, and set how long its client must wait.
 
-    Only while quotas are enabled.
+    Only while quotas are enabled. Time is counted for requests that are answered, as in Apache Kafka.
     """
-    if context.api.api_key in EXEMPT:
+    api_key = context.api.api_key
+    if api_key in EXEMPT:
         return
     quotas = context.node.quotas
     client = quotas.of(context.connection.principal, context.client_id)
     waits_ms = [context.throttle_ms]
-    if isinstance(request, ProduceRequest):
+    if api_key == PRODUCE:
         waits_ms.append(quotas.produced(client, context.size_bytes))
-    if not isinstance(request, ProduceRequest) or request.acks != 0:
+    if is_answered:
         waits_ms.append(quotas.worked(client, elapsed_ns))
     context.throttle_ms = max(waits_ms)
     if context.throttle_ms:

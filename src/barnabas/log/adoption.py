@@ -102,7 +102,7 @@ class Adoption:
         facts: list[BatchFacts] = [
             (header.size_bytes, header.last_offset, header.max_timestamp) for header in headers
         ]
-        cleaned.append((memoryview(chunk),), facts, self._wanted.config)
+        cleaned.append_batches(memoryview(chunk), facts, self._wanted.config)
         self.read_bytes += len(chunk)
         self.written_bytes += len(chunk)
         return len(chunk)

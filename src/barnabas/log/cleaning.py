@@ -195,7 +195,7 @@ class Cleaning:
         if not facts:
             return 0
         data = b"".join(batches)
-        cleaned.append((memoryview(data),), facts, self._plan.config)
+        cleaned.append_batches(memoryview(data), facts, self._plan.config)
         self.written_bytes += len(data)
         return len(data)
 

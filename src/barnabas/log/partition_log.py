@@ -1,6 +1,6 @@
 """One replica of a partition: append, read, look up. The files as a whole are `LocalLog`'s."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -16,14 +16,13 @@ from barnabas.log.producer_recovery import RestoredProducers, restore_producers
 from barnabas.log.producer_snapshot import remove_stray_snapshots
 from barnabas.log.producer_state import ProducedBatch, ProducerStates, Verification
 from barnabas.log.recovery import load_segments
-from barnabas.log.segment import BatchFacts, Segment
+from barnabas.log.segment import Segment
 from barnabas.log.segments import FilePart, LogSlice, Segments
 from barnabas.log.timestamps import TimestampOffset
 from barnabas.log.transactional_log import TransactionalLog
 from barnabas.log.validation import (
     AppendOrigin,
     check_batch,
-    is_plain,
     needs_rewrite,
     own_header,
     plain_header,
@@ -35,7 +34,6 @@ from barnabas.wire.records.batch import (
     NO_LEADER_EPOCH,
     NO_TIMESTAMP,
     BatchHeader,
-    HeadedBatch,
     assign,
     crc_matches,
     iterate_headers,
@@ -244,56 +242,6 @@ class PartitionLog(TransactionalLog):
         append_time_ms = now_ms if config.stamps_append_time else NO_TIMESTAMP
         return AppendInfo(offset, offset, append_time_ms, self.log_start_offset, False, len(records))
 
-    def append_plain(self, batches: Sequence[HeadedBatch], leader_epoch: int) -> list[int]:
-        """Append batches of producers by one write, up to the first that needs more than a look at its header.
-
-        Gives back the base offsets of those appended; `append_as_leader` says what is wrong with the next, if anything.
-
-        :raises KafkaError: KAFKA_STORAGE_ERROR.
-        """
-        if self.failure is not None or leader_epoch != self.epochs.latest:
-            return []
-        config, now_ms, segment = self.config, self._clock.wall_ms(), self._segments.active
-        room_bytes, latest_ms = segment.room(config, self._jitter_ms, now_ms)
-        offsets: list[int] = []
-        facts: list[BatchFacts] = []
-        base_offset = self.log_end_offset
-        for header, batch in batches:
-            if not is_plain(header, batch, config, now_ms):
-                break
-            _, batch_length, _, _, _, _, last_offset_delta, _, max_timestamp, producer_id, _, _, _ = header
-            size_bytes = batch_length + BATCH_OVERHEAD_BYTES
-            room_bytes -= size_bytes
-            last_offset = base_offset + last_offset_delta
-            if room_bytes < 0 or max_timestamp > latest_ms or last_offset > segment.last_offset_max:
-                break
-            if producer_id >= 0 and not self._follows(placed(header, base_offset, leader_epoch)):
-                break
-            assign(batch, base_offset, batch_length, leader_epoch)
-            facts.append((size_bytes, last_offset, max_timestamp))
-            offsets.append(base_offset)
-            base_offset = last_offset + 1
-        if offsets:
-            self._append(segment, [batch for _, batch in batches[: len(offsets)]], facts)
-        return offsets
-
-    def _append(self, segment: Segment, batches: Sequence[memoryview], facts: Sequence[BatchFacts]) -> None:
-        try:
-            segment.append(batches, facts, self.config)
-        except OSError as error:
-            raise self.take_offline(error) from error
-        self.log_end_offset = facts[-1][1] + 1
-
-    def _follows(self, header: BatchHeader) -> bool:
-        """Whether a batch is what its producer should send next; if so it is remembered."""
-        try:
-            if self._producers.check(header, sequences=True) is not None:
-                return False
-        except KafkaError:
-            return False
-        self._producers.record(header)
-        return True
-
     def append_as_follower(self, records: memoryview) -> AppendInfo:
         """Append batches that a leader wrote, with the offsets and epochs that it gave them.
 
@@ -342,7 +290,7 @@ class PartitionLog(TransactionalLog):
                 self.epochs.assign(leader_epoch, base_offset)
             if segment.should_roll(len(records), last_offset, max_timestamp, now_ms, config, self._jitter_ms):
                 segment = self._roll(base_offset)
-            segment.append((records,), ((len(records), last_offset, max_timestamp),), config)
+            segment.append(records, last_offset, max_timestamp, config)
         except OSError as error:
             raise self.take_offline(error) from error
         self.log_end_offset = last_offset + 1

@@ -178,7 +178,7 @@ def rebuild(
         for position, header in segment.headers():
             if not _is_sound(segment, position, header, next_offset):
                 break
-            segment.index(position, [(header.size_bytes, header.last_offset, header.max_timestamp)], config)
+            segment.index(position, header.size_bytes, header.last_offset, header.max_timestamp, config)
             if epochs is not None and header.partition_leader_epoch > _or_minus_one(epochs.latest):
                 epochs.assign(header.partition_leader_epoch, header.base_offset)
             if header.producer_id >= 0 and (aborted := replay_batch(states, segment, position, header)):

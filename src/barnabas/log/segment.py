@@ -17,7 +17,7 @@ from barnabas.log.files import (
     TRANSACTION_INDEX_SUFFIX,
     offset_file,
 )
-from barnabas.log.log_config import FOREVER, LogConfig
+from barnabas.log.log_config import LogConfig
 from barnabas.log.offset_index import OffsetIndex
 from barnabas.log.open_files import OpenFiles
 from barnabas.log.time_index import TimeIndex
@@ -108,36 +108,47 @@ class Segment:
             os.posix_fallocate(fd, 0, preallocate_bytes)
         return segment
 
-    def append(self, batches: Sequence[memoryview], facts: Sequence[BatchFacts], config: LogConfig) -> None:
-        """Write whole batches behind the last one by one system call; a short write counts as a full disk.
+    def append(self, batch: memoryview, last_offset: int, max_timestamp: int, config: LogConfig) -> None:
+        """Write a whole batch behind the last one; a short write counts as a full disk.
 
         Nothing is kept of a failed write: the next one starts at the same position.
         """
+        position = self.size_bytes
+        self._write(batch)
+        self.index(position, len(batch), last_offset, max_timestamp, config)
+
+    def append_batches(self, batches: memoryview, facts: Sequence[BatchFacts], config: LogConfig) -> None:
+        """Write several whole batches by one system call, like `append`."""
+        position = self.size_bytes
+        self._write(batches)
+        for size_bytes, last_offset, max_timestamp in facts:
+            self.index(position, size_bytes, last_offset, max_timestamp, config)
+            position += size_bytes
+
+    def _write(self, data: memoryview) -> None:
         fd = self._fd
         if fd < 0:
             fd = self._descriptor()
         self.used = True
-        position = self.size_bytes
-        size_bytes = sum(map(len, batches))
-        if os.pwritev(fd, batches, position) != size_bytes:
+        size_bytes = len(data)
+        if os.pwrite(fd, data, self.size_bytes) != size_bytes:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
         self.size_bytes += size_bytes
-        self.index(position, facts, config)
 
-    def index(self, position: int, batches: Sequence[BatchFacts], config: LogConfig) -> None:
-        """Account for batches from `position` on: timestamps, index entries, the way to the next offset."""
+    def index(
+        self, position: int, size_bytes: int, last_offset: int, max_timestamp: int, config: LogConfig
+    ) -> None:
+        """Account for a batch at `position`: its timestamp, index entries, where the next offset will be."""
         if self._first_timestamp_ms is None:
-            self._first_timestamp_ms = batches[0][2]
-        largest = self.max_timestamp
-        for size_bytes, last_offset, max_timestamp in batches:
-            if max_timestamp > largest[0]:
-                largest = self._max_timestamp = (max_timestamp, last_offset)
-            if self._unindexed_bytes > config.index_interval_bytes:
-                self._add_index_entries(last_offset, position, config.segment_index_bytes)
-            self._unindexed_bytes += size_bytes
-            position += size_bytes
+            self._first_timestamp_ms = max_timestamp
+        largest = self._max_timestamp or self.max_timestamp
+        if max_timestamp > largest[0]:
+            self._max_timestamp = (max_timestamp, last_offset)
+        if self._unindexed_bytes > config.index_interval_bytes:
+            self._add_index_entries(last_offset, position, config.segment_index_bytes)
+        self._unindexed_bytes += size_bytes
         positions = self._positions
-        positions[batches[-1][1] + 1] = position
+        positions[last_offset + 1] = position + size_bytes
         if len(positions) > POSITIONS_COUNT_MAX:
             del positions[next(iter(positions))]
 
@@ -166,19 +177,6 @@ class Segment:
             or self._age_ms(max_timestamp, now_ms) > config.segment_ms - jitter_ms
             or self.indexes_full
         )
-
-    def room(self, config: LogConfig, jitter_ms: int, now_ms: int) -> tuple[int, int]:
-        """How many bytes may be appended, with timestamps up to which, without `should_roll` saying so.
-
-        An empty segment claims to have none: its first batch decides how long it may grow.
-        """
-        first_ms = self._first_timestamp_ms
-        if first_ms is None or self.indexes_full:
-            return 0, 0
-        room_bytes, age_ms = config.segment_bytes - self.size_bytes, config.segment_ms - jitter_ms
-        if first_ms >= 0:
-            return room_bytes, first_ms + age_ms
-        return (room_bytes, FOREVER) if now_ms - self.created_ms <= age_ms else (0, 0)
 
     def _age_ms(self, timestamp_ms: int, now_ms: int) -> int:
         """By the records' clock while they have timestamps, else by ours."""

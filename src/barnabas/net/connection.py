@@ -2,7 +2,7 @@
 
 A request that needs no waiting is parsed, handled and answered within the callback that received it: no task,
 no queue. One that waits becomes a task; what comes behind it on the same connection queues up, and beyond a
-bound the socket is not read any more.
+bound the socket is not read any more. Requests queue up, too, when the turn of the event loop is over.
 """
 
 import asyncio
@@ -48,6 +48,8 @@ class Connection(asyncio.BufferedProtocol):
         self._dispatcher = dispatcher
         self.listener = listener
         self._connections = connections
+        self._turns = dispatcher.node.turns
+        self._is_continued = False  #: what is queued will be handled in a later turn
         self._sasl = sasl
         self._login: Authenticator | None = None  #: while it has a say in what comes
         self._frames = FrameReader(connections.scratch, connections.frame_bytes_max)
@@ -71,7 +73,6 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is none by its class
         host, port = (transport.get_extra_info("peername") or ("unknown", 0))[:2]
         self.info = ConnectionInfo(listener=self.listener, client_host=host, client_port=port)
-        self._short_ways = self._dispatcher.short_ways(self.info)
         if self._sasl is not None:
             self.info.authenticator = self._login = self._sasl.authenticator()
             self._frames.frame_bytes_max = self._sasl.receive_bytes_max
@@ -102,11 +103,10 @@ class Connection(asyncio.BufferedProtocol):
         self.active_ms = self._connections.now_ms()
         self._dispatcher.statistics.bytes_in(nbytes)
         self._frames.received(nbytes)
+        self._turns.begin()
         try:
-            self._answer_at_once()
             while (frame := self._frames.next_frame()) is not None:
                 self._receive(frame)
-                self._answer_at_once()
         except BadFrame as error:
             self.close(str(error))
         if self._out:
@@ -123,42 +123,36 @@ class Connection(asyncio.BufferedProtocol):
 
     # Requests
 
-    def _answer_at_once(self) -> None:
-        """Answer what comes next without looking at each request by itself, if nothing is in front of it."""
-        if not self._is_free or self._closing:
-            return
-        if self._login is not None and not self._login.is_in_session:
-            return
-        answers, count = self._dispatcher.answer_at_once(self._frames, self._short_ways)
-        if count:
-            self._out.append(answers)
-            self._held_bytes += len(answers)
-            self.info.requests_count += count
-            if self._held_bytes > HELD_BYTES_MAX:
-                self.send()
-
-    @property
-    def _is_free(self) -> bool:
-        """Whether a request that comes can be handled now: none is in front of it, and nothing is held up."""
-        return self._can_go_on and not self._queue
-
     @property
     def _can_go_on(self) -> bool:
         """Whether no request waits, the client reads its answers and is not throttled."""
         return self._task is None and self._muted is None and not self._write_paused and not self._closing
 
     def _receive(self, frame: memoryview) -> None:
+        """Handle a request, or queue it behind one that waits or for a later turn."""
         if self._closing:
             return
-        if self._is_free:
-            self._start(frame)
-            if self._held_bytes > HELD_BYTES_MAX:
-                self.send()
-            return
+        if not self._queue and self._can_go_on:
+            if not self._turns.is_over():
+                self._start(frame)
+                if self._held_bytes > HELD_BYTES_MAX:
+                    self.send()
+                return
+            self._continue_later()
         self._queue.append(bytearray(frame))
         self._queued_bytes += len(frame)
         if len(self._queue) >= QUEUED_COUNT_MAX or self._queued_bytes >= QUEUED_BYTES_MAX:
             self._pause_reading()
+
+    def _continue_later(self) -> None:
+        """Handle what is queued in a later turn."""
+        if not self._is_continued:
+            self._is_continued = True
+            self._turns.call_later(self.info.share, self._continue)
+
+    def _continue(self) -> None:
+        self._is_continued = False
+        self._drain_queue()
 
     def _start(self, frame: memoryview) -> None:
         """Handle one request as far as it goes without waiting."""
@@ -166,13 +160,16 @@ class Connection(asyncio.BufferedProtocol):
         if login is not None and not self._may_start(login, frame):
             return
         try:
-            context, request = self._dispatcher.parse(frame, self.info)
+            context, answer = self._dispatcher.begin(frame, self.info)
         except Refused as refused:
             if refused.answer is not None and (login is None or login.is_complete):
                 self._out.append(refused.answer)
             self.close(str(refused))
             return
-        steps = self._dispatcher.answer(context, request).__await__()
+        if not isinstance(answer, Coroutine):
+            self._answered(context, answer)
+            return
+        steps = answer.__await__()
         try:
             awaited = next(steps)
         except StopIteration as done:
@@ -201,7 +198,8 @@ class Connection(asyncio.BufferedProtocol):
             return
         if parts is not None:
             self._out += parts
-            self._held_bytes += sum(map(len, parts))
+            for part in parts:
+                self._held_bytes += len(part)
         if context.close_after:
             self.close("a request without an answer failed")
         elif context.throttle_ms:
@@ -209,10 +207,15 @@ class Connection(asyncio.BufferedProtocol):
 
     def _drain_queue(self) -> None:
         while self._queue and self._can_go_on:
+            if self._turns.is_over():
+                self._continue_later()
+                break
             frame = self._queue.popleft()
             self._queued_bytes -= len(frame)
             self._start(memoryview(frame))
-            self.send()
+            if self._held_bytes > HELD_BYTES_MAX:
+                self.send()
+        self.send()
         if self._read_paused and not self._queue and self._muted is None and not self._closing:
             self._read_paused = False
             self._transport.resume_reading()

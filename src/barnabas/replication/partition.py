@@ -1,17 +1,15 @@
 """One partition on this broker: its log, who leads it, and how far it is replicated."""
 
 import asyncio
-from collections.abc import Sequence
 
 from barnabas.log.log_config import FOREVER, LogConfig
 from barnabas.log.partition_log import AppendInfo, PartitionLog
 from barnabas.log.producer_state import Verification
 from barnabas.log.segments import LogSlice
 from barnabas.log.validation import AppendOrigin
-from barnabas.metadata.topics import INTERNAL_TOPICS, NO_LEADER, PartitionState, Topic
+from barnabas.metadata.topics import NO_LEADER, PartitionState, Topic
 from barnabas.replication.waiting import WaitingFetch
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.records.batch import HeadedBatch
 from barnabas.wire.records.control import EndMarker
 
 #: "No epoch given": the client does not know the leader epoch (KIP-320).
@@ -43,15 +41,15 @@ class Partition:
         self.follower_end_offsets: dict[int, int] = {}
         self._waiting_fetches: set[WaitingFetch] = set()
         self._waiting_for_high_watermark: list[tuple[int, asyncio.Future[None]]] = []
-        #: the acks with which an append is answered at once: neither replicas nor the disk are waited for
-        self.acks_at_once: frozenset[int] = frozenset()
+        #: whether fewer replicas are in sync than acks=all needs
+        self._is_under_min_isr = False
         self._begin_epoch()
         self._advance_high_watermark()
 
     def reconfigure(self, config: LogConfig) -> None:
         """Take over the topic's changed configuration."""
         self.log.config = config
-        self.acks_at_once = self._acks_at_once()
+        self._is_under_min_isr = len(self.isr) < self._min_isr
 
     def replace_log(self, log: PartitionLog) -> None:
         """Go on with another log that holds the same: the replica has moved to another directory."""
@@ -64,11 +62,6 @@ class Partition:
         self.log = log
         self._begin_epoch()
         self._advance_high_watermark()
-
-    def _acks_at_once(self) -> frozenset[int]:
-        if not self.is_leader or self._flushes_each_append or self.topic in INTERNAL_TOPICS:
-            return frozenset()
-        return frozenset({1, ALL_REPLICAS} if self.stores_at_once else {1})
 
     @property
     def stores_at_once(self) -> bool:
@@ -98,7 +91,7 @@ class Partition:
 
     def _begin_epoch(self) -> None:
         """A leader's epoch begins where its log ends, whether it will write or not (KIP-101)."""
-        self.acks_at_once = self._acks_at_once()
+        self._is_under_min_isr = len(self.isr) < self._min_isr
         if self.is_leader:
             self.log.begin_epoch(self.leader_epoch)
 
@@ -130,7 +123,8 @@ class Partition:
 
         :raises KafkaError: What is wrong with the records or with the replicas; nothing is appended then.
         """
-        self._check_replicas(required_acks)
+        if required_acks == ALL_REPLICAS and self._is_under_min_isr:
+            raise self._not_enough_replicas()
         appended = self.log.append_as_leader(records, self.leader_epoch, verification=verification)
         self._advance_high_watermark(len(records))
         return appended
@@ -145,7 +139,8 @@ class Partition:
         :raises KafkaError: As `append_as_leader`; NOT_LEADER_OR_FOLLOWER.
         """
         self.check_leader()
-        self._check_replicas(ALL_REPLICAS)
+        if self._is_under_min_isr:
+            raise self._not_enough_replicas()
         appended = self.log.append_as_leader(
             records, self.leader_epoch, AppendOrigin.COORDINATOR, verification
         )
@@ -159,33 +154,18 @@ class Partition:
             TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR; nothing is appended then.
         """
         self.check_leader()
-        self._check_replicas(ALL_REPLICAS)
+        if self._is_under_min_isr:
+            raise self._not_enough_replicas()
         appended = self.log.append_end_marker(marker, self.leader_epoch, transaction_version)
         self._advance_high_watermark(appended.size_bytes)
         return appended
 
-    def _check_replicas(self, required_acks: int) -> None:
-        if required_acks == ALL_REPLICAS and len(self.isr) < self._min_isr:
-            message = (
-                f"{self.topic}-{self.index} has {len(self.isr)} in-sync replica(s), "
-                f"min.insync.replicas is {self.log.config.min_insync_replicas}."
-            )
-            raise KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, message)
-
-    def append_at_once(self, batches: Sequence[HeadedBatch]) -> list[int]:
-        """Append the batches, each produced with one of `acks_at_once`, up to the first that is not plain.
-
-        Gives back the base offsets of those appended; the others are `append_as_leader`'s.
-
-        :raises KafkaError: KAFKA_STORAGE_ERROR.
-        """
-        offsets = self.log.append_plain(batches, self.leader_epoch)
-        if offsets:
-            waited_for = bool(self._waiting_fetches)
-            self._advance_high_watermark(
-                sum(len(batch) for _, batch in batches[: len(offsets)]) if waited_for else 0
-            )
-        return offsets
+    def _not_enough_replicas(self) -> KafkaError:
+        message = (
+            f"{self.topic}-{self.index} has {len(self.isr)} in-sync replica(s), "
+            f"min.insync.replicas is {self.log.config.min_insync_replicas}."
+        )
+        return KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, message)
 
     def read(
         self,
@@ -235,7 +215,6 @@ class Partition:
     def close(self) -> None:
         """Let go of everyone who waits: the partition is going away from this broker."""
         self.leader = NO_LEADER
-        self.acks_at_once = frozenset()
         self._let_go()
 
     def _let_go(self) -> None:

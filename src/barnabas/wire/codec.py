@@ -144,6 +144,14 @@ def writer(message: type[Message], version: int) -> Callable[[Struct, bytearray,
     return _WriterCompiler(version, version in message.FLEXIBLE).compile(message)
 
 
+@cache
+def part_writer(
+    part: type[Struct], message: type[Message], version: int
+) -> Callable[[Any, bytearray, list[Splice]], None]:
+    """Compile the writer of a part of `message`, for code that writes the rest by itself."""
+    return _WriterCompiler(version, version in message.FLEXIBLE).compile(part)
+
+
 class _Compiler:
     """What reading and writing share: the fields of a version in order, and a scope for compiled names."""
 

@@ -349,8 +349,8 @@ def test_api_versions_answers_keep_the_old_header_at_every_version() -> None:
 
 
 def test_an_encoded_body_is_sent_as_it_is() -> None:
-    body = b"some body"
-    parts = encode_response(context_for(3, 9), EncodedResponse(body))
+    body = b"some body" * 1000
+    parts = encode_response(context_for(3, 9), EncodedResponse(body, 0))
     assert parts[1] is body
     assert b"".join(parts) == struct.pack(">iiB", 5 + len(body), 7, 0) + body
 
@@ -366,26 +366,34 @@ def test_record_data_stands_uncopied_in_an_answer() -> None:
     assert b"RECORDS OF A LOG" in b"".join(parts)
 
 
-# The short way
+# Fast paths
 
 
 @on_loop
-async def test_only_produce_has_a_short_way(tmp_path: Path) -> None:
-    async with running_node(tmp_path) as node:
-        for frame in (b"", b"\0", frame_of(MetadataRequest(topics=[]), 9), b"\x01\0" + bytes(30)):
-            assert node.send_at_once(frame) is None
-
-
-@on_loop
-async def test_a_request_that_took_the_short_way_is_counted(tmp_path: Path) -> None:
+async def test_a_request_that_took_the_fast_path_is_counted(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("t"))
         data = PartitionProduceData(index=0, records=bytes(batch(b"a")))
         request = ProduceRequest(acks=1, topic_data=[TopicProduceData(name="t", partition_data=[data])])
-        frame = frame_of(request, 12)
-        await node.send_the_long_way(frame)
-        assert node.send_at_once(frame, frame, frame) is not None
-        assert node.dispatcher.statistics.apis[0].requests_count == 4
+        for _ in range(3):
+            await node.ask(request, 12)
+        assert node.dispatcher.statistics.apis[0].requests_count == 3
+        assert node.connection.requests_count == 3
+
+
+@on_loop
+async def test_a_fault_in_a_fast_path_is_answered_like_any_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("t"))
+        data = PartitionProduceData(index=0, records=bytes(batch(b"a")))
+        request = ProduceRequest(acks=1, topic_data=[TopicProduceData(name="t", partition_data=[data])])
+        monkeypatch.setattr(node.partition("t"), "append_as_leader", lambda *_: 1 / 0)
+        response = await node.ask(request, 12)
+        answer = response.responses[0].partition_responses[0]
+        assert answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+        assert node.dispatcher.statistics.crashes == {"Produce": 1}
 
 
 def metadata_request_of(size_bytes: int) -> bytes:

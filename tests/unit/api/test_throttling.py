@@ -54,25 +54,6 @@ def test_a_producer_beyond_its_rate_is_told_to_wait_by_every_way(tmp_path: Path,
     scenario()
 
 
-def test_the_short_way_counts_what_it_takes_and_leaves_what_must_wait_to_the_long_one(tmp_path: Path) -> None:
-    @on_loop
-    async def scenario() -> None:
-        async with running_node(tmp_path) as node:
-            await node.create(new_topic("t"))
-            frame = frame_of(produce(node), 13)
-            await node.send(frame)  # the first to a log is never plain
-            await node.ask(
-                quota(ANONYMOUS, producer_byte_rate=float(len(frame) // 4), request_percentage=1e6)
-            )
-            assert node.send_at_once(frame, frame) is not None
-            rate = node.node.quotas.of(node.connection.principal, "test").produce
-            assert rate is not None
-            assert rate.measure(0) * 10 == pytest.approx(2 * len(frame))
-            assert node.send_at_once(frame) is None
-
-    scenario()
-
-
 def test_without_an_answer_the_connection_is_muted_all_the_same(tmp_path: Path) -> None:
     @on_loop
     async def scenario() -> None:
@@ -224,9 +205,7 @@ def test_the_quotas_of_others_cost_nothing(tmp_path: Path) -> None:
         async with running_node(tmp_path) as node:
             await node.create(new_topic("t"))
             await node.ask(quota({"user": "somebody"}, producer_byte_rate=1.0, request_percentage=1e-6))
-            frame = frame_of(produce(node), 13)
-            await node.send(frame)
-            assert node.send_at_once(frame, frame, frame) is not None
+            assert (await node.ask(produce(node), 13)).throttle_time_ms == 0
             assert (await node.ask(MetadataRequest(None))).throttle_time_ms == 0
 
     scenario()

@@ -178,7 +178,7 @@ async def test_a_full_disk_costs_the_pass_and_a_broken_one_the_directory(
     async with home(tmp_path, clock) as the:
         log = the.log("x")
         with monkeypatch.context() as patch:
-            patch.setattr("os.pwritev", broken)
+            patch.setattr("os.pwrite", broken)
             await the.clean_once()
         assert (log.failure is not None) == is_offline
         assert len(the.cleaner.uncleanable) == (not is_offline)

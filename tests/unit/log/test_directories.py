@@ -215,7 +215,7 @@ def test_a_failing_disk_takes_its_directory_offline_and_no_other(
         raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr("os.pwritev", broken)
+        patch.setattr("os.pwrite", broken)
         for log in (logs[0], logs[2]):
             with pytest.raises(KafkaError) as error:
                 produce(log, b"x")
@@ -276,7 +276,7 @@ def test_without_any_directory_nothing_can_be_created(
     directories = open_all("a")
     log = directories.create("t", 0, TOPIC_ID, LogConfig())
     with monkeypatch.context() as patch:
-        patch.setattr("os.pwritev", lambda *_: 0)
+        patch.setattr("os.pwrite", lambda *_: 0)
         with pytest.raises(KafkaError):
             produce(log, b"x")
     with pytest.raises(KafkaError, match="every log directory is offline") as error:

@@ -363,7 +363,7 @@ def test_an_error_of_the_disk_takes_the_log_offline(
         raise OSError(5, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr("os.pwritev", broken)
+        patch.setattr("os.pwrite", broken)
         with pytest.raises(KafkaError, match="Input/output error") as error:
             produce(log, b"b")
     assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
@@ -386,7 +386,7 @@ def test_a_full_disk_keeps_nothing_of_the_batch(
     produce(log, b"a")
     size_bytes = log.size_bytes
     with monkeypatch.context() as patch:
-        patch.setattr("os.pwritev", lambda fd, data, position: 7)
+        patch.setattr("os.pwrite", lambda fd, data, position: 7)
         with pytest.raises(KafkaError, match="No space left"):
             produce(log, b"b")
     assert (log.log_end_offset, log.size_bytes) == (1, size_bytes)

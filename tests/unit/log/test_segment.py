@@ -25,8 +25,7 @@ def append() -> Append:
     def appended(segment: Segment, offset: int, value: bytes) -> None:
         batch = encode_batch([Record(0, 5_000 + offset, None, value)], base_offset=offset)
         header = read_header(batch)
-        facts = (len(batch), header.last_offset, header.max_timestamp)
-        segment.append([memoryview(batch)], [facts], CONFIG)
+        segment.append(memoryview(batch), header.last_offset, header.max_timestamp, CONFIG)
 
     return appended
 
@@ -78,8 +77,7 @@ def test_few_bytes_are_copied_and_many_are_mapped(segment: Segment, append: Appe
 def test_a_time_without_timestamps_is_that_of_the_file(segment: Segment) -> None:
     batch = encode_batch([Record(0, -1, None, b"x")], base_offset=100)
     header = read_header(batch)
-    facts = (len(batch), header.last_offset, header.max_timestamp)
-    segment.append([memoryview(batch)], [facts], CONFIG)
+    segment.append(memoryview(batch), header.last_offset, header.max_timestamp, CONFIG)
     os.utime(segment.path, (50, 50))
     assert segment.max_timestamp == (-1, 100)
     assert segment.largest_timestamp_ms() == 50_000

@@ -42,13 +42,35 @@ async def test_requests_that_need_no_waiting_are_answered_in_the_turn_in_which_t
 
 
 @on_loop
-async def test_requests_of_the_short_way_are_taken_together_wherever_they_stand() -> None:
+async def test_requests_with_a_fast_path_are_answered_in_their_order() -> None:
     client = Client()
-    client.send("once:a", "once:b", "now:c", "once:d", "once:e", "wait:f", "once:g", "now:h")
-    assert client.received == ["a", "b", "c", "d", "e"]
-    await client.release("f")
-    assert client.received == list("abcdefgh")
-    assert client.connection.info.requests_count == 4
+    client.send("once:a", "once:b", "now:c", "once:d", "wait:e", "once:f", "now:g")
+    assert client.received == ["a", "b", "c", "d"]
+    await client.release("e")
+    assert client.received == list("abcdefg")
+
+
+@on_loop
+async def test_requests_beyond_a_turn_are_answered_in_later_turns() -> None:
+    client = Client()
+    client.dispatcher.ms_per_request = 2
+    client.send(*(f"once:{n}" for n in range(10)))
+    assert client.dispatcher.started == ["0", "1", "2"]
+    await turns(1)
+    assert client.dispatcher.started == [str(n) for n in range(6)]
+    await turns(6)
+    assert client.received == [str(n) for n in range(10)]
+
+
+@on_loop
+async def test_a_client_that_asks_for_much_is_not_read_until_it_is_answered() -> None:
+    client = Client()
+    client.dispatcher.ms_per_request = 5
+    client.send(*(f"once:{n}" for n in range(QUEUED_COUNT_MAX + 1)))
+    assert not client.transport.reading
+    await turns(2 * QUEUED_COUNT_MAX)
+    assert client.transport.reading
+    assert len(client.received) == QUEUED_COUNT_MAX + 1
 
 
 @on_loop
@@ -381,7 +403,7 @@ async def test_statistics_say_who_is_there_and_what_is_under_way() -> None:
     assert client.connection.statistics() == {
         "client": "10.0.0.1:4321",
         "software": "unknown unknown",
-        "requests_count": 1,
+        "requests_count": 0,
         "queued_count": 1,
         "is_muted": False,
         "write_buffer_bytes": 77,

@@ -371,7 +371,7 @@ def broken(*arguments: object) -> None:
     raise OSError(5, "Input/output error")
 
 
-@pytest.mark.parametrize("what", ["os.pwritev", "barnabas.replication.log_dir_moves.unlink_files"])
+@pytest.mark.parametrize("what", ["os.pwrite", "barnabas.replication.log_dir_moves.unlink_files"])
 @on_loop
 async def test_the_failing_disk_of_the_destination_leaves_the_log_in_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str

@@ -153,28 +153,6 @@ def test_acks_of_all_want_enough_replicas_in_sync(
 def test_acks_of_all_want_no_more_replicas_than_there_are(make_partition: Make) -> None:
     partition = make_partition((1,), min_insync_replicas=2)
     assert append(partition, b"a", acks=ALL) == 1
-    assert ALL in partition.acks_at_once
-
-
-@pytest.mark.parametrize(
-    ("isr", "leader", "flush_messages", "by_acks"),
-    [
-        ((1,), 1, None, {ALL: True, LEADER: True}),
-        ((1, 2), 1, None, {ALL: False, LEADER: True}),
-        ((1,), 1, 1, {ALL: False, LEADER: False}),
-        ((1,), 2, None, {ALL: False, LEADER: False}),
-    ],
-)
-def test_an_answer_at_once_needs_neither_replicas_nor_disk(
-    make_partition: Make,
-    isr: tuple[int, ...],
-    leader: int,
-    flush_messages: int | None,
-    by_acks: dict[int, bool],
-) -> None:
-    config = {} if flush_messages is None else {"flush_messages": flush_messages}
-    partition = make_partition(THREE, PartitionState(leader, 0, isr), **config)
-    assert {acks: acks in partition.acks_at_once for acks in by_acks} == by_acks
 
 
 @pytest.mark.parametrize(("offset", "expected"), [(0, 0), (1, 1), (3, 3), (-1, 3)])

@@ -108,7 +108,7 @@ def _all_topics(context: RequestContext, request: MetadataRequest) -> MetadataRe
         if len(cache) >= _CACHED_COUNT_MAX:
             cache.clear()
         found = cache[key] = (image.revision, body)
-    return EncodedResponse(found[1])
+    return EncodedResponse(found[1], 0 if context.api_version >= 3 else None)
 
 
 def _who(context: RequestContext) -> tuple[object, ...]:

@@ -12,12 +12,25 @@ error closes the connection.
 """
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
+from typing import TypeAlias
 
 from barnabas.api.authorization import require
-from barnabas.api.context import RequestContext
+from barnabas.api.context import EncodedResponse, RequestContext
+from barnabas.api.data.produce_codec import (
+    FIRST_VERSION_WITH_TOPIC_IDS,
+    PartitionResult,
+    ProduceData,
+    TopicData,
+    TopicResults,
+    read_request,
+    write_response,
+)
+from barnabas.api.limits import REQUEST_ELEMENTS_MAX
 from barnabas.api.registry import serves
 from barnabas.base.buffers import Buffer
+from barnabas.log.partition_log import AppendInfo
+from barnabas.log.producer_state import Verification
 from barnabas.log.validation import InvalidRecords
 from barnabas.metadata.topics import INTERNAL_TOPICS
 from barnabas.replication.partition import ALL_REPLICAS, Partition
@@ -33,92 +46,234 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
-    PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
-    TopicProduceData,
     TopicProduceResponse,
 )
 from barnabas.wire.records.batch import BATCH_HEADER_BYTES, COMPRESSION_MASK, read_header
 from barnabas.wire.records.compression import Compression
 
-NO_ANSWER = 0
+NO_RESPONSE = 0  #: acks of a producer that wants no response
 FIRST_VERSION_WITH_ZSTD = 7
 FIRST_VERSION_WITH_TRANSACTION_ABORTABLE = 11
 FIRST_VERSION_WITH_IMPLICIT_TRANSACTIONS = 12
-FIRST_VERSION_WITH_TOPIC_IDS = 13
 VERIFICATION_ENABLED = "transaction.partition.verification.enable"
 NO_OFFSET = -1
 
-#: Errors that come without the log's start offset, as in Apache Kafka; producers look at it for the others.
-_START_NOT_TOLD = {
+#: Requests for more partitions let other clients go first in between.
+PARTITIONS_COUNT_PER_TURN = 100
+
+#: Errors that come without the log start offset, as in Apache Kafka; producers use it for the others.
+_WITHOUT_LOG_START = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.CORRUPT_MESSAGE, ErrorCode.KAFKA_STORAGE_ERROR,
 }  # fmt: skip
 
-#: Where in a batch the low byte of its attributes stands, and the bit of a transactional one.
+#: Position of the low byte of a batch's attributes, and its bit that marks transactional batches.
 _ATTRIBUTES_POSITION, _TRANSACTIONAL_BIT = 22, 0x10
+
+Answer: TypeAlias = EncodedResponse | None
 
 
 def refuse(request: ProduceRequest, error: KafkaError) -> ProduceResponse:
-    """Every partition, in error."""
+    """Answer every partition with the error."""
     response = ProduceResponse()
     for topic in request.topic_data:
-        answers = [_refused(data.index, error) for data in topic.partition_data]
+        answers = [_failed(data.index, error) for data in topic.partition_data]
         response.responses.append(
             TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
         )
     return response
 
 
-@serves(ProduceRequest, ProduceResponse, 3, 13, refuse=refuse)
-async def handle(context: RequestContext, request: ProduceRequest) -> ProduceResponse | None:
-    """Append everything first, then wait for replicas and disks where the request or the topic wants it.
+def fast_path(context: RequestContext, frame: memoryview, position: int) -> Answer | Awaitable[Answer]:
+    """Read the request where it lies, append its batches and write the response.
 
-    Until the first wait the records are views of the network buffer; nothing keeps them beyond. When a transaction's
-    coordinator must be asked, they are copied first.
+    Until the first wait the records are views of the network buffer; requests that wait keep copies.
+
+    :raises Malformed: When the request cannot be read.
     """
-    verified = Verified()
-    if _has_transaction(request):
-        transactional_id = _check_transactional_id(context, request.transactional_id)
-        verified = await _verify(context, request, transactional_id)
-    response = ProduceResponse()
-    waits: list[Awaitable[None]] = []
-    for topic in request.topic_data:
-        answers = [_append(context, request, topic, data, verified, waits) for data in topic.partition_data]
-        response.responses.append(
-            TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
+    return _produce(context, read_request(frame, position, context.api_version, REQUEST_ELEMENTS_MAX))
+
+
+@serves(ProduceRequest, ProduceResponse, 3, 13, refuse=refuse, fast_path=fast_path)
+async def handle(context: RequestContext, request: ProduceRequest) -> Answer:
+    """Do the same for a request that was decoded, as interceptors get it."""
+    by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
+    topics = [
+        (
+            topic.topic_id if by_id else topic.name,
+            [
+                (data.index, None if data.records is None else _writable(data.records))
+                for data in topic.partition_data
+            ],
         )
-    if waits:
-        await asyncio.gather(*waits)
-    return _answer(context, request, response)
+        for topic in request.topic_data
+    ]
+    data = ProduceData(request.transactional_id, request.acks, request.timeout_ms, topics)
+    answer = _produce(context, data)
+    return answer if answer is None or isinstance(answer, EncodedResponse) else await answer
 
 
-def _check_transactional_id(context: RequestContext, transactional_id: str | None) -> str:
+def _produce(context: RequestContext, request: ProduceData) -> Answer | Awaitable[Answer]:
+    production = _Production(context, request)
+    try:
+        write = _transactional_write(context, request)
+    except KafkaError as error:
+        return production.fail(error)
+    if write is not None:
+        production.verified = start_verification(write, _support(context.api_version))
+        if production.verified.verifications and context.node.transaction_verifier is not None:
+            return production.run_later(write)
+    if (
+        context.size_bytes > PARTITIONS_COUNT_PER_TURN * BATCH_HEADER_BYTES
+        and sum([len(partitions) for _, partitions in request.topics]) > PARTITIONS_COUNT_PER_TURN
+    ):
+        return production.run_later(None)
+    return production.run()
+
+
+class _Production:
+    """One Produce request: append everything first, then wait for replicas and disks where it must."""
+
+    __slots__ = ("_context", "_request", "_results", "_waits", "verified")
+
+    def __init__(self, context: RequestContext, request: ProduceData) -> None:
+        self._context = context
+        self._request = request
+        self._results: list[TopicResults] = []
+        self._waits: list[Awaitable[None]] = []
+        self.verified: Verified | None = None
+
+    def run(self) -> Answer | Awaitable[Answer]:
+        """Append everything within this turn."""
+        for _ in self._append_each():
+            pass
+        return self._respond_later() if self._waits else self._respond()
+
+    async def _respond_later(self) -> Answer:
+        await asyncio.gather(*self._waits)
+        return self._respond()
+
+    def run_later(self, write: TransactionalWrite | None) -> Awaitable[Answer]:
+        """Append in several turns, a `write` once its transaction's coordinator has confirmed it."""
+        topics = [
+            (topic, [(index, records and memoryview(bytearray(records))) for index, records in partitions])
+            for topic, partitions in self._request.topics
+        ]
+        self._request = self._request._replace(topics=topics)
+        return self._run_later(write)
+
+    async def _run_later(self, write: TransactionalWrite | None) -> Answer:
+        context, verified = self._context, self.verified
+        if write is not None:
+            assert verified is not None
+            assert context.node.transaction_verifier is not None
+            support = _support(context.api_version)
+            await finish_verification(context.node.transaction_verifier, write, support, verified)
+        for _ in self._append_each():
+            await context.checkpoint()
+        return await self._respond_later()
+
+    def fail(self, error: KafkaError) -> Answer:
+        """Answer every partition with the error."""
+        for topic, partitions in self._request.topics:
+            self._results.append((topic, [_failed(index, error) for index, _ in partitions]))
+        return self._respond()
+
+    def _respond(self) -> Answer:
+        context = self._context
+        if self._request.acks == NO_RESPONSE:
+            # Closing is the only way to report an error to a producer that wants no response.
+            context.close_after = any(
+                not isinstance(result, tuple) for _, results in self._results for result in results
+            )
+            return None
+        return EncodedResponse(*write_response(context.api_version, self._results))
+
+    def _append_each(self) -> Iterator[None]:
+        for topic, partitions in self._request.topics:
+            results: list[PartitionResult] = []
+            self._results.append((topic, results))
+            for index, records in partitions:
+                try:
+                    self._append(topic, index, records, results)
+                except KafkaError as error:
+                    results.append(_failed(index, error))
+                yield
+
+    def _append(
+        self, topic: str | bytes, index: int, records: memoryview | None, results: list[PartitionResult]
+    ) -> None:
+        context, acks = self._context, self._request.acks
+        tracer = context.node.tracer
+        started_ns = tracer.now_ns() if tracer.enabled else 0
+        partition = _find(context, topic, index)
+        batch = _check_request(context, partition, acks, records)
+        verification = None if self.verified is None else _verification(self.verified, partition)
+        try:
+            appended = partition.append_as_leader(batch, acks, verification)
+        except KafkaError as error:
+            failed = _failed(index, error)
+            if error.code not in _WITHOUT_LOG_START:
+                failed.log_start_offset = partition.log.log_start_offset
+            results.append(failed)
+            return
+        results.append((index, appended.first_offset, appended.log_append_time_ms, appended.log_start_offset))
+        if tracer.enabled:
+            _trace_append(context, partition, appended, started_ns)
+        if partition.log.needs_flush:
+            self._waits.append(_flush(context, partition, results, len(results) - 1))
+        if acks == ALL_REPLICAS and (replicated := partition.replicated(appended.last_offset + 1)):
+            wait = _wait_for_replicas(replicated, self._request.timeout_ms, results, len(results) - 1)
+            self._waits.append(wait)
+
+
+def _transactional_write(context: RequestContext, request: ProduceData) -> TransactionalWrite | None:
+    """Return what of the request belongs to a transaction that the coordinator may have to confirm.
+
+    :raises KafkaError: TRANSACTIONAL_ID_AUTHORIZATION_FAILED; INVALID_PRODUCER_ID_MAPPING for records of more than one
+        producer.
+    """
+    if not _has_transaction(request.topics):
+        return None
+    transactional_id = request.transactional_id
     if transactional_id is None:
-        message = "Records of a transaction came without a transactional id: nobody is allowed to write them."
+        message = "Records of a transaction came without a transactional id."
         raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, message)
     require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
-    return transactional_id
+    is_implicit = _support(context.api_version) is TransactionSupport.IMPLICIT
+    if not is_implicit and not context.node.config.boolean(VERIFICATION_ENABLED):
+        return None
+    sequences, producers = _transactional_sequences(context, request.topics)
+    if len(producers) > 1:
+        message = f"Records of a transaction came from {len(producers)} producers: it has only one."
+        raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, message)
+    for producer_id, producer_epoch in producers:
+        return TransactionalWrite(transactional_id, producer_id, producer_epoch, sequences)
+    return None
 
 
-async def _verify(context: RequestContext, request: ProduceRequest, transactional_id: str) -> Verified:
-    """Make sure that partitions which the transaction writes to for the first time are in it.
-
-    :raises KafkaError: INVALID_PRODUCER_ID_MAPPING for records of more than one producer.
-    """
-    node, support = context.node, _support(context.api_version)
-    if support is not TransactionSupport.IMPLICIT and not node.config.boolean(VERIFICATION_ENABLED):
-        return Verified()
-    write = _transactional_write(context, request, transactional_id)
-    if write is None:
-        return Verified()
-    started = start_verification(write, support)
-    if node.transaction_verifier is not None and started.verifications:
-        _keep_records(request)
-        await finish_verification(node.transaction_verifier, write, support, started)
-    return started
+def _transactional_sequences(
+    context: RequestContext, topics: list[TopicData]
+) -> tuple[dict[Partition, int], set[tuple[int, int]]]:
+    """Return the first sequence for each partition, and the producers as (id, epoch)."""
+    sequences: dict[Partition, int] = {}
+    producers: set[tuple[int, int]] = set()
+    for topic, partitions in topics:
+        for index, records in partitions:
+            if records is None or len(records) < BATCH_HEADER_BYTES or not is_transactional(records):
+                continue
+            try:
+                partition = _find(context, topic, index)
+            except KafkaError:
+                continue  # answered when the batch is appended
+            header = read_header(records)
+            if header.has_producer_id:
+                producers.add((header.producer_id, header.producer_epoch))
+                sequences[partition] = header.base_sequence
+    return sequences, producers
 
 
 def _support(version: int) -> TransactionSupport:
@@ -129,178 +284,107 @@ def _support(version: int) -> TransactionSupport:
     return TransactionSupport.PLAIN
 
 
-def _transactional_write(
-    context: RequestContext, request: ProduceRequest, transactional_id: str
-) -> TransactionalWrite | None:
-    """What of the request belongs to a transaction, but for what is refused anyway."""
-    sequences: dict[Partition, int] = {}
-    producers: set[tuple[int, int]] = set()
-    for topic in request.topic_data:
-        for data in topic.partition_data:
-            records = data.records
-            if records is None or len(records) < BATCH_HEADER_BYTES or not is_transactional(records):
-                continue
-            header = read_header(records)
-            try:
-                partition = _find(context, topic, data.index)
-            except KafkaError:
-                continue  # it is told when it is to be appended
-            if header.has_producer_id:
-                producers.add((header.producer_id, header.producer_epoch))
-                sequences[partition] = header.base_sequence
-    if len(producers) > 1:
-        message = f"Records of a transaction came from {len(producers)} producers: it has only one."
-        raise KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, message)
-    for producer_id, producer_epoch in producers:
-        return TransactionalWrite(transactional_id, producer_id, producer_epoch, sequences)
-    return None
-
-
-def _keep_records(request: ProduceRequest) -> None:
-    """Have the records outlive the network buffer."""
-    for topic in request.topic_data:
-        for data in topic.partition_data:
-            if data.records is not None:
-                data.records = memoryview(bytearray(data.records))
-
-
-def _answer(
-    context: RequestContext, request: ProduceRequest, response: ProduceResponse
-) -> ProduceResponse | None:
-    if request.acks != NO_ANSWER:
-        return response
-    errors = (answer.error_code for topic in response.responses for answer in topic.partition_responses)
-    context.close_after = any(errors)  # all that is left to tell a producer that wants no answers
-    return None
-
-
-def _append(
-    context: RequestContext,
-    request: ProduceRequest,
-    topic: TopicProduceData,
-    data: PartitionProduceData,
-    verified: Verified,
-    waits: list[Awaitable[None]],
-) -> PartitionProduceResponse:
-    tracer = context.node.tracer
-    started_ns = tracer.now_ns() if tracer.enabled else 0
-    try:
-        partition = _find(context, topic, data.index)
-        records = _records(context, partition, request.acks, data)
-    except KafkaError as error:
-        return _refused(data.index, error)
+def _verification(verified: Verified, partition: Partition) -> Verification | None:
     if partition in verified.errors:
-        return _refused(data.index, verified.errors[partition])
-    try:
-        appended = partition.append_as_leader(records, request.acks, verified.verifications.get(partition))
-    except KafkaError as error:
-        answer = _refused(data.index, error)
-        if error.code not in _START_NOT_TOLD:
-            answer.log_start_offset = partition.log.log_start_offset
-        return answer
-    answer = PartitionProduceResponse(
-        index=data.index,
-        base_offset=appended.first_offset,
-        log_append_time_ms=appended.log_append_time_ms,
-        log_start_offset=appended.log_start_offset,
-    )
-    if tracer.enabled:
-        tracer.record(
-            "barnabas.produce.append",
-            started_ns,
-            context.span,
-            topic=partition.topic,
-            partition=partition.index,
-            record_count=appended.last_offset - appended.first_offset + 1,
-            base_offset=appended.first_offset,
-        )
-    if partition.log.needs_flush:
-        waits.append(_flushed(context, partition, answer))
-    if request.acks == ALL_REPLICAS and (reached := partition.replicated(appended.last_offset + 1)):
-        waits.append(_replicated(reached, request.timeout_ms, answer))
-    return answer
+        raise verified.errors[partition]
+    return verified.verifications.get(partition)
 
 
-def _find(context: RequestContext, topic: TopicProduceData, index: int) -> Partition:
+def _find(context: RequestContext, topic: str | bytes, index: int) -> Partition:
     node = context.node
-    by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
-    if node.authorizer is not None:
-        name = node.image.topic_names.get(topic.topic_id) if by_id else topic.name
+    if isinstance(topic, bytes):
+        name = node.image.topic_names.get(topic) if node.authorizer is not None else None
         if name is not None:  # an unknown id is no secret
             require(context, AclOperation.WRITE, ResourceType.TOPIC, name)
-    partition = (
-        node.replicas.partition_by_id(topic.topic_id, index)
-        if by_id
-        else node.replicas.partition(topic.name, index)
-    )
+        partition = node.replicas.partition_by_id(topic, index)
+    else:
+        if node.authorizer is not None:
+            require(context, AclOperation.WRITE, ResourceType.TOPIC, topic)
+        partition = node.replicas.partition(topic, index)
     partition.check_leader()
     if partition.topic in INTERNAL_TOPICS:
-        message = f"Topic '{partition.topic}' is the broker's own: clients cannot produce to it."
+        message = f"Topic '{partition.topic}' is internal: clients cannot produce to it."
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, message)
     return partition
 
 
-def _records(
-    context: RequestContext, partition: Partition, acks: int, data: PartitionProduceData
+def _check_request(
+    context: RequestContext, partition: Partition, acks: int, records: memoryview | None
 ) -> memoryview:
-    """What is to be appended, if the request is one that may append it."""
-    records = data.records
+    """Return the records if the request is one that may append them."""
     if records is None:
         message = f"No records are given for {partition.topic}-{partition.index}."
         raise KafkaError(ErrorCode.INVALID_RECORD, message)
-    if not isinstance(records, memoryview):
-        records = memoryview(bytearray(records))  # offsets are written into it
     if context.api_version < FIRST_VERSION_WITH_ZSTD and _codec(records) == Compression.ZSTD:
         message = f"Produce version {context.api_version} does not know zstd: version {FIRST_VERSION_WITH_ZSTD} does."
         raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, message)
-    if acks not in (1, ALL_REPLICAS, NO_ANSWER):
+    if acks not in (1, ALL_REPLICAS, NO_RESPONSE):
         message = f"acks={acks} is not known: -1 (all), 0 (none) and 1 (leader) are."
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, message)
     return records
 
 
 def _codec(records: memoryview) -> int:
-    """The codec that the first batch names; 0 where there is none."""
+    """Return the codec that the first batch names; 0 where there is no batch."""
     return records[_ATTRIBUTES_POSITION] & COMPRESSION_MASK if len(records) > _ATTRIBUTES_POSITION else 0
 
 
-def _has_transaction(request: ProduceRequest) -> bool:
-    partitions = (data for topic in request.topic_data for data in topic.partition_data)
-    return any(data.records is not None and is_transactional(data.records) for data in partitions)
+def _has_transaction(topics: list[TopicData]) -> bool:
+    for _, partitions in topics:
+        for _, records in partitions:
+            if records is not None and is_transactional(records):
+                return True
+    return False
 
 
 def is_transactional(records: Buffer) -> bool:
-    """Whether the first batch belongs to a transaction."""
+    """Return whether the first batch belongs to a transaction."""
     return len(records) > _ATTRIBUTES_POSITION and bool(records[_ATTRIBUTES_POSITION] & _TRANSACTIONAL_BIT)
 
 
-async def _flushed(context: RequestContext, partition: Partition, answer: PartitionProduceResponse) -> None:
+def _trace_append(
+    context: RequestContext, partition: Partition, appended: AppendInfo, started_ns: int
+) -> None:
+    context.node.tracer.record(
+        "barnabas.produce.append",
+        started_ns,
+        context.span,
+        topic=partition.topic,
+        partition=partition.index,
+        record_count=appended.last_offset - appended.first_offset + 1,
+        base_offset=appended.first_offset,
+    )
+
+
+async def _flush(
+    context: RequestContext, partition: Partition, results: list[PartitionResult], at: int
+) -> None:
+    """Wait for the disk; `results[at]` becomes an error if it fails."""
     try:
         await context.node.flusher.flushed(partition.log)
     except OSError as error:
         message = f"{partition.topic}-{partition.index} could not be flushed: {error.strerror}."
-        _turn_into_error(answer, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message))
+        results[at] = _failed(partition.index, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message))
 
 
-async def _replicated(
-    reached: "asyncio.Future[None]", timeout_ms: int, answer: PartitionProduceResponse
+async def _wait_for_replicas(
+    replicated: "asyncio.Future[None]", timeout_ms: int, results: list[PartitionResult], at: int
 ) -> None:
+    """Wait for the in-sync replicas; `results[at]` becomes an error if they take too long."""
     try:
-        await asyncio.wait_for(reached, timeout_ms / 1000)
+        await asyncio.wait_for(replicated, timeout_ms / 1000)
     except TimeoutError:
         message = f"The in-sync replicas did not have the records within {timeout_ms} ms."
-        _turn_into_error(answer, KafkaError(ErrorCode.REQUEST_TIMED_OUT, message))
+        results[at] = _failed(_index(results[at]), KafkaError(ErrorCode.REQUEST_TIMED_OUT, message))
     except KafkaError as error:
-        _turn_into_error(answer, error)
+        results[at] = _failed(_index(results[at]), error)
 
 
-def _turn_into_error(answer: PartitionProduceResponse, error: KafkaError) -> None:
-    answer.error_code = error.code
-    answer.error_message = error.message
-    answer.base_offset = answer.log_start_offset = answer.log_append_time_ms = NO_OFFSET
+def _index(result: PartitionResult) -> int:
+    return result[0] if isinstance(result, tuple) else result.index
 
 
-def _refused(index: int, error: KafkaError) -> PartitionProduceResponse:
+def _failed(index: int, error: KafkaError) -> PartitionProduceResponse:
     answer = PartitionProduceResponse(
         index=index,
         error_code=error.code,
@@ -315,3 +399,8 @@ def _refused(index: int, error: KafkaError) -> PartitionProduceResponse:
             for at, what in error.record_errors
         ]
     return answer
+
+
+def _writable(records: Buffer) -> memoryview:
+    """Return the records as a view that offsets can be written into."""
+    return records if isinstance(records, memoryview) else memoryview(bytearray(records))

@@ -1,0 +1,177 @@
+"""Reads Produce requests and writes their responses in place, without message objects.
+
+The generated messages (`wire/messages/produce.py`) describe the same bytes; tests hold the two to each other.
+"""
+
+import struct
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+from barnabas.wire.codec import Malformed, part_writer
+from barnabas.wire.messages.produce import PartitionProduceResponse, ProduceRequest, ProduceResponse
+from barnabas.wire.primitives import (
+    read_compact_nullable_string,
+    read_compact_size,
+    read_compact_string,
+    read_nullable_string,
+    read_size,
+    read_string,
+    read_uuid,
+    read_uvarint,
+    skip_tagged_fields,
+    write_compact_size,
+    write_compact_string,
+    write_size,
+    write_string,
+)
+
+FIRST_FLEXIBLE_VERSION = ProduceRequest.FLEXIBLE.first
+FIRST_VERSION_WITH_TOPIC_IDS = 13
+FIRST_VERSION_WITH_LOG_START = 5
+FIRST_VERSION_WITH_RECORD_ERRORS = 8
+
+#: A partition's index and its record batch, a view of the frame; None stands for null.
+PartitionData: TypeAlias = tuple[int, memoryview | None]
+#: A topic's name, or its id from version 13 on, and its partitions.
+TopicData: TypeAlias = tuple[str | bytes, list[PartitionData]]
+
+#: index, base offset, append time, log start offset of a successful append; an error is a message struct.
+Appended: TypeAlias = tuple[int, int, int, int]
+PartitionResult: TypeAlias = Appended | PartitionProduceResponse
+TopicResults: TypeAlias = tuple[str | bytes, list[PartitionResult]]
+
+_unpack_acks_timeout = struct.Struct(">hi").unpack_from
+_unpack_int32 = struct.Struct(">i").unpack_from
+_unpack_two_int32 = struct.Struct(">ii").unpack_from
+
+#: A successful partition: index, no error, base offset, append time, and by version log start offset, an empty list of
+#: record errors, a null message, no tagged fields.
+_pack_v3 = struct.Struct(">i2xqq").pack
+_pack_v5 = struct.Struct(">i2xqqq").pack
+_pack_v8 = struct.Struct(">i2xqqq4xh").pack
+_pack_v9 = struct.Struct(">i2xqqqB2x").pack
+
+#: The end of a response: no throttle time, no tagged fields.
+_END, _END_FLEXIBLE = bytes(4), bytes(5)
+
+_TopicReader: TypeAlias = Callable[[memoryview, int], tuple[str | bytes, int]]
+
+_BAD_BYTES = (ValueError, IndexError, struct.error)
+
+
+class ProduceData(NamedTuple):
+    """A Produce request whose records are views of its frame."""
+
+    transactional_id: str | None
+    acks: int
+    timeout_ms: int
+    topics: list[TopicData]
+
+
+def read_request(frame: memoryview, position: int, version: int, elements_max: int) -> ProduceData:
+    """Read the body that begins at `position`.
+
+    :param elements_max: How many topics and partitions it may name.
+    :raises Malformed: When the bytes are cut short or hold something that the protocol forbids.
+    """
+    read = _read_flexible if version >= FIRST_FLEXIBLE_VERSION else _read_plain
+    try:
+        data, end = read(frame, position, version)
+    except _BAD_BYTES as error:
+        text = f"ProduceRequest version {version} cannot be read: {error}"
+        raise Malformed(text) from error
+    if end > len(frame):
+        text = f"ProduceRequest version {version} cannot be read: it ends {end - len(frame)} bytes too early"
+        raise Malformed(text)
+    if len(frame) > elements_max and _elements_count(data) > elements_max:  # each takes a byte at least
+        text = f"ProduceRequest version {version} cannot be read: it has more than {elements_max} elements"
+        raise Malformed(text)
+    return data
+
+
+def _elements_count(data: ProduceData) -> int:
+    return len(data.topics) + sum([len(partitions) for _, partitions in data.topics])
+
+
+def _read_plain(frame: memoryview, position: int, _version: int) -> tuple[ProduceData, int]:
+    """Versions 3 to 8. A slice beyond the end is short: the caller compares the position that is returned."""
+    transactional_id, position = read_nullable_string(frame, position)
+    acks, timeout_ms = _unpack_acks_timeout(frame, position)
+    topics_count, position = read_size(frame, position + 6)
+    topics: list[TopicData] = []
+    for _ in range(_not_null(topics_count)):
+        name, position = read_string(frame, position)
+        partitions_count, position = read_size(frame, position)
+        partitions: list[PartitionData] = []
+        for _ in range(_not_null(partitions_count)):
+            index, size_bytes = _unpack_two_int32(frame, position)
+            start = position + 8
+            position = start + size_bytes if size_bytes > 0 else start
+            partitions.append((index, frame[start:position] if size_bytes >= 0 else None))
+        topics.append((name, partitions))
+    return ProduceData(transactional_id, acks, timeout_ms, topics), position
+
+
+def _read_flexible(frame: memoryview, position: int, version: int) -> tuple[ProduceData, int]:
+    """Versions 9 to 13 (KIP-482). A slice beyond the end is short: the caller compares the returned position."""
+    transactional_id = None
+    if frame[position]:
+        transactional_id, position = read_compact_nullable_string(frame, position)
+    else:
+        position += 1
+    acks, timeout_ms = _unpack_acks_timeout(frame, position)
+    topics_count, position = read_compact_size(frame, position + 6)
+    read_topic: _TopicReader = read_uuid if version >= FIRST_VERSION_WITH_TOPIC_IDS else read_compact_string
+    topics: list[TopicData] = []
+    for _ in range(_not_null(topics_count)):
+        topic, position = read_topic(frame, position)
+        partitions_count, position = read_compact_size(frame, position)
+        partitions: list[PartitionData] = []
+        for _ in range(_not_null(partitions_count)):
+            index = _unpack_int32(frame, position)[0]
+            size, start = read_uvarint(frame, position + 4)
+            position = start + size - 1 if size else start
+            partitions.append((index, frame[start:position] if size else None))
+            position = skip_tagged_fields(frame, position) if frame[position] else position + 1
+        position = skip_tagged_fields(frame, position) if frame[position] else position + 1
+        topics.append((topic, partitions))
+    position = skip_tagged_fields(frame, position) if frame[position] else position + 1
+    return ProduceData(transactional_id, acks, timeout_ms, topics), position
+
+
+def _not_null(count: int) -> int:
+    if count < 0:
+        raise ValueError("null where an array must be")
+    return count
+
+
+def write_response(version: int, results: list[TopicResults]) -> tuple[bytearray, int]:
+    """Write a response body; return it and where its throttle time stands."""
+    out = bytearray()
+    is_flexible = version >= FIRST_FLEXIBLE_VERSION
+    write_count = write_compact_size if is_flexible else write_size
+    write_count(out, len(results))
+    for topic, partitions in results:
+        if isinstance(topic, bytes):
+            out += topic
+        elif is_flexible:
+            write_compact_string(out, topic)
+        else:
+            write_string(out, topic)
+        write_count(out, len(partitions))
+        for result in partitions:
+            if not isinstance(result, tuple):
+                part_writer(PartitionProduceResponse, ProduceResponse, version)(result, out, [])
+            elif is_flexible:
+                out += _pack_v9(*result, 1)
+            elif version >= FIRST_VERSION_WITH_RECORD_ERRORS:
+                out += _pack_v8(*result, -1)
+            elif version >= FIRST_VERSION_WITH_LOG_START:
+                out += _pack_v5(*result)
+            else:
+                out += _pack_v3(*result[:-1])
+        if is_flexible:
+            out.append(0)  # no tagged fields
+    throttle_position = len(out)
+    out += _END_FLEXIBLE if is_flexible else _END
+    return out, throttle_position

@@ -1,0 +1,71 @@
+"""Two nodes side by side, one of which decodes every request: what fast paths do must be the same."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from barnabas.api.context import RequestContext
+from barnabas.api.dispatch import Refused
+from support.nodes import RunningNode, running_node
+
+Prepare: TypeAlias = Callable[[RunningNode], Awaitable[None]]
+
+
+class Pair:
+    """Two nodes alike; an interceptor takes the fast paths from the second."""
+
+    def __init__(self, directory: Path, prepare: Prepare) -> None:
+        self.runner = asyncio.Runner()
+        self.directories = [directory / "fast", directory / "decoding"]
+        self.answered_in_turn_count = 0  #: requests that the fast path answered without a wait
+        self.stack = AsyncExitStack()
+        self.runner.run(self._start(prepare))
+
+    async def _start(self, prepare: Prepare) -> None:
+        for directory in self.directories:
+            directory.mkdir()
+        self.fast, self.decoding = [
+            await self.stack.enter_async_context(running_node(directory)) for directory in self.directories
+        ]
+        for node in (self.fast, self.decoding):
+            await prepare(node)
+        self.decoding.dispatcher.interceptor = _handle
+
+    def close(self) -> None:
+        self.runner.run(self.stack.aclose())
+        self.runner.close()
+
+    def outcomes(self, frame: bytes) -> tuple[object, object]:
+        """The answer of either node, or why it refused the request."""
+        return self.runner.run(self._outcome(self.fast, frame)), self.runner.run(
+            self._outcome(self.decoding, frame)
+        )
+
+    async def _outcome(self, node: RunningNode, frame: bytes) -> object:
+        try:
+            context, answer = node.begin(frame)
+        except Refused as refused:
+            return "refused", refused.answer
+        if isinstance(answer, Coroutine):
+            parts = await answer
+        else:
+            self.answered_in_turn_count += 1
+            parts = answer
+        return None if parts is None else b"".join(parts), context.close_after
+
+    def files(self) -> list[dict[str, bytes]]:
+        """The log and index files of either node."""
+        return [
+            {
+                str(path.relative_to(directory)): path.read_bytes()
+                for path in directory.glob("*/*")
+                if path.suffix in (".log", ".index", ".timeindex")
+            }
+            for directory in self.directories
+        ]
+
+
+async def _handle(context: RequestContext, request: Any) -> Any:
+    return await context.api.handle(context, request)
