@@ -3,13 +3,12 @@
 import gc
 import struct
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from types import CoroutineType
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from barnabas.api.context import ConnectionInfo, EncodedResponse, Node, RequestContext
 from barnabas.api.limits import REQUEST_BYTES_MAX, REQUEST_ELEMENTS_MAX
 from barnabas.api.refused_changes import CHANGING_APIS, remark
-from barnabas.api.registry import ApiSpec
+from barnabas.api.registry import ApiSpec, UseHandler
 from barnabas.api.throttling import charge
 from barnabas.base.buffers import Buffer
 from barnabas.base.stopwatch import Stopwatch
@@ -64,6 +63,9 @@ class Refused(Exception):
 ResponseT = TypeVar("ResponseT", bound=Message | EncodedResponse | None)
 Response: TypeAlias = Message | EncodedResponse | None
 
+#: What a fast path returns.
+FastResponse: TypeAlias = EncodedResponse | Coroutine[Any, Any, EncodedResponse | None] | UseHandler | None
+
 #: The buffers of an answer, size included; None where none is wanted.
 Parts: TypeAlias = list[Buffer] | None
 
@@ -90,32 +92,35 @@ class Dispatcher:
 
         :raises Refused: When the request is unknown or malformed.
         """
-        api_key, version, correlation_id, client_id, position = read_header(frame, self.node.apis)
+        header = read_header(frame, self.node.apis)
+        api_key, version, correlation_id, client_id, position = header
         spec = self._fast_paths.get(api_key)
-        if (
-            spec is None
-            or self.interceptor is not None
-            or not spec.versions[0] <= version <= spec.versions[1]
-        ):
-            context, request = self.parse(frame, connection)
-            return context, self.answer(context, request)
-        connection.requests_count += 1
-        context = RequestContext(self.node, connection, spec, version, correlation_id, client_id, len(frame))
-        return context, self._answer_fast(context, frame, position)
+        if spec is not None and self.interceptor is None and spec.versions[0] <= version <= spec.versions[1]:
+            context = RequestContext(
+                self.node, connection, spec, version, correlation_id, client_id, len(frame)
+            )
+            answer = self._answer_fast(context, frame, position)
+            if not isinstance(answer, UseHandler):
+                connection.requests_count += 1
+                return context, answer
+        context, request = self._parse(header, frame, connection)
+        return context, self.answer(context, request)
 
     def _answer_fast(
         self, context: RequestContext, frame: memoryview, position: int
-    ) -> Parts | Coroutine[Any, Any, Parts]:
+    ) -> Parts | Coroutine[Any, Any, Parts] | UseHandler:
         started_ns = self.statistics.started()
-        tracer, api = self.node.tracer, context.api
+        api = context.api
         assert api.fast_path is not None
-        if tracer.enabled:
-            context.span = tracer.begin(api.name)
+        if self.node.tracer.enabled:
+            context.span = self.node.tracer.begin(api.name)
         try:
             if context.connection.authenticator is not None:
                 context.connection.authenticator.admit(api.api_key, api.name)
-            response = api.fast_path(context, frame, position)
-            if type(response) is CoroutineType:
+            response: FastResponse = api.fast_path(context, frame, position)
+            if response is not None and not isinstance(response, EncodedResponse):
+                if isinstance(response, UseHandler):
+                    return response
                 return self._answer_later(context, response, started_ns)
             if self.node.quotas.enabled:
                 elapsed_ns = self.statistics.started() - started_ns
@@ -150,7 +155,11 @@ class Dispatcher:
 
         :raises Refused: When it is unknown or malformed.
         """
-        header = read_header(frame, self.node.apis)
+        return self._parse(read_header(frame, self.node.apis), frame, connection)
+
+    def _parse(
+        self, header: RequestHeader, frame: Buffer, connection: ConnectionInfo
+    ) -> tuple[RequestContext, Message]:
         spec = self.node.apis.get(header.api_key)
         if spec is None or header.api_version not in spec.versions:
             if header.api_key != API_VERSIONS or spec is None:

@@ -4,6 +4,7 @@ import importlib
 import pkgutil
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from enum import Enum
 from types import MappingProxyType, ModuleType
 from typing import Any, TypeVar
 
@@ -14,10 +15,20 @@ HandlerT = TypeVar("HandlerT", bound=Callable[..., Awaitable[Any]])
 
 #: (context, request) -> response; None where the protocol wants no answer
 Handler = Callable[[Any, Any], Awaitable[Any]]
-#: (context, frame, position of the body) -> encoded response or None, or a coroutine where something must wait
+#: (context, frame, position of the body) -> encoded response or None, a coroutine of it where something must wait, or
+#: USE_HANDLER
 FastPath = Callable[[Any, memoryview, int], Any]
 #: (request, error) -> the response that says so in every place where this API says it
 Refusal = Callable[[Any, KafkaError], Message]
+
+
+class UseHandler(Enum):
+    """What a fast path returns for a request that it leaves to the handler; nothing has been done for it."""
+
+    USE_HANDLER = "use the handler"
+
+
+USE_HANDLER = UseHandler.USE_HANDLER
 
 
 @dataclass(frozen=True, slots=True)

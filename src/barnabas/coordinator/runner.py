@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from enum import StrEnum
 from typing import Any, Generic, TypeVar
 
@@ -144,21 +144,40 @@ class ShardRunner(Generic[ShardT]):
         finally:
             self._pending.pop(pending, None)
 
-    @property
-    def answers_at_once(self) -> bool:
-        """Whether what an event leads to is stored when it stands in the log, so that nobody has to wait."""
-        return self.state is ShardState.ACTIVE and self.log.stores_at_once
+    def write(self, event: Callable[[ShardT, Step], ResponseT]) -> ResponseT | Coroutine[Any, Any, ResponseT]:
+        """Hand an event to the shard that it answers by itself; its answer, or a coroutine while it is being stored.
 
-    def at_once(self, event: Callable[[ShardT, Step], None]) -> None:
-        """Hand something to the shard, which `answers_at_once`, that is done when this returns.
-
-        :raises KafkaError: The shard's refusal, or why it cannot be stored; nothing has happened then.
+        :raises KafkaError: The shard's refusal, or why what it decided cannot be stored.
         """
+        self.check_active()
         step = Step(self._clock.wall_ms())
-        event(self.shard, step)
-        self._append(step)
+        response = event(self.shard, step)
+        assert not step.answers, "an event of `write` answers nothing else"
+        if step.records:
+            try:
+                self._append(step)
+            except KafkaError as error:
+                self._count_refused_append(error)
+                raise coordinator_error(error) from error
         for timer in step.timers:
             self._timers.take(timer)
+        stored = self.log.stored() if step.records else None
+        if stored is not None:
+            return self._answer_when_stored(stored, step, response)
+        self._finish(step)
+        return response
+
+    async def _answer_when_stored(
+        self, stored: Awaitable[None], step: Step, response: ResponseT
+    ) -> ResponseT:
+        began_ms = self._clock.monotonic_ms()
+        try:
+            await stored
+        finally:
+            self._counts.waits_count += 1
+            self._counts.wait_ms += self._clock.monotonic_ms() - began_ms
+        self._finish(step)
+        return response
 
     async def query(self, question: Callable[[ShardT, int], ResponseT]) -> ResponseT:
         """What a question on the stored state gives, once all that it rests on is stored.
@@ -227,8 +246,7 @@ class ShardRunner(Generic[ShardT]):
             self.shard.replay(record, RecordPlace(offset, step.now_ms, *ids))
 
     def _not_appended(self, step: Step, error: KafkaError, asker: Pending[Any] | None) -> None:
-        self._counts.refused_appends_count += 1
-        _log.warning("a coordinator cannot write", why=error.message, partition=str(self.log))
+        self._count_refused_append(error)
         if step.otherwise is not None:
             instead = Step(step.now_ms)
             step.otherwise(instead, coordinator_error(error))
@@ -236,6 +254,10 @@ class ShardRunner(Generic[ShardT]):
             return
         refused = {answer.pending for answer in step.answers} | ({asker} if asker else set())
         self._give([Answer(pending, coordinator_error(error)) for pending in refused])
+
+    def _count_refused_append(self, error: KafkaError) -> None:
+        self._counts.refused_appends_count += 1
+        _log.warning("a coordinator cannot write", why=error.message, partition=str(self.log))
 
     def _finish_when_stored(self, step: Step) -> None:
         stored = self.log.stored()

@@ -93,11 +93,6 @@ class ShardLog:
         return _stored([wait for wait in (replicated, flushed) if wait is not None])
 
     @property
-    def stores_at_once(self) -> bool:
-        """Whether `stored` never has to wait."""
-        return self.partition.stores_at_once
-
-    @property
     def leader_epoch(self) -> int:
         """The epoch in which this broker leads the partition; it tells coordinators after each other apart."""
         return self.partition.leader_epoch

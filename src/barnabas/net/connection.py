@@ -166,7 +166,7 @@ class Connection(asyncio.BufferedProtocol):
                 self._out.append(refused.answer)
             self.close(str(refused))
             return
-        if not isinstance(answer, Coroutine):
+        if answer is None or isinstance(answer, list):
             self._answered(context, answer)
             return
         steps = answer.__await__()

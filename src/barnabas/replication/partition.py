@@ -2,7 +2,7 @@
 
 import asyncio
 
-from barnabas.log.log_config import FOREVER, LogConfig
+from barnabas.log.log_config import LogConfig
 from barnabas.log.partition_log import AppendInfo, PartitionLog
 from barnabas.log.producer_state import Verification
 from barnabas.log.segments import LogSlice
@@ -62,16 +62,6 @@ class Partition:
         self.log = log
         self._begin_epoch()
         self._advance_high_watermark()
-
-    @property
-    def stores_at_once(self) -> bool:
-        """Whether what is appended is on every in-sync replica, and on disk as far as it must be, at once."""
-        is_alone = self.is_leader and self.isr == (self.broker_id,) and self._min_isr == 1
-        return is_alone and not self._flushes_each_append
-
-    @property
-    def _flushes_each_append(self) -> bool:
-        return self.log.config.flush_messages != FOREVER
 
     @property
     def _min_isr(self) -> int:

@@ -9,10 +9,20 @@ REBALANCE_IN_PROGRESS, GROUP_ID_NOT_FOUND, STALE_MEMBER_EPOCH, NOT_COORDINATOR, 
 COORDINATOR_NOT_AVAILABLE.
 """
 
-from barnabas.api.authorization import require
-from barnabas.api.context import RequestContext
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+from barnabas.api.authorization import allowed, require
+from barnabas.api.context import EncodedResponse, RequestContext
 from barnabas.api.groups.known_partitions import Refused, merge, sift
-from barnabas.api.registry import serves
+from barnabas.api.groups.offset_commit_codec import (
+    FIRST_VERSION,
+    FIRST_VERSION_WITH_TOPIC_IDS,
+    read_request,
+    write_response,
+)
+from barnabas.api.registry import USE_HANDLER, UseHandler, serves
+from barnabas.groups.offsets.commits import PartitionCommit, TopicCommit
 from barnabas.metadata.image import Image
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -24,7 +34,8 @@ from barnabas.wire.messages.offset_commit import (
     OffsetCommitResponseTopic,
 )
 
-FIRST_VERSION_WITH_TOPIC_IDS = 10
+#: Larger requests are for the handler, which lets others go first in between.
+FAST_PATH_BYTES_MAX = 16 << 10
 
 
 def refuse(request: OffsetCommitRequest, error: KafkaError) -> OffsetCommitResponse:
@@ -32,7 +43,60 @@ def refuse(request: OffsetCommitRequest, error: KafkaError) -> OffsetCommitRespo
     return OffsetCommitResponse(topics=[_refused(_whole(topic, error.code)) for topic in request.topics])
 
 
-@serves(OffsetCommitRequest, OffsetCommitResponse, 0, 10, refuse=refuse)
+def fast_path(
+    context: RequestContext, frame: memoryview, position: int
+) -> EncodedResponse | Coroutine[Any, Any, EncodedResponse] | UseHandler:
+    """Commit offsets of partitions that exist and are allowed, as nearly all requests do."""
+    version = context.api_version
+    if version < FIRST_VERSION or len(frame) > FAST_PATH_BYTES_MAX:
+        return USE_HANDLER
+    commit = read_request(bytes(frame[position:]), version)
+    names = [_name(context, topic, partitions) for topic, partitions in commit.topics]
+    if (
+        None in names
+        or len(set(names)) < len(names)
+        or not allowed(context, AclOperation.READ, ResourceType.GROUP, commit.group_id)
+    ):
+        return USE_HANDLER
+    topics = commit.topics
+    if version >= FIRST_VERSION_WITH_TOPIC_IDS:
+        by_name = [(str(name), partitions) for name, (_, partitions) in zip(names, topics, strict=True)]
+        commit = commit._replace(topics=by_name)
+    try:
+        codes = context.node.groups.runner(commit.group_id).write(
+            lambda shard, step: shard.offsets.commit_offsets(step, commit, version)
+        )
+    except KafkaError:
+        return USE_HANDLER
+    if isinstance(codes, Coroutine):
+        return _respond_later(version, topics, codes)
+    return EncodedResponse(*write_response(version, topics, codes))
+
+
+def _name(context: RequestContext, topic: str | bytes, partitions: Sequence[PartitionCommit]) -> str | None:
+    """Return the topic's name if all partitions exist and the client may read them."""
+    image = context.node.image
+    name = image.topic_names.get(topic) if isinstance(topic, bytes) else topic
+    known = None if name is None else image.topics.rows.get(name)
+    if name is None or known is None or not partitions:
+        return None
+    if not allowed(context, AclOperation.READ, ResourceType.TOPIC, name):
+        return None
+    count = known.partition_count
+    return name if all(0 <= partition[0] < count for partition in partitions) else None
+
+
+async def _respond_later(
+    version: int, topics: Sequence[TopicCommit], committing: Coroutine[Any, Any, list[list[ErrorCode]]]
+) -> EncodedResponse:
+    try:
+        codes = await committing
+    except KafkaError as error:
+        codes = [[error.code] * len(partitions) for _, partitions in topics]
+    return EncodedResponse(*write_response(version, topics, codes))
+
+
+@serves(OffsetCommitRequest, OffsetCommitResponse, 0, 10, refuse=refuse, fast_path=fast_path)
 async def handle(context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:
     """Leave out what is not there or not allowed; the group's coordinator decides on the rest."""
     require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)

@@ -1,7 +1,7 @@
 """OffsetCommit and TxnOffsetCommit: who may commit, and what is written."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from barnabas.base.ids import ZERO_UUID
 from barnabas.coordinator.step import Pending, Step
@@ -11,7 +11,6 @@ from barnabas.metadata.image import Image
 from barnabas.wire.coordinator_records.committed_offset import (
     NEVER_MS,
     CommittedOffset,
-    encode_around_position,
     encode_group,
     encode_partition,
     encode_value,
@@ -36,10 +35,26 @@ FIRST_GENERATION = 0
 #: From here on OffsetCommit has errors for what groups of the consumer protocol need (KIP-848).
 FIRST_VERSION_OF_MEMBER_EPOCHS = 9
 
-#: What requests say for "as the broker has it".
-DEFAULT_TIMESTAMP_MS = DEFAULT_RETENTION_MS = -1
+#: A commit timestamp that stands for the broker's time, and a retention that stands for the broker's.
+NOW_MS = NO_RETENTION_MS = -1
+
+#: Partition index, offset, leader epoch, metadata, commit timestamp.
+PartitionCommit: TypeAlias = tuple[int, int, int, str, int]
+#: A topic's name, or its id as requests have it from version 10 on, and its partitions.
+TopicCommit: TypeAlias = tuple[str | bytes, Sequence[PartitionCommit]]
 
 METADATA_MAX = "offset.metadata.max.bytes"
+
+
+class OffsetCommit(NamedTuple):
+    """An OffsetCommit request."""
+
+    group_id: str
+    generation_or_member_epoch: int
+    member_id: str
+    group_instance_id: str | None
+    retention_ms: int
+    topics: Sequence[TopicCommit]
 
 
 class Commits:
@@ -56,75 +71,77 @@ class Commits:
     def commit(
         self, step: Step, pending: Pending[OffsetCommitResponse], request: OffsetCommitRequest, version: int
     ) -> None:
-        """Remember offsets; whoever names no generation needs no group.
-
-        :raises KafkaError: GROUP_ID_NOT_FOUND, ILLEGAL_GENERATION, and what `Group.check_offset_commit` refuses.
-        """
-        group = self._groups.get(request.group_id)
-        committer = self._committer(step, request.group_id, self._check(group, request, version))
-        retention_ms = request.retention_time_ms
-        expire_ms = NEVER_MS if retention_ms == DEFAULT_RETENTION_MS else step.now_ms + retention_ms
-        topics = []
-        for topic in request.topics:
-            topic_id, partitions = committer.topic_id(topic.name), []
-            for asked in topic.partitions:
-                at_ms = asked.commit_timestamp
-                committed = CommittedOffset(
-                    asked.committed_offset,
-                    asked.committed_leader_epoch,
-                    asked.committed_metadata or "",
-                    step.now_ms if at_ms == DEFAULT_TIMESTAMP_MS else at_ms,
-                    expire_ms,
-                    topic_id,
-                )
-                code = committer.commit(topic.name, asked.partition_index, committed)
-                partitions.append(OffsetCommitResponsePartition(asked.partition_index, code))
-            topics.append(OffsetCommitResponseTopic(topic.name, topic.topic_id, partitions))
-        if group is not None:
-            group.committed_by(step, request.member_id)
-        self._surroundings.counts.offset_commits_count += len(step.records)
-        step.answer(pending, OffsetCommitResponse(topics=topics))
-
-    def commit_run(
-        self, step: Step, request: OffsetCommitRequest, version: int, positions: Sequence[Sequence[bytes]]
-    ) -> None:
-        """Remember the offsets of requests that differ from `request` in their positions alone, one after the other.
-
-        `positions` are those of each request, for all its partitions in order: offset and leader epoch as they are
-        written. Nobody is answered: either all of it is taken, or nothing.
-
-        :raises KafkaError: As `commit`, and OFFSET_METADATA_TOO_LARGE.
-        """
-        group = self._groups.get(request.group_id)
-        committer = self._committer(step, request.group_id, self._check(group, request, version))
-        frames = [
-            committer.frame(topic.name, asked.partition_index, asked.committed_metadata or "")
+        """Answer a decoded request; see `commit_offsets`."""
+        topics: list[TopicCommit] = [
+            (
+                topic.name,
+                [
+                    (
+                        each.partition_index,
+                        each.committed_offset,
+                        each.committed_leader_epoch,
+                        each.committed_metadata or "",
+                        each.commit_timestamp,
+                    )
+                    for each in topic.partitions
+                ],
+            )
             for topic in request.topics
-            for asked in topic.partitions
         ]
-        append = step.append_encoded
-        for of_request in positions:
-            for (key, start, end), position in zip(frames, of_request, strict=True):
-                append(key, start + position + end)
-        if group is not None:
-            group.committed_by(step, request.member_id)
-        self._surroundings.counts.offset_commits_count += len(step.records)
+        commit = OffsetCommit(
+            request.group_id,
+            request.generation_id_or_member_epoch,
+            request.member_id,
+            request.group_instance_id,
+            request.retention_time_ms,
+            topics,
+        )
+        codes_by_topic = self.commit_offsets(step, commit, version)
+        response = OffsetCommitResponse()
+        for topic, codes in zip(request.topics, codes_by_topic, strict=True):
+            partitions = [
+                OffsetCommitResponsePartition(each.partition_index, code)
+                for each, code in zip(topic.partitions, codes, strict=True)
+            ]
+            response.topics.append(OffsetCommitResponseTopic(topic.name, topic.topic_id, partitions))
+        step.answer(pending, response)
 
-    def _check(self, group: Group | None, request: OffsetCommitRequest, version: int) -> CommitCheck | None:
-        generation = request.generation_id_or_member_epoch
+    def commit_offsets(self, step: Step, commit: OffsetCommit, version: int) -> list[list[ErrorCode]]:
+        """Append the offsets that may be committed; return the error code of each partition of each topic.
+
+        A commit without a generation needs no group. The topics go by their names.
+
+        :raises KafkaError: GROUP_ID_NOT_FOUND, ILLEGAL_GENERATION, and those of `Group.check_offset_commit`.
+        """
+        group_id, generation, member_id, group_instance_id, retention_ms, topics = commit
+        group = self._groups.get(group_id)
+        check = self._check(group, group_id, generation, member_id, group_instance_id, version)
+        committer = self._committer(step, group_id, check)
+        expire_ms = NEVER_MS if retention_ms == NO_RETENTION_MS else step.now_ms + retention_ms
+        codes = [committer.commit_topic(str(name), partitions, expire_ms) for name, partitions in topics]
+        if group is not None:
+            group.committed_by(step, member_id)
+        self._surroundings.counts.offset_commits_count += len(step.records)
+        return codes
+
+    def _check(
+        self,
+        group: Group | None,
+        group_id: str,
+        generation: int,
+        member_id: str,
+        group_instance_id: str | None,
+        version: int,
+    ) -> CommitCheck | None:
         if group is not None:
             return group.check_offset_commit(
-                request.member_id,
-                request.group_instance_id,
-                generation,
-                is_transactional=False,
-                version=version,
+                member_id, group_instance_id, generation, is_transactional=False, version=version
             )
         if generation < FIRST_GENERATION:
             return None
         if version >= FIRST_VERSION_OF_MEMBER_EPOCHS:
-            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"There is no group '{request.group_id}'.")
-        raise _no_generation(request.group_id, generation)
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"There is no group '{group_id}'.")
+        raise _no_generation(group_id, generation)
 
     def commit_in_transaction(
         self,
@@ -205,17 +222,20 @@ class _Committer(NamedTuple):
             self.step.append_encoded(self.key_head + encode_partition(topic, index), encode_value(committed))
         return code
 
-    def frame(self, topic: str, index: int, metadata: str) -> tuple[bytes, bytes, bytes]:
-        """The key of a partition's offset, and what stands before and behind the position in its value.
+    def commit_topic(
+        self, topic: str, partitions: Sequence[PartitionCommit], expire_ms: int
+    ) -> list[ErrorCode]:
+        """Append the offsets of one topic; return the error code of each.
 
-        :raises KafkaError: As `commit`, and OFFSET_METADATA_TOO_LARGE.
+        :raises KafkaError: As `commit`.
         """
-        topic_id = self.topic_id(topic)
-        code = self._look_at(topic_id, index, metadata)
-        if code is not ErrorCode.NONE:
-            raise KafkaError(code)
-        around = encode_around_position(metadata, self.step.now_ms, topic_id)
-        return (self.key_head + encode_partition(topic, index), *around)
+        topic_id, now_ms = self.topic_id(topic), self.step.now_ms
+        codes = []
+        for index, offset, leader_epoch, metadata, timestamp_ms in partitions:
+            at_ms = now_ms if timestamp_ms == NOW_MS else timestamp_ms
+            committed = CommittedOffset(offset, leader_epoch, metadata, at_ms, expire_ms, topic_id)
+            codes.append(self.commit(topic, index, committed))
+        return codes
 
     def _look_at(self, topic_id: bytes, index: int, metadata: str) -> ErrorCode:
         """Whether that may be committed for a partition; raises as `commit`."""

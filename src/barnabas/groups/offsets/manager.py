@@ -49,7 +49,7 @@ class OffsetManager:
         self.table = OffsetTable()
         self._commits = Commits(groups, surroundings)
         self.commit = self._commits.commit
-        self.commit_run = self._commits.commit_run
+        self.commit_offsets = self._commits.commit_offsets
         self.commit_in_transaction = self._commits.commit_in_transaction
 
     # Records

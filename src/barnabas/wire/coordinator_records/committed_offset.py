@@ -92,11 +92,6 @@ def encode_value(committed: CommittedOffset) -> bytes:
     )
 
 
-def encode_around_position(metadata: str, commit_timestamp_ms: int, topic_id: bytes) -> tuple[bytes, bytes]:
-    """What stands before and behind the `POSITION_BYTES` of such a value, for an offset that does not expire."""
-    return _WRITTEN, _encode_rest(metadata, commit_timestamp_ms, topic_id)
-
-
 def _encode_rest(metadata: str, commit_timestamp_ms: int, topic_id: bytes) -> bytes:
     text = metadata.encode()
     if len(text) <= _SHORT_BYTES_MAX:

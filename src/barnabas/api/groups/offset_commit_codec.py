@@ -1,0 +1,156 @@
+"""Reads OffsetCommit requests and writes their responses in place, without message objects.
+
+The generated messages (`wire/messages/offset_commit.py`) describe the same bytes; tests hold the two to each other.
+"""
+
+import struct
+from collections.abc import Sequence
+
+from barnabas.groups.offsets.commits import (
+    NO_RETENTION_MS,
+    NOW_MS,
+    OffsetCommit,
+    PartitionCommit,
+    TopicCommit,
+)
+from barnabas.wire.codec import Malformed
+from barnabas.wire.messages.offset_commit import OffsetCommitRequest
+from barnabas.wire.primitives import (
+    read_compact_nullable_string,
+    read_compact_size,
+    read_compact_string,
+    read_nullable_string,
+    read_size,
+    read_string,
+    skip_tagged_fields,
+    write_compact_size,
+    write_compact_string,
+    write_size,
+    write_string,
+)
+
+FIRST_FLEXIBLE_VERSION = OffsetCommitRequest.FLEXIBLE.first
+FIRST_VERSION_WITH_TOPIC_IDS = 10
+FIRST_VERSION_WITH_GROUP_INSTANCE = 7
+FIRST_VERSION_WITH_LEADER_EPOCH = 6
+LAST_VERSION_WITH_RETENTION = 4
+FIRST_VERSION_WITH_THROTTLE_TIME = 3
+#: Older versions are for the message classes: their fields are others.
+FIRST_VERSION = 2
+
+_unpack_int32 = struct.Struct(">i").unpack_from
+_unpack_int64 = struct.Struct(">q").unpack_from
+_unpack_offset = struct.Struct(">iq").unpack_from  # partition index, offset
+_unpack_position = struct.Struct(">iqi").unpack_from  # partition index, offset, leader epoch
+_pack_result = struct.Struct(">ih").pack  # partition index, error code
+_pack_flexible_result = struct.Struct(">ihx").pack  # the same, no tagged fields
+
+_NO_LEADER_EPOCH = -1
+_BAD_BYTES = (ValueError, IndexError, struct.error)
+
+
+def read_request(body: bytes, version: int) -> OffsetCommit:
+    """Read a request.
+
+    :raises Malformed: When the bytes are cut short or hold something that the protocol forbids.
+    """
+    try:
+        return (
+            _read_flexible(body, version) if version >= FIRST_FLEXIBLE_VERSION else _read_plain(body, version)
+        )
+    except _BAD_BYTES as error:
+        text = f"OffsetCommitRequest version {version} cannot be read: {error}"
+        raise Malformed(text) from error
+
+
+def _read_plain(body: bytes, version: int) -> OffsetCommit:
+    group_id, position = read_string(body, 0)
+    generation = _unpack_int32(body, position)[0]
+    member_id, position = read_string(body, position + 4)
+    group_instance_id, retention_ms = None, NO_RETENTION_MS
+    if version >= FIRST_VERSION_WITH_GROUP_INSTANCE:
+        group_instance_id, position = read_nullable_string(body, position)
+    if version <= LAST_VERSION_WITH_RETENTION:
+        retention_ms = _unpack_int64(body, position)[0]
+        position += 8
+    topics_count, position = read_size(body, position)
+    topics: list[TopicCommit] = []
+    for _ in range(_not_null(topics_count)):
+        name, position = read_string(body, position)
+        partitions_count, position = read_size(body, position)
+        partitions: list[PartitionCommit] = []
+        for _ in range(_not_null(partitions_count)):
+            if version >= FIRST_VERSION_WITH_LEADER_EPOCH:
+                index, offset, leader_epoch = _unpack_position(body, position)
+                position += 16
+            else:
+                index, offset = _unpack_offset(body, position)
+                position, leader_epoch = position + 12, _NO_LEADER_EPOCH
+            metadata, position = read_nullable_string(body, position)
+            partitions.append((index, offset, leader_epoch, metadata or "", NOW_MS))
+        topics.append((name, partitions))
+    return OffsetCommit(group_id, generation, member_id, group_instance_id, retention_ms, topics)
+
+
+def _read_flexible(body: bytes, version: int) -> OffsetCommit:
+    group_id, position = read_compact_string(body, 0)
+    generation = _unpack_int32(body, position)[0]
+    member_id, position = read_compact_string(body, position + 4)
+    group_instance_id, position = read_compact_nullable_string(body, position)
+    topics_count, position = read_compact_size(body, position)
+    topics: list[TopicCommit] = []
+    for _ in range(_not_null(topics_count)):
+        topic: str | bytes
+        if version >= FIRST_VERSION_WITH_TOPIC_IDS:
+            topic = body[position : position + 16]
+            position += 16
+        else:
+            topic, position = read_compact_string(body, position)
+        partitions_count, position = read_compact_size(body, position)
+        partitions: list[PartitionCommit] = []
+        for _ in range(_not_null(partitions_count)):
+            index, offset, leader_epoch = _unpack_position(body, position)
+            metadata, position = read_compact_nullable_string(body, position + 16)
+            partitions.append((index, offset, leader_epoch, metadata or "", NOW_MS))
+            position = skip_tagged_fields(body, position) if body[position] else position + 1
+        position = skip_tagged_fields(body, position) if body[position] else position + 1
+        topics.append((topic, partitions))
+    skip_tagged_fields(body, position)
+    return OffsetCommit(group_id, generation, member_id, group_instance_id, NO_RETENTION_MS, topics)
+
+
+def _not_null(count: int) -> int:
+    if count < 0:
+        raise ValueError("null where an array must be")
+    return count
+
+
+def write_response(
+    version: int, topics: Sequence[TopicCommit], error_codes: Sequence[Sequence[int]]
+) -> tuple[bytearray, int | None]:
+    """Write a response body; return it and where its throttle time stands.
+
+    :param topics: As they stand in the request.
+    :param error_codes: Of each partition of each topic.
+    """
+    is_flexible = version >= FIRST_FLEXIBLE_VERSION
+    write_count = write_compact_size if is_flexible else write_size
+    pack_result = _pack_flexible_result if is_flexible else _pack_result
+    has_throttle_time = version >= FIRST_VERSION_WITH_THROTTLE_TIME
+    out = bytearray(4 if has_throttle_time else 0)
+    write_count(out, len(topics))
+    for (topic, partitions), codes in zip(topics, error_codes, strict=True):
+        if isinstance(topic, bytes):
+            out += topic
+        elif is_flexible:
+            write_compact_string(out, topic)
+        else:
+            write_string(out, topic)
+        write_count(out, len(partitions))
+        for partition, code in zip(partitions, codes, strict=True):
+            out += pack_result(partition[0], code)
+        if is_flexible:
+            out.append(0)  # no tagged fields
+    if is_flexible:
+        out.append(0)
+    return out, 0 if has_throttle_time else None
