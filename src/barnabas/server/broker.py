@@ -23,7 +23,7 @@ from barnabas.log.trash import settle_trash
 from barnabas.metadata.auditor import Auditor
 from barnabas.metadata.brokers import Broker, decide_register
 from barnabas.metadata.client_metrics import ClientTelemetry
-from barnabas.metadata.cluster import decide_form
+from barnabas.metadata.cluster import SECRET_BYTES, decide_form
 from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.metadata.features import decide_finalize, supported_features
 from barnabas.metadata.former_states import decide_keep_history
@@ -168,8 +168,10 @@ class BrokerServer:
         """The cluster's id: the store's, else what a log directory says, else a fresh one."""
         metas = (read_meta_properties(path) for path in paths if path.is_dir())
         found_id = next((meta.cluster_id for meta in metas if meta is not None), None)
-        random_id = self._dice.randbytes(16)
-        return await self._metadata.write(lambda image: decide_form(image.cluster, random_id, found_id))
+        random_id, secret = self._dice.randbytes(16), self._dice.randbytes(SECRET_BYTES)
+        return await self._metadata.write(
+            lambda image: decide_form(image.cluster, random_id, found_id, secret)
+        )
 
     async def _add_first_users(self) -> None:
         for user, password in self._first_users.items():

@@ -15,12 +15,14 @@ from barnabas.config.listeners import Listener, SecurityProtocol
 from barnabas.config.rules import parse_connection_overrides
 from barnabas.config.sasl import SaslSettings, sasl_settings
 from barnabas.metadata.brokers import Endpoint
+from barnabas.metadata.cluster import KEY as CLUSTER_KEY
 from barnabas.metadata.scram import ScramCredential
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.net.connections import ConnectionLimits, Connections
 from barnabas.net.listener import NetworkListener, StartError
 from barnabas.security.sasl.authenticator import Outcome
 from barnabas.security.sasl.server import SaslServer
+from barnabas.security.sasl.stand_ins import StandIns
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.scram import ScramMechanism
 
@@ -57,6 +59,8 @@ class Listeners:
         self._clock = clock
         self._dice = dice
         self._opened: dict[str, _Opened] = {}
+        secret = metadata.image.cluster[CLUSTER_KEY].secret
+        self._stand_ins = StandIns(secret, lambda: metadata.image.scram_credentials)
         #: (listener, mechanism or "", outcome) -> how often
         self.logins: Counter[tuple[str, str, Outcome]] = Counter()
         #: called when clients are to be told of other endpoints: whoever it is must `accept` afterwards
@@ -142,6 +146,7 @@ class Listeners:
                 self._credential_of,
                 self._clock,
                 self._dice,
+                stand_ins=self._stand_ins,
                 failure_delay_ms=config.integer("connection.failed.authentication.delay.ms"),
                 count=count,
             )

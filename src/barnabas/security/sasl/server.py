@@ -10,10 +10,9 @@ from barnabas.metadata.scram import ScramCredential
 from barnabas.security.sasl.authenticator import Authenticator, Count, Mechanisms
 from barnabas.security.sasl.plain import PlainServer
 from barnabas.security.sasl.scram import ScramServer
+from barnabas.security.sasl.stand_ins import StandIns
 from barnabas.security.sasl.users_file import UsersFile
 from barnabas.wire.scram import MECHANISMS_BY_TITLE, ScramMechanism
-
-_SECRET_BYTES = 32
 
 #: (user name, mechanism) -> credential; None where there is none
 Credentials = Callable[[str, ScramMechanism], ScramCredential | None]
@@ -29,6 +28,7 @@ class SaslServer:
         clock: Clock,
         dice: random.Random,
         *,
+        stand_ins: StandIns,
         failure_delay_ms: int,
         count: Count,
     ) -> None:
@@ -44,7 +44,7 @@ class SaslServer:
         self._now_ms = clock.monotonic_ms
         self._count = count
         self._dice = dice
-        self._secret = dice.randbytes(_SECRET_BYTES)
+        self._stand_ins = stand_ins
         self._users_file = UsersFile(settings.users_file) if settings.users_file else None
         self._mechanisms: Mechanisms = {title: self._mechanism(title) for title in settings.mechanisms}
 
@@ -60,7 +60,8 @@ class SaslServer:
         def credential_of(user: str) -> ScramCredential | None:
             return self._credential_of(user, mechanism)
 
-        return partial(ScramServer, mechanism, credential_of, self._secret, self._dice)
+        stand_in_for = partial(self._stand_ins.of, mechanism)
+        return partial(ScramServer, mechanism, credential_of, stand_in_for, self._dice)
 
     def _password_of(self, user: str) -> str | None:
         password = self._settings.plain_users.get(user)
