@@ -6,7 +6,7 @@ Without an authorizer everything is allowed, as in Apache Kafka.
 from collections.abc import Iterable
 
 from barnabas.api.context import RequestContext
-from barnabas.security.operations import ALL_OPERATIONS, OPERATIONS, bit_field
+from barnabas.security.operations import ALL_OPERATIONS, OPERATIONS, bit_field, needs_cluster_alter
 from barnabas.wire.acls import CLUSTER_NAME, AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -62,9 +62,26 @@ def refusals(
     }
 
 
+def topic_refusals(
+    context: RequestContext, operation: AclOperation, names: Iterable[str]
+) -> dict[str, KafkaError]:
+    """Those of `names` for which the principal has the operation neither on the topic nor on the cluster."""
+    if not allowed_cluster(context, operation):
+        return refusals(context, operation, ResourceType.TOPIC, names)
+    if allowed_cluster(context, AclOperation.ALTER):
+        return {}
+    return {
+        name: refusal(operation, ResourceType.TOPIC, name)
+        for name in names
+        if needs_cluster_alter(operation, ResourceType.TOPIC, name)
+    }
+
+
 def refusal(operation: AclOperation, resource_type: ResourceType, name: str) -> KafkaError:
     """What a principal is told that may not."""
     what = "the cluster" if resource_type is ResourceType.CLUSTER else f"{_words(resource_type)} '{name}'"
+    if needs_cluster_alter(operation, resource_type, name):
+        what += f" and {AclOperation.ALTER.name} on the cluster"
     return KafkaError(_REFUSALS[resource_type], f"Not authorized: {operation.name} on {what} is needed.")
 
 
