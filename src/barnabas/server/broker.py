@@ -52,7 +52,7 @@ from barnabas.server.housekeeping import Housekeeping
 from barnabas.server.listeners import Listeners, connection_limits, open_files_max
 from barnabas.server.metrics import metrics_registry
 from barnabas.server.policies import policy_settings
-from barnabas.server.web import WebFactory, WebServer, site_of
+from barnabas.server.web import WebFactory, WebServer, http_hosts, site_of
 from barnabas.stores.lock import StoreLock
 from barnabas.stores.sqlite import SqliteStore
 from barnabas.telemetry.http import MetricsServer
@@ -409,7 +409,7 @@ class BrokerServer:
         if self._web is not None and site is not None:
             self._metrics = self._web(site)
         else:
-            self._metrics = MetricsServer(metrics, address)
+            self._metrics = MetricsServer(metrics, address, http_hosts(self._config))
         try:
             await self._metrics.start()
         except OSError as error:
