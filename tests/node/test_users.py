@@ -82,6 +82,19 @@ def test_no_password_stays_in_process_listings_or_goes_to_the_log(broker: Broker
     broker.terminate()
     assert "added a user" in broker.stderr
     assert "admin-secret" not in broker.stderr
+
+
+def test_logins_and_denials_are_in_the_log(run: Run, broker: BrokerProcess, tmp_path: Path) -> None:
+    wrong = client_properties(tmp_path / "wrong.properties", "mallory", "guess-secret", "SCRAM-SHA-512")
+    assert run("topics", "list").exit_code == 0
+    assert run("topics", "list", config=wrong).exit_code == 4
+    broker.terminate()
+    lines = [line for line in broker.stderr.splitlines() if "[barnabas.security]" in line]
+    succeeded = next(line for line in lines if "login succeeded" in line)
+    failed = next(line for line in lines if "login failed" in line)
+    assert "user=admin mechanism=SCRAM-SHA-512 address=127.0.0.1 listener=CLIENTS" in succeeded
+    assert "user=mallory mechanism=SCRAM-SHA-512 address=127.0.0.1" in failed
+    assert "guess-secret" not in broker.stderr
     assert "old-secret" not in broker.stderr
 
 

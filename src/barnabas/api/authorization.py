@@ -56,7 +56,7 @@ def refusals(
     if context.node.authorizer is None:
         return {}
     return {
-        name: refusal(operation, resource_type, name)
+        name: denied(context, operation, resource_type, name)
         for name in names
         if not allowed(context, operation, resource_type, name)
     }
@@ -71,10 +71,21 @@ def topic_refusals(
     if allowed_cluster(context, AclOperation.ALTER):
         return {}
     return {
-        name: refusal(operation, ResourceType.TOPIC, name)
+        name: denied(context, operation, ResourceType.TOPIC, name)
         for name in names
         if needs_cluster_alter(operation, ResourceType.TOPIC, name)
     }
+
+
+def denied(
+    context: RequestContext, operation: AclOperation, resource_type: ResourceType, name: str
+) -> KafkaError:
+    """Log that the principal lacks a permission which its request needs; gives the error that it is told."""
+    connection = context.connection
+    context.node.security_log.denied(
+        connection.principal, connection.client_host, operation, resource_type, name, context.api.name
+    )
+    return refusal(operation, resource_type, name)
 
 
 def refusal(operation: AclOperation, resource_type: ResourceType, name: str) -> KafkaError:
@@ -91,7 +102,7 @@ def require(context: RequestContext, operation: AclOperation, resource_type: Res
     :raises KafkaError: TOPIC_, GROUP_, CLUSTER_, TRANSACTIONAL_ID_ or DELEGATION_TOKEN_AUTHORIZATION_FAILED.
     """
     if not allowed(context, operation, resource_type, name):
-        raise refusal(operation, resource_type, name)
+        raise denied(context, operation, resource_type, name)
 
 
 def require_cluster(context: RequestContext, operation: AclOperation) -> None:

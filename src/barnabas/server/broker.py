@@ -44,6 +44,8 @@ from barnabas.replication.log_dir_moves import LogDirMoves
 from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.security.authorizer import configured_authorizer
+from barnabas.security.security_log import WINDOW_MS as SECURITY_LOG_WINDOW_MS
+from barnabas.security.security_log import SecurityLog
 from barnabas.server.audit_publisher import AuditPublisher
 from barnabas.server.coordinators import Coordinators
 from barnabas.server.forgetting import INTERVAL_MS as FORGETTING_INTERVAL_MS
@@ -158,6 +160,7 @@ class BrokerServer:
         forgetting = Forgetting(self._dynamic_config, self._clock, self._metadata, self._replicas.trash)
         self._housekeeping.repeat(forgetting.forget, FORGETTING_INTERVAL_MS)
         self._housekeeping.repeat(forgetting.empty_trash, FORGETTING_INTERVAL_MS)
+        self._housekeeping.repeat(self.node.security_log.flush, SECURITY_LOG_WINDOW_MS)
         self._undo.push_async_callback(self._stop_audit)
         self.audit.start()
         if self._config.boolean("log.cleaner.enable"):
@@ -305,12 +308,18 @@ class BrokerServer:
             transactions=self._coordinators.transactions,
             transaction_verifier=self._coordinators.verifier,
             authorizer=configured_authorizer(config, self._metadata, self._clock),
+            security_log=SecurityLog(self._clock),
         )
         self.statistics = RequestStatistics()
         self.dispatcher = Dispatcher(self.node, self.statistics)
         self.audit = AuditPublisher(self.node)
         self._listeners = Listeners(
-            self.dispatcher, self._connections, self._metadata, self._clock, self._dice
+            self.dispatcher,
+            self._connections,
+            self._metadata,
+            self._clock,
+            self._dice,
+            self.node.security_log,
         )
         self._housekeeping = Housekeeping(
             self._dynamic_config,

@@ -20,9 +20,10 @@ from barnabas.metadata.scram import ScramCredential
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.net.connections import ConnectionLimits, Connections
 from barnabas.net.listener import NetworkListener, StartError
-from barnabas.security.sasl.authenticator import Outcome
+from barnabas.security.sasl.authenticator import LoginEvent, Outcome
 from barnabas.security.sasl.server import SaslServer
 from barnabas.security.sasl.stand_ins import StandIns
+from barnabas.security.security_log import SecurityLog
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.scram import ScramMechanism
 
@@ -52,7 +53,9 @@ class Listeners:
         metadata: MetadataWriter,
         clock: Clock,
         dice: random.Random,
+        security_log: SecurityLog,
     ) -> None:
+        self._security_log = security_log
         self._dispatcher = dispatcher
         self._connections = connections
         self._metadata = metadata
@@ -137,8 +140,9 @@ class Listeners:
         if settings is None:
             return None
 
-        def count(mechanism: str, outcome: Outcome) -> None:
-            self.logins[listener.name, mechanism, outcome] += 1
+        def observe(event: LoginEvent) -> None:
+            self.logins[listener.name, event.mechanism, event.outcome] += 1
+            self._security_log.login(event)
 
         try:
             return SaslServer(
@@ -148,7 +152,8 @@ class Listeners:
                 self._dice,
                 stand_ins=self._stand_ins,
                 failure_delay_ms=config.integer("connection.failed.authentication.delay.ms"),
-                count=count,
+                observe=observe,
+                listener=listener.name,
             )
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)

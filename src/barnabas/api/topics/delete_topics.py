@@ -10,7 +10,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from barnabas.api.authorization import allowed, refusal, topic_refusals
+from barnabas.api.authorization import allowed, topic_refusals
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
@@ -111,10 +111,10 @@ def _unauthorized(context: RequestContext, asked: TopicToDelete) -> Deleted | No
     image = context.node.image
     topic = image.topics.get(asked.name) if asked.name is not None else image.topic_by_id(asked.topic_id)
     name = topic.name if topic is not None else asked.name
-    if name is None or not topic_refusals(context, AclOperation.DELETE, [name]):
+    error = None if name is None else topic_refusals(context, AclOperation.DELETE, [name]).get(name)
+    if name is None or error is None:
         return None
     describable = allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, name)
-    error = refusal(AclOperation.DELETE, ResourceType.TOPIC, name)
     if asked.name is not None and not describable:
         return Deleted(name, ZERO_UUID, error)
     if topic is None:

@@ -35,6 +35,7 @@ class ScramServer:
         self._dice = dice
         self._first: tuple[ClientFirst, ServerFirst] | None = None
         self.user: str | None = None
+        self.claimed_user: str | None = None
 
     def evaluate(self, token: bytes) -> bytes:
         """Answer the first message, then check the proof; see `ServerMechanism`."""
@@ -45,6 +46,7 @@ class ScramServer:
 
     def _begin(self, token: bytes) -> bytes:
         client = scram.parse_client_first(token)
+        self.claimed_user = client.name
         if client.authorization_id not in ("", client.name):
             message = "Client requested an authorization id that is different from username"
             raise LoginRefused(f"Authentication failed: {message}")

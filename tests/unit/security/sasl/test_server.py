@@ -30,13 +30,13 @@ def server(users_file: Path | None = None) -> SaslServer:
         random.Random(1),
         stand_ins=StandIns(b"secret", dict),
         failure_delay_ms=100,
-        count=lambda mechanism, outcome: None,
+        observe=lambda event: None,
     )
 
 
 def session_ms(server: SaslServer, login: SaslLogin) -> int:
     """For how long a login that must succeed is good."""
-    authenticator = server.authenticator()
+    authenticator = server.authenticator("10.1.2.3")
     assert authenticator.handshake(login.mechanism, 1) is ErrorCode.NONE
     exchange = Exchange(login)
     token: bytes | None = exchange.first
