@@ -63,6 +63,13 @@ configuration cannot be, and with 1 when the broker dies.
   and `hint`. What succeeded beside it is on stdout all the same.
 - `--wait SECONDS` stays until what was begun is done, with progress, and fails when that takes longer.
 
+## Passwords
+`users add` asks for a password, or reads the first line of stdin where that is no terminal; `--password @FILE` takes it
+from a file, `--password -` from stdin, and the variable `BARNABAS_PASSWORD` works as well. `serve --add-scram` takes
+`USER=@FILE`, `configs set` a file of properties with `--file`, and a login stands in the file of `--command-config`.
+A password that is among the arguments is written over as soon as the command starts (on Linux), but process listings
+show it until then, and the shell keeps it in its history.
+
 ## Completion
 `source <(barnabas completion bash)` completes commands and options, and the names of topics, groups, transactional ids,
 users, brokers, directories, features and keys as the cluster at `--bootstrap` has them, if it answers within half a

@@ -31,7 +31,7 @@ from barnabas.wire.messages.produce import ProduceRequest
 from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest
 from barnabas.wire.schema import Message
-from barnabas.wire.scram import ScramMechanism, salted_password
+from barnabas.wire.scram import ScramMechanism, ServerFirst, parse_server_first, salted_password
 from support.batches import batch
 from support.nodes import frame_of
 from support.sasl import ALICE, SASL_SETTINGS, log_in
@@ -245,6 +245,26 @@ def test_a_scram_user_logs_in_by_the_mechanism_of_its_credential(
     open_wire.close()
     assert log_in(wire, SaslLogin(mechanism.title, "carol", "secret")).error_code == ErrorCode.NONE
     assert wire.ask(NAMES).cluster_id
+
+
+def first_answer(wire: Wire, user: str) -> ServerFirst:
+    """What a client is told about a user's salt and iterations."""
+    exchange = Exchange(SaslLogin("SCRAM-SHA-256", user, "wrong"))
+    assert wire.ask(SaslHandshakeRequest(mechanism="SCRAM-SHA-256"), 1).error_code == ErrorCode.NONE
+    return parse_server_first(wire.ask(SaslAuthenticateRequest(auth_bytes=exchange.first)).auth_bytes)
+
+
+def test_an_unknown_user_looks_like_the_real_ones_and_the_same_after_a_restart(kafka: EmbeddedBroker) -> None:
+    with Wire(port_of(kafka, "PLAINTEXT")) as open_wire:
+        add_user(open_wire, ScramMechanism.SCRAM_SHA_256, "carol", "secret", iterations=8192)
+    answers = []
+    for _ in range(2):
+        with Wire(port_of(kafka, "CLIENTS")) as one, Wire(port_of(kafka, "CLIENTS")) as other:
+            carol, nobody = first_answer(one, "carol"), first_answer(other, "nobody")
+        assert (nobody.iterations, len(nobody.salt)) == (8192, len(carol.salt))
+        answers.append((carol.salt, nobody.salt))
+        kafka.restart()
+    assert answers[0] == answers[1]
 
 
 @pytest.mark.parametrize("user", ["carol", "nobody"])

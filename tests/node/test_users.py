@@ -2,6 +2,9 @@
 
 import json
 import os
+import socket
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,6 +14,7 @@ from typer.testing import CliRunner, Result
 from barnabas.cli.main import app
 from support.process import BrokerProcess, run_serve
 from support.sasl import MODULE
+from support.waiting import until
 
 SETTINGS = {
     "listeners": "CLIENTS://127.0.0.1:0",
@@ -78,6 +82,19 @@ def test_no_password_stays_in_process_listings_or_goes_to_the_log(broker: Broker
     broker.terminate()
     assert "added a user" in broker.stderr
     assert "admin-secret" not in broker.stderr
+
+
+def test_logins_and_denials_are_in_the_log(run: Run, broker: BrokerProcess, tmp_path: Path) -> None:
+    wrong = client_properties(tmp_path / "wrong.properties", "mallory", "guess-secret", "SCRAM-SHA-512")
+    assert run("topics", "list").exit_code == 0
+    assert run("topics", "list", config=wrong).exit_code == 4
+    broker.terminate()
+    lines = [line for line in broker.stderr.splitlines() if "[barnabas.security]" in line]
+    succeeded = next(line for line in lines if "login succeeded" in line)
+    failed = next(line for line in lines if "login failed" in line)
+    assert "user=admin mechanism=SCRAM-SHA-512 address=127.0.0.1 listener=CLIENTS" in succeeded
+    assert "user=mallory mechanism=SCRAM-SHA-512 address=127.0.0.1" in failed
+    assert "guess-secret" not in broker.stderr
     assert "old-secret" not in broker.stderr
 
 
@@ -99,6 +116,32 @@ def test_every_command_logs_in(run: Run, tmp_path: Path) -> None:
     assert run("consume", "t", "--from-beginning", "--exit-at-end").stdout == "hello\n"
     assert run("metadata").exit_code == 0
     assert run("topics", "delete", "t").output == "t: deleted\n"
+
+
+def test_a_password_among_the_arguments_does_not_stay_in_process_listings() -> None:
+    """The command waits for a broker that never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        bootstrap = f"127.0.0.1:{listener.getsockname()[1]}"
+        code = "from barnabas.cli.main import main; main()"
+        commands = (
+            ["users", "add", "dora", "--password", "dora-secret"],
+            ["users", "add", "dora", "--password=dora-secret"],
+            ["configs", "set", "broker", "0", "listener.name.x.plain.sasl.jaas.config=dora-secret"],
+        )
+        for command in commands:
+            arguments = [sys.executable, "-c", code, *command, "--bootstrap", bootstrap]
+            with subprocess.Popen(arguments, stderr=subprocess.DEVNULL) as process:
+                shown = Path(f"/proc/{process.pid}/cmdline")
+                until(lambda shown=shown: b"***********" in shown.read_bytes())
+                assert b"dora-secret" not in shown.read_bytes()
+                process.kill()
+
+
+def test_a_password_is_taken_from_stdin_where_it_is_a_dash(run: Run, tmp_path: Path) -> None:
+    assert run("users", "add", "erin", "--password", "-", given="erin-secret\n").exit_code == 0
+    erin = client_properties(tmp_path / "erin.properties", "erin", "erin-secret", "SCRAM-SHA-512")
+    assert run("topics", "list", config=erin).exit_code == 0
+    assert run("users", "add", "erin", "--password", "-", given="\n").exit_code == 2
 
 
 def test_users_are_added_listed_and_removed(run: Run, tmp_path: Path) -> None:

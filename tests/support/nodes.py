@@ -34,6 +34,7 @@ from barnabas.replication.partition import Partition
 from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.security.authorizer import configured_authorizer
+from barnabas.security.security_log import SecurityLog
 from barnabas.server.coordinators import Coordinators
 from barnabas.telemetry.requests import RequestStatistics
 from barnabas.telemetry.tracing import Tracer
@@ -242,6 +243,7 @@ async def running_node(
         transactions=coordinators.transactions,
         transaction_verifier=coordinators.verifier,
         authorizer=configured_authorizer(config, metadata, clock),
+        security_log=SecurityLog(clock),
     )
     dispatcher = Dispatcher(node, RequestStatistics())
     connection = ConnectionInfo(LISTENER, "client", 1234)

@@ -6,7 +6,7 @@ Without an authorizer everything is allowed, as in Apache Kafka.
 from collections.abc import Iterable
 
 from barnabas.api.context import RequestContext
-from barnabas.security.operations import ALL_OPERATIONS, OPERATIONS, bit_field
+from barnabas.security.operations import ALL_OPERATIONS, OPERATIONS, bit_field, needs_cluster_alter
 from barnabas.wire.acls import CLUSTER_NAME, AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -56,15 +56,43 @@ def refusals(
     if context.node.authorizer is None:
         return {}
     return {
-        name: refusal(operation, resource_type, name)
+        name: denied(context, operation, resource_type, name)
         for name in names
         if not allowed(context, operation, resource_type, name)
     }
 
 
+def topic_refusals(
+    context: RequestContext, operation: AclOperation, names: Iterable[str]
+) -> dict[str, KafkaError]:
+    """Those of `names` for which the principal has the operation neither on the topic nor on the cluster."""
+    if not allowed_cluster(context, operation):
+        return refusals(context, operation, ResourceType.TOPIC, names)
+    if allowed_cluster(context, AclOperation.ALTER):
+        return {}
+    return {
+        name: denied(context, operation, ResourceType.TOPIC, name)
+        for name in names
+        if needs_cluster_alter(operation, ResourceType.TOPIC, name)
+    }
+
+
+def denied(
+    context: RequestContext, operation: AclOperation, resource_type: ResourceType, name: str
+) -> KafkaError:
+    """Log that the principal lacks a permission which its request needs; gives the error that it is told."""
+    connection = context.connection
+    context.node.security_log.denied(
+        connection.principal, connection.client_host, operation, resource_type, name, context.api.name
+    )
+    return refusal(operation, resource_type, name)
+
+
 def refusal(operation: AclOperation, resource_type: ResourceType, name: str) -> KafkaError:
     """What a principal is told that may not."""
     what = "the cluster" if resource_type is ResourceType.CLUSTER else f"{_words(resource_type)} '{name}'"
+    if needs_cluster_alter(operation, resource_type, name):
+        what += f" and {AclOperation.ALTER.name} on the cluster"
     return KafkaError(_REFUSALS[resource_type], f"Not authorized: {operation.name} on {what} is needed.")
 
 
@@ -74,7 +102,7 @@ def require(context: RequestContext, operation: AclOperation, resource_type: Res
     :raises KafkaError: TOPIC_, GROUP_, CLUSTER_, TRANSACTIONAL_ID_ or DELEGATION_TOKEN_AUTHORIZATION_FAILED.
     """
     if not allowed(context, operation, resource_type, name):
-        raise refusal(operation, resource_type, name)
+        raise denied(context, operation, resource_type, name)
 
 
 def require_cluster(context: RequestContext, operation: AclOperation) -> None:

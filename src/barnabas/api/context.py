@@ -30,6 +30,7 @@ from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.replication.transaction_verification import TransactionVerifier
 from barnabas.security.authorizer import Authorizer
 from barnabas.security.sasl.authenticator import Authenticator
+from barnabas.security.security_log import SecurityLog
 from barnabas.telemetry.tracing import Span, Tracer
 from barnabas.transactions.shard import TransactionShard
 from barnabas.wire.errors import ErrorCode
@@ -66,6 +67,7 @@ class Node:
     turns: Turns
     groups: Coordinator[GroupShard]
     transactions: Coordinator[TransactionShard]
+    security_log: SecurityLog
     policies: Policies = field(default_factory=Policies)  #: none of them, unless configured
     transaction_verifier: TransactionVerifier | None = None  #: None lets transactions begin unasked
     authorizer: Authorizer | None = None  #: None lets everybody do everything

@@ -19,6 +19,9 @@ _NO_TEXT = "has half a character: YAML's \\ud800 to \\udfff are none by themselv
 #: No state or rule has so many levels.
 _DEPTH_MAX = 50
 
+#: Of a text that is not trusted; a topic with three configs has about ten.
+UNTRUSTED_NODES_MAX = 100_000
+
 
 class YamlError(Exception):
     """A file that does not say what it should; `line`, from 1, where it is one line's fault."""
@@ -146,23 +149,36 @@ def read_yaml(path: Path, read: Callable[[Place], ResultT]) -> ResultT:
     return read_yaml_text(text, read)
 
 
-def _check_depth(text: str) -> None:
-    """libyaml puts nodes together by recursion, without bounds: a text of brackets would end the process."""
-    depth = 0
+def _check_bounds(text: str, *, trusted: bool) -> None:
+    """Look at the text's events, which takes no recursion: libyaml's has no bounds, and would end the process."""
+    depth = nodes_count = 0
     quick: type[yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     with contextlib.suppress(yaml.YAMLError):  # told better by whoever composes it
         for event in yaml.parse(text, Loader=quick):
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if depth > _DEPTH_MAX:
                 raise YamlError("is nested too deeply")
+            if not trusted and isinstance(event, yaml.NodeEvent):
+                nodes_count += 1
+                _check_untrusted(event, nodes_count)
 
 
-def read_yaml_text(text: str, read: Callable[[Place], ResultT]) -> ResultT:
-    """What `read` makes of a text.
+def _check_untrusted(event: yaml.NodeEvent, nodes_count: int) -> None:
+    line = event.start_mark.line + 1 if event.start_mark else None
+    if isinstance(event, yaml.AliasEvent):
+        raise YamlError(f"*{event.anchor} is an alias: write out what it stands for", line)
+    if event.anchor is not None:
+        raise YamlError(f"&{event.anchor} is an anchor: leave it out, as aliases are not accepted here", line)
+    if nodes_count > UNTRUSTED_NODES_MAX:
+        raise YamlError(f"has more than {UNTRUSTED_NODES_MAX} keys and values")
 
-    :raises YamlError: When it is no YAML, is nested too deeply, or `read` objects.
+
+def read_yaml_text(text: str, read: Callable[[Place], ResultT], *, trusted: bool = True) -> ResultT:
+    """What `read` makes of a text. One that is not trusted has no aliases, and so many nodes at most.
+
+    :raises YamlError: When it is no YAML, is nested too deeply, is beyond its bounds, or `read` objects.
     """
-    _check_depth(text)
+    _check_bounds(text, trusted=trusted)
     try:
         node = compose(text)
     except yaml.YAMLError as error:

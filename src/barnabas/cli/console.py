@@ -22,8 +22,16 @@ def console(
         list[str] | None,
         typer.Option("--host", metavar="NAME", help="A further name by which browsers may call it."),
     ] = None,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--trusted-proxy",
+            metavar="ADDRESS",
+            help="An address or network of a proxy whose X-Forwarded-For and X-Forwarded-Proto are believed.",
+        ),
+    ] = None,
 ) -> None:
     """Serve the web console. People log in as users of the cluster; with --command-config all act as that user."""
     from barnabas.cli.work import console as work
 
-    work.serve(bootstrap, listen, read_only=read_only, hosts=host or ())
+    work.serve(bootstrap, listen, read_only=read_only, hosts=host or (), trusted_proxies=trusted_proxy or ())

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from barnabas.base.arguments import conceal
 from barnabas.cli import candidates
 from barnabas.cli.failures import guarded
 from barnabas.cli.options import BOOTSTRAP_DEFAULT, Bootstrap, Json
@@ -61,9 +62,10 @@ def add_user(
         str | None,
         typer.Option(
             "--password",
-            metavar="TEXT|@FILE",
+            metavar="@FILE|-|TEXT",
             envvar="BARNABAS_PASSWORD",
-            help="The password, or the file that it is in; else it is asked for, or read from stdin.",
+            help="The file that the password is in, - for stdin, or the password itself, which process listings show "
+            "for a moment. Else it is asked for, or read from stdin.",
         ),
     ] = None,
     mechanism: Mechanisms = None,
@@ -71,6 +73,8 @@ def add_user(
     as_json: Json = False,
 ) -> None:
     """Let a user log in with a password, a new one if it could already."""
+    if password is not None:
+        conceal([password])
     from barnabas.cli.work import users
 
     given = users.given_password(password)

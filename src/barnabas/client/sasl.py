@@ -10,6 +10,8 @@ from barnabas.wire.scram import MECHANISMS_BY_TITLE, ScramMechanism
 PLAIN = "PLAIN"
 MECHANISMS = (PLAIN, *MECHANISMS_BY_TITLE)
 
+#: With fewer a stranger who poses as the broker could guess the password from the proof (RFC 7677, section 4).
+ITERATIONS_MIN = 4096
 #: A broker that asks for more wants to keep this client busy.
 ITERATIONS_MAX = 1_000_000
 _NONCE_BYTES = 20
@@ -76,8 +78,9 @@ class _Scram:
         server = scram.parse_server_first(token)
         if not server.nonce.startswith(self._nonce) or server.nonce == self._nonce:
             raise NotTheBroker("the broker's nonce does not go on from this client's")
-        if server.iterations > ITERATIONS_MAX:
-            message = f"the broker asks for {server.iterations} iterations: at most {ITERATIONS_MAX} are done"
+        if not ITERATIONS_MIN <= server.iterations <= ITERATIONS_MAX:
+            bounds = f"{ITERATIONS_MIN} to {ITERATIONS_MAX}"
+            message = f"the broker asks for {server.iterations} iterations: {bounds} are accepted"
             raise NotTheBroker(message)
         mechanism = self._mechanism
         bare = scram.client_final_bare(server.nonce)

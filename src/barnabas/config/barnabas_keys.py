@@ -1,7 +1,7 @@
 """Broker keys that only Barnabas has."""
 
 from barnabas.config.definition import ConfigKey
-from barnabas.config.validators import NonNull, OneOfIgnoreCase, Range
+from barnabas.config.validators import Networks, NonNull, OneOfIgnoreCase, Range
 from barnabas.config.vocabulary import BOOLEAN, HONOURED, INT, LIST, LONG, READ_ONLY, STRING
 
 # fmt: off
@@ -14,7 +14,11 @@ BARNABAS_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("barnabas.console.read.only", BOOLEAN, False, None, READ_ONLY, HONOURED,
               "Whether nobody can change anything with the console.", since="Barnabas"),
     ConfigKey("barnabas.console.hosts", LIST, (), None, READ_ONLY, HONOURED,
-              "Names, beside this machine's own, by which browsers may call the console.", since="Barnabas"),
+              "Names, beside this machine's own and the advertised ones, by which browsers may call the console and "
+              "scrapers /metrics.", since="Barnabas"),
+    ConfigKey("barnabas.console.trusted.proxies", LIST, (), Networks(), READ_ONLY, HONOURED,
+              "Addresses or networks (10.0.0.0/8) of proxies before the console, whose X-Forwarded-For and "
+              "X-Forwarded-Proto are believed.", since="Barnabas"),
     ConfigKey("barnabas.sasl.plain.users.file", STRING, "", NonNull(), READ_ONLY, HONOURED,
               "A file of users of SASL/PLAIN, NAME=PASSWORD in each line, read anew when it changes; empty for none.",
               since="Barnabas"),

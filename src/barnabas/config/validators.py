@@ -3,6 +3,7 @@
 import re
 from typing import NamedTuple
 
+from barnabas.base.hosts import is_network
 from barnabas.config.definition import ConfigError, Value
 
 
@@ -137,6 +138,19 @@ class Addresses(NamedTuple):
     def describe(self) -> str:
         """What is valid, for people."""
         return "a list of {host}:{port}"
+
+
+class Networks(NamedTuple):
+    """A list of IP addresses and networks, which may be empty."""
+
+    def check(self, name: str, value: Value) -> None:
+        """:raises ConfigError: When an entry is neither."""
+        if not isinstance(value, tuple) or not all(map(is_network, value)):
+            raise ConfigError(name, value, f"must be {self.describe()}")
+
+    def describe(self) -> str:
+        """What is valid, for people."""
+        return "a list of addresses (10.1.2.3) or networks (10.1.0.0/16)"
 
 
 class QuorumVoters(NamedTuple):

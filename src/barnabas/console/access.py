@@ -44,6 +44,7 @@ class Access:
     def __init__(self, settings: ConsoleSettings, clock: Clock, login: SaslLogin | None) -> None:
         self.principal = ANONYMOUS if login is None else f"User:{login.user}"
         self.clock = clock
+        self.login = login
         self.cluster = Cluster(
             settings.bootstrap,
             client_id=CLIENT_ID,

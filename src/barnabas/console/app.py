@@ -22,6 +22,7 @@ from barnabas.console.attempts import LoginAttempts
 from barnabas.console.cookies import cookie_name, set_session_cookie
 from barnabas.console.gate import Gate
 from barnabas.console.page import Route
+from barnabas.console.plan_processes import PlanProcesses
 from barnabas.console.problems import Problem, not_found, problem_of
 from barnabas.console.rendering import render
 from barnabas.console.routes import MENU, ROUTES
@@ -61,6 +62,7 @@ class Console:
         #: who opens a page that needs no session, and looks at no cluster
         self._nobody = Session("", "", Access(settings, clock, None), 0, 0, own_access=False)
         self._guests: Access | None = None
+        self.plans = PlanProcesses()
         self._closing: set[asyncio.Task[None]] = set()
         self._mechanisms = Snapshot(
             lambda: offered_mechanisms(settings),

@@ -70,7 +70,12 @@ class EmbeddedConsole:
         from barnabas.console.serving import ConsoleServer
 
         site = self._site
-        settings = ConsoleSettings(site.bootstrap, read_only=site.read_only, hosts=site.hosts)
+        settings = ConsoleSettings(
+            site.bootstrap,
+            read_only=site.read_only,
+            hosts=site.hosts,
+            trusted_proxies=site.trusted_proxies,
+        )
         self._server = ConsoleServer(settings, listener, scrape=site.scrape)
         if not self._stopping.is_set():
             self._server.run()

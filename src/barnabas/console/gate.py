@@ -1,14 +1,12 @@
 """What every request must pass, and every answer carries, whatever page it is for."""
 
-import ipaddress
-import socket
 from collections.abc import Iterable
-from urllib.parse import SplitResult, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from barnabas.base.hosts import is_own_host, own_names, split_url
 from barnabas.console.problems import Problem
 
 CONTENT_SECURITY_POLICY = "; ".join(
@@ -32,6 +30,8 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+#: Of a form in application/x-www-form-urlencoded; those that carry more are multipart/form-data.
+ESCAPED_BYTES_MAX = 1 << 20
 _SAFE_METHODS = ("GET", "HEAD")
 
 
@@ -43,7 +43,7 @@ class Gate:
     ) -> None:
         """`hosts` are further names by which this machine may be called."""
         self._app = app
-        self._hosts = {"localhost", *own_names(), *(host.lower() for host in hosts)}
+        self._hosts = own_names(hosts)
         self._body_max_bytes = body_max_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -60,11 +60,12 @@ class Gate:
                 headers.setdefault("Cache-Control", "no-store")
             await send(message)
 
-        refusal = self._refuse(scope["method"], Headers(scope=scope))
+        request_headers = Headers(scope=scope)
+        refusal = self._refuse(scope["method"], request_headers)
         if refusal is not None:
             await refusal(scope, receive, send_with_headers)
             return
-        await self._app(scope, self._bounded(receive), send_with_headers)
+        await self._app(scope, self._bounded(receive, self._most_bytes(request_headers)), send_with_headers)
 
     def _refuse(self, method: str, headers: Headers) -> Response | None:
         host = headers.get("host", "")
@@ -73,12 +74,17 @@ class Gate:
             return PlainTextResponse(f"{text}\n", 421)
         if method not in _SAFE_METHODS and not is_same_origin(headers):
             return PlainTextResponse("This was not sent by a page of this console.\n", 403)
-        length = headers.get("content-length", "0")
-        if not length.isdigit() or int(length) > self._body_max_bytes:
-            return PlainTextResponse(f"At most {self._body_max_bytes} bytes can be sent.\n", 413)
+        length, most_bytes = headers.get("content-length", "0"), self._most_bytes(headers)
+        if not length.isdigit() or int(length) > most_bytes:
+            return PlainTextResponse(f"At most {most_bytes} bytes can be sent.\n", 413)
         return None
 
-    def _bounded(self, receive: Receive) -> Receive:
+    def _most_bytes(self, headers: Headers) -> int:
+        """A form whose characters are escaped is decoded in one go, so less of it is taken."""
+        is_escaped = "x-www-form-urlencoded" in headers.get("content-type", "").lower()
+        return min(self._body_max_bytes, ESCAPED_BYTES_MAX) if is_escaped else self._body_max_bytes
+
+    def _bounded(self, receive: Receive, most_bytes: int) -> Receive:
         """The same, for bodies that do not say how long they are."""
         received_bytes = 0
 
@@ -86,24 +92,11 @@ class Gate:
             nonlocal received_bytes
             message = await receive()
             received_bytes += len(message.get("body", b""))
-            if received_bytes > self._body_max_bytes:
-                raise Problem(413, "Too much", f"At most {self._body_max_bytes} bytes can be sent.")
+            if received_bytes > most_bytes:
+                raise Problem(413, "Too much", f"At most {most_bytes} bytes can be sent.")
             return message
 
         return receive_some
-
-
-def is_own_host(host: str, hosts: Iterable[str]) -> bool:
-    """Whether a Host header calls this machine: by an address, or by a name of its own.
-
-    A page of somebody's could have its name point here, and read what is not for it (DNS rebinding); an
-    address no name can stand for.
-    """
-    parts = _split(f"//{host}") if _is_plain(host) else None
-    name = parts.hostname if parts is not None else None
-    if not name:
-        return False
-    return _is_address(name) or name in hosts or name.endswith(".localhost")
 
 
 def is_same_origin(headers: Headers) -> bool:
@@ -111,29 +104,5 @@ def is_same_origin(headers: Headers) -> bool:
     origin = headers.get("origin")
     if origin is None:
         return headers.get("sec-fetch-site", "same-origin") == "same-origin"
-    parts = _split(origin)
+    parts = split_url(origin)
     return parts is not None and bool(parts.netloc) and parts.netloc == headers.get("host")
-
-
-def own_names() -> set[str]:
-    """The names that this machine has for itself."""
-    return {name.lower() for name in (socket.gethostname(), socket.getfqdn())}
-
-
-def _split(url: str) -> SplitResult | None:
-    try:
-        return urlsplit(url)
-    except ValueError:  # brackets that nothing closes
-        return None
-
-
-def _is_plain(host: str) -> bool:
-    return all(character.isalnum() or character in ".-_:[]" for character in host)
-
-
-def _is_address(name: str) -> bool:
-    try:
-        ipaddress.ip_address(name)
-    except ValueError:
-        return False
-    return True

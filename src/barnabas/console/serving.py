@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Self
@@ -14,10 +14,12 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from barnabas.base.clock import Clock
+from barnabas.base.hosts import is_own_host, own_names
 from barnabas.client.address import Address
 from barnabas.console.app import create_app
 from barnabas.console.connections import BoundedConnection
 from barnabas.console.settings import ConsoleSettings
+from barnabas.telemetry.http import foreign_host
 from barnabas.telemetry.metrics import CONTENT_TYPE
 
 _GRACE_S = 0.4
@@ -44,7 +46,7 @@ class ConsoleServer:
         self._started = threading.Event()
         app: ASGIApp = create_app(settings, clock)
         config = uvicorn.Config(
-            app if scrape is None else _BesideMetrics(app, scrape),
+            app if scrape is None else _BesideMetrics(app, scrape, settings.hosts),
             log_config=None,
             access_log=False,
             server_header=False,
@@ -52,6 +54,8 @@ class ConsoleServer:
             http=BoundedConnection,
             lifespan="on",
             ws="none",
+            proxy_headers=bool(settings.trusted_proxies),  # else uvicorn would trust 127.0.0.1
+            forwarded_allow_ips=list(settings.trusted_proxies),
         )
         self._server = _Server(config, self._started)
         self._thread: threading.Thread | None = None
@@ -101,11 +105,12 @@ class _Server(uvicorn.Server):
 
 
 class _BesideMetrics:
-    """A console, and /metrics before its gate: scrapers call a broker by whatever name it has for them."""
+    """A console, and /metrics beside it: without a login or a session, for the same hosts."""
 
-    def __init__(self, app: ASGIApp, scrape: Scrape) -> None:
+    def __init__(self, app: ASGIApp, scrape: Scrape, hosts: Iterable[str]) -> None:
         self._app = app
         self._scrape = scrape
+        self._hosts = own_names(hosts)
         self._scraping: asyncio.Future[bytes] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -117,6 +122,9 @@ class _BesideMetrics:
         await response(scope, receive, send)
 
     async def _answer(self, request: Request) -> Response:
+        host = request.headers.get("host", "")
+        if not is_own_host(host, self._hosts):
+            return PlainTextResponse(foreign_host(host), 421)
         if request.method not in ("GET", "HEAD"):
             return PlainTextResponse("Only GET is served.\n", 405, headers={"Allow": "GET"})
         try:

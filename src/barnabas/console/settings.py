@@ -15,6 +15,8 @@ class ConsoleSettings:
     read_only: bool = False  #: nothing can be changed, whatever the principal may do
     login: SaslLogin | None = None  #: lent to everybody who opens the console; None: people log in themselves
     hosts: tuple[str, ...] = ()  #: names, beside this machine's own, by which browsers may call it
+    #: addresses or networks whose X-Forwarded-For and X-Forwarded-Proto are believed
+    trusted_proxies: tuple[str, ...] = ()
     idle_ms: int = 30 * _MINUTE_MS  #: a session ends when nobody has used it for so long
     lifetime_ms: int = 12 * 60 * _MINUTE_MS  #: and after this in any case
     sessions_max: int = 1_000

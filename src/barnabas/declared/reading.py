@@ -87,13 +87,13 @@ def read_state(path: Path) -> State:
         raise DeclarationError(message) from None
 
 
-def read_state_text(text: str) -> State:
-    """The state that a text declares.
+def read_state_text(text: str, *, trusted: bool = True) -> State:
+    """The state that a text declares; one that is not trusted is bounded (`read_yaml_text`).
 
     :raises DeclarationError: With line, key, value and what would be right.
     """
     try:
-        return read_yaml_text(text, _state)
+        return read_yaml_text(text, _state, trusted=trusted)
     except YamlError as error:
         raise DeclarationError(str(error)) from None
 

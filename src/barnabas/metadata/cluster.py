@@ -1,10 +1,12 @@
-"""The cluster itself: its id, given once."""
+"""The cluster itself: its id and its secret, given once."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from barnabas.base.ids import uuid_to_text
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.noun import Noun, Table
+
+SECRET_BYTES = 32
 
 #: There is one cluster to a store.
 KEY = "self"
@@ -15,16 +17,29 @@ class Cluster:
     """What is true of the cluster as a whole."""
 
     cluster_id: str
+    secret: bytes = field(repr=False)  #: never leaves the store; salts of unknown users are derived from it
 
 
-CLUSTER: Noun[Cluster] = Noun(
-    "cluster", lambda value: {"id": value.cluster_id}, lambda plain: Cluster(plain["id"])
-)
+def _to_plain(cluster: Cluster) -> dict[str, str]:
+    return {"id": cluster.cluster_id, "secret": cluster.secret.hex()}
 
 
-def decide_form(table: Table[Cluster], random_id: bytes, found_id: str | None) -> Decision[str]:
-    """The cluster's id: as it stands, else the one that a log directory names, else a fresh one."""
-    if KEY in table:
-        return Decision(table[KEY].cluster_id)
-    cluster_id = found_id or uuid_to_text(random_id)
-    return Decision(cluster_id, (CLUSTER.put(KEY, Cluster(cluster_id)),), {CLUSTER.key(KEY): 0})
+def _from_plain(plain: dict[str, str]) -> Cluster:
+    return Cluster(plain["id"], bytes.fromhex(plain.get("secret", "")))
+
+
+CLUSTER: Noun[Cluster] = Noun("cluster", _to_plain, _from_plain)
+
+
+def decide_form(
+    table: Table[Cluster], random_id: bytes, found_id: str | None, secret: bytes = b""
+) -> Decision[str]:
+    """The cluster's id: as it stands, else the one that a log directory names, else a fresh one.
+
+    The cluster keeps the secret that it was given first.
+    """
+    cluster = table.get(KEY, Cluster(found_id or uuid_to_text(random_id), b""))
+    formed = cluster if cluster.secret else replace(cluster, secret=secret)
+    if table.get(KEY) == formed:
+        return Decision(formed.cluster_id)
+    return Decision(formed.cluster_id, (CLUSTER.put(KEY, formed),), {CLUSTER.key(KEY): table.revision(KEY)})

@@ -51,6 +51,7 @@ def _audit_topic(config: BrokerConfig, broker_count: int) -> NewTopic:
         configs={
             "cleanup.policy": "delete",
             "compression.type": "producer",
+            "retention.bytes": "-1",  # whatever holds for other topics
             "retention.ms": str(config.integer("barnabas.audit.retention.ms")),
         },
     )

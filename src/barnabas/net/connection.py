@@ -74,7 +74,7 @@ class Connection(asyncio.BufferedProtocol):
         host, port = (transport.get_extra_info("peername") or ("unknown", 0))[:2]
         self.info = ConnectionInfo(listener=self.listener, client_host=host, client_port=port)
         if self._sasl is not None:
-            self.info.authenticator = self._login = self._sasl.authenticator()
+            self.info.authenticator = self._login = self._sasl.authenticator(host)
             self._frames.frame_bytes_max = self._sasl.receive_bytes_max
         self.active_ms = self._connections.now_ms()
         self._connections.size_buffers(self._transport.get_extra_info("socket"))

@@ -11,8 +11,9 @@ from barnabas.metadata.image import Image
 from barnabas.metadata.store import Change
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.security.acl_index import decide, decide_any, entry_of, indexes
+from barnabas.security.operations import needs_cluster_alter
 from barnabas.telemetry.logs import get_logger
-from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, ResourceType
+from barnabas.wire.acls import CLUSTER_NAME, AclBinding, AclOperation, AclPermission, ResourceType
 
 _log = get_logger("barnabas.security")
 
@@ -126,6 +127,8 @@ class StandardAuthorizer:
         for entry in by:
             self._used[id(entry)] = entry
         allowed = self._allow_if_no_acl if permission is None else permission is AclPermission.ALLOW
+        if allowed and needs_cluster_alter(operation, resource_type, name):
+            allowed = self.allows(principal, host, AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME)
         if not allowed and _log.tells_developers:
             what = f"{operation.name} on {resource_type.name} {name}"
             _log.debug("not allowed", principal=principal, host=host, what=what)

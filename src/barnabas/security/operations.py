@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
+from barnabas.metadata.topics import AUDIT_TOPIC
 from barnabas.wire.acls import AclOperation as Op
 from barnabas.wire.acls import ResourceType
 
@@ -37,6 +38,15 @@ OPERATIONS: Mapping[ResourceType, frozenset[Op]] = MappingProxyType(
 def bit_field(operations: Iterable[Op]) -> int:
     """A bit for each operation, as `*_authorized_operations` fields hold them."""
     return sum(1 << operation for operation in operations)
+
+
+#: What changes a topic or its records.
+CHANGING_TOPIC = frozenset({Op.WRITE, Op.CREATE, Op.DELETE, Op.ALTER, Op.ALTER_CONFIGS})
+
+
+def needs_cluster_alter(operation: Op, resource_type: ResourceType, name: str) -> bool:
+    """Whether ALTER on the cluster is needed as well: who may change any topic must not change the audit."""
+    return name == AUDIT_TOPIC and resource_type is ResourceType.TOPIC and operation in CHANGING_TOPIC
 
 
 #: Resource type -> the bit field of all its operations.

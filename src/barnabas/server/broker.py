@@ -24,7 +24,7 @@ from barnabas.log.trash import settle_trash
 from barnabas.metadata.auditor import Auditor
 from barnabas.metadata.brokers import Broker, decide_register
 from barnabas.metadata.client_metrics import ClientTelemetry
-from barnabas.metadata.cluster import decide_form
+from barnabas.metadata.cluster import SECRET_BYTES, decide_form
 from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.metadata.features import decide_finalize, supported_features
 from barnabas.metadata.former_states import decide_keep_history
@@ -45,6 +45,8 @@ from barnabas.replication.log_dir_moves import LogDirMoves
 from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.security.authorizer import configured_authorizer
+from barnabas.security.security_log import WINDOW_MS as SECURITY_LOG_WINDOW_MS
+from barnabas.security.security_log import SecurityLog
 from barnabas.server.audit_publisher import AuditPublisher
 from barnabas.server.coordinators import Coordinators
 from barnabas.server.forgetting import INTERVAL_MS as FORGETTING_INTERVAL_MS
@@ -53,7 +55,7 @@ from barnabas.server.housekeeping import Housekeeping
 from barnabas.server.listeners import Listeners, connection_limits, open_files_max
 from barnabas.server.metrics import metrics_registry
 from barnabas.server.policies import policy_settings
-from barnabas.server.web import WebFactory, WebServer, site_of
+from barnabas.server.web import WebFactory, WebServer, http_hosts, site_of
 from barnabas.stores.lock import StoreLock
 from barnabas.stores.sqlite import SqliteStore
 from barnabas.telemetry.http import MetricsServer
@@ -159,6 +161,7 @@ class BrokerServer:
         forgetting = Forgetting(self._dynamic_config, self._clock, self._metadata, self._replicas.trash)
         self._housekeeping.repeat(forgetting.forget, FORGETTING_INTERVAL_MS)
         self._housekeeping.repeat(forgetting.empty_trash, FORGETTING_INTERVAL_MS)
+        self._housekeeping.repeat(self.node.security_log.flush, SECURITY_LOG_WINDOW_MS)
         self._undo.push_async_callback(self._stop_audit)
         self.audit.start()
         if self._config.boolean("log.cleaner.enable"):
@@ -169,8 +172,10 @@ class BrokerServer:
         """The cluster's id: the store's, else what a log directory says, else a fresh one."""
         metas = (read_meta_properties(path) for path in paths if path.is_dir())
         found_id = next((meta.cluster_id for meta in metas if meta is not None), None)
-        random_id = self._dice.randbytes(16)
-        return await self._metadata.write(lambda image: decide_form(image.cluster, random_id, found_id))
+        random_id, secret = self._dice.randbytes(16), self._dice.randbytes(SECRET_BYTES)
+        return await self._metadata.write(
+            lambda image: decide_form(image.cluster, random_id, found_id, secret)
+        )
 
     async def _add_first_users(self) -> None:
         for user, password in self._first_users.items():
@@ -305,12 +310,18 @@ class BrokerServer:
             transactions=self._coordinators.transactions,
             transaction_verifier=self._coordinators.verifier,
             authorizer=configured_authorizer(config, self._metadata, self._clock),
+            security_log=SecurityLog(self._clock),
         )
         self.statistics = RequestStatistics()
         self.dispatcher = Dispatcher(self.node, self.statistics)
         self.audit = AuditPublisher(self.node)
         self._listeners = Listeners(
-            self.dispatcher, self._connections, self._metadata, self._clock, self._dice
+            self.dispatcher,
+            self._connections,
+            self._metadata,
+            self._clock,
+            self._dice,
+            self.node.security_log,
         )
         self._housekeeping = Housekeeping(
             self._dynamic_config,
@@ -409,7 +420,7 @@ class BrokerServer:
         if self._web is not None and site is not None:
             self._metrics = self._web(site)
         else:
-            self._metrics = MetricsServer(metrics, address)
+            self._metrics = MetricsServer(metrics, address, http_hosts(self._config))
         try:
             await self._metrics.start()
         except OSError as error:

@@ -15,12 +15,15 @@ from barnabas.config.listeners import Listener, SecurityProtocol
 from barnabas.config.rules import parse_connection_overrides
 from barnabas.config.sasl import SaslSettings, sasl_settings
 from barnabas.metadata.brokers import Endpoint
+from barnabas.metadata.cluster import KEY as CLUSTER_KEY
 from barnabas.metadata.scram import ScramCredential
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.net.connections import ConnectionLimits, Connections
 from barnabas.net.listener import NetworkListener, StartError
-from barnabas.security.sasl.authenticator import Outcome
+from barnabas.security.sasl.authenticator import LoginEvent, Outcome
 from barnabas.security.sasl.server import SaslServer
+from barnabas.security.sasl.stand_ins import StandIns
+from barnabas.security.security_log import SecurityLog
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.scram import ScramMechanism
 
@@ -50,13 +53,17 @@ class Listeners:
         metadata: MetadataWriter,
         clock: Clock,
         dice: random.Random,
+        security_log: SecurityLog,
     ) -> None:
+        self._security_log = security_log
         self._dispatcher = dispatcher
         self._connections = connections
         self._metadata = metadata
         self._clock = clock
         self._dice = dice
         self._opened: dict[str, _Opened] = {}
+        secret = metadata.image.cluster[CLUSTER_KEY].secret
+        self._stand_ins = StandIns(secret, lambda: metadata.image.scram_credentials)
         #: (listener, mechanism or "", outcome) -> how often
         self.logins: Counter[tuple[str, str, Outcome]] = Counter()
         #: called when clients are to be told of other endpoints: whoever it is must `accept` afterwards
@@ -133,8 +140,9 @@ class Listeners:
         if settings is None:
             return None
 
-        def count(mechanism: str, outcome: Outcome) -> None:
-            self.logins[listener.name, mechanism, outcome] += 1
+        def observe(event: LoginEvent) -> None:
+            self.logins[listener.name, event.mechanism, event.outcome] += 1
+            self._security_log.login(event)
 
         try:
             return SaslServer(
@@ -142,8 +150,10 @@ class Listeners:
                 self._credential_of,
                 self._clock,
                 self._dice,
+                stand_ins=self._stand_ins,
                 failure_delay_ms=config.integer("connection.failed.authentication.delay.ms"),
-                count=count,
+                observe=observe,
+                listener=listener.name,
             )
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)

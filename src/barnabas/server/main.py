@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from barnabas.base.arguments import conceal
 from barnabas.client.address import Address
 from barnabas.config.broker_config import BrokerConfig, find_broker_key
 from barnabas.config.definition import ConfigError
@@ -21,7 +22,7 @@ from barnabas.metadata.store import StoreError
 from barnabas.net.listener import StartError
 from barnabas.policy.loading import PolicyLoadError
 from barnabas.server.broker import BrokerServer
-from barnabas.server.first_users import conceal, first_users
+from barnabas.server.first_users import first_users
 from barnabas.server.web import WebFactory
 from barnabas.telemetry.logs import configure, get_logger
 from barnabas.telemetry.standard_logs import standard_logs_captured

@@ -22,7 +22,8 @@ class Site(NamedTuple):
     port: int
     bootstrap: str  #: the broker's own listener
     read_only: bool
-    hosts: tuple[str, ...]  #: further names by which browsers may call it
+    hosts: tuple[str, ...]  #: further names by which browsers and scrapers may call it
+    trusted_proxies: tuple[str, ...]
     scrape: Callable[[], "Future[bytes]"]  #: may be called from any thread
 
 
@@ -73,9 +74,16 @@ def site_of(
         port,
         str(Address(own, found[1])),
         config.boolean("barnabas.console.read.only"),
-        config.items("barnabas.console.hosts"),
+        http_hosts(config),
+        config.items("barnabas.console.trusted.proxies"),
         _scraping(registry),
     )
+
+
+def http_hosts(config: BrokerConfig) -> tuple[str, ...]:
+    """Names for pages and metrics: those that were set, and those that clients are told."""
+    advertised = [each.advertised.host for each in config.listeners if each.advertised]
+    return (*config.items("barnabas.console.hosts"), *advertised)
 
 
 def _scraping(registry: MetricsRegistry) -> Callable[[], "Future[bytes]"]:

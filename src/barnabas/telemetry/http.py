@@ -1,9 +1,11 @@
 """A server of one page: GET /metrics. As little of HTTP/1.1 (RFC 9112) as a scraper needs."""
 
 import asyncio
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from http import HTTPStatus
 
+from barnabas.base.hosts import is_own_host, own_names
 from barnabas.telemetry.metrics import CONTENT_TYPE, MetricsRegistry, exposition
 
 REQUEST_SIZE_MAX_BYTES = 8192
@@ -20,8 +22,16 @@ class MetricsServer:
     `timeout_s` bounds the reading of a request, and the writing of its answer. One request per connection.
     """
 
-    def __init__(self, registry: MetricsRegistry, listener: str = ":0", timeout_s: float = 5.0) -> None:
+    def __init__(
+        self,
+        registry: MetricsRegistry,
+        listener: str = ":0",
+        hosts: Iterable[str] = (),
+        timeout_s: float = 5.0,
+    ) -> None:
+        """`hosts` are further names by which scrapers may call this machine."""
         self._registry = registry
+        self._hosts = own_names(hosts)
         self._host, self._port = parse_listener(listener)
         self._timeout_s = timeout_s
         self._server: asyncio.Server | None = None
@@ -80,7 +90,7 @@ class MetricsServer:
         except asyncio.LimitOverrunError:
             status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
             return response(status, f"A request has at most {REQUEST_SIZE_MAX_BYTES} bytes.\n")
-        refusal = refuse(head)
+        refusal = refuse_host(head, self._hosts) or refuse(head)
         if refusal is not None:
             return refusal
         families = self._registry.snapshot()
@@ -98,6 +108,21 @@ def parse_listener(listener: str) -> tuple[str, int]:
         text = f"metrics listener {listener!r} is not HOST:PORT with a port from 0 to 65535"
         raise ValueError(text)
     return host.removeprefix("[").removesuffix("]") or LOOPBACK, int(port)
+
+
+def refuse_host(head: bytes, hosts: Collection[str]) -> bytes | None:
+    """The answer to a request for a foreign host, or None. Without a Host header it is of no browser (HTTP/1.0)."""
+    for line in head.split(b"\r\n")[1:]:
+        name, _, value = line.partition(b":")
+        host = value.strip().decode("latin-1")
+        if name.strip().lower() == b"host" and not is_own_host(host, hosts):
+            return response(HTTPStatus.MISDIRECTED_REQUEST, foreign_host(host))
+    return None
+
+
+def foreign_host(host: str) -> str:
+    """What to tell a client that calls this machine by an unknown name."""
+    return f"This broker does not answer to the name {host!r}. Add it to barnabas.console.hosts.\n"
 
 
 def refuse(head: bytes) -> bytes | None:

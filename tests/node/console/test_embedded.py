@@ -1,14 +1,19 @@
 """The console that a broker serves itself, beside its metrics."""
 
+import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
 import pytest
 
+from support.consoles import token_in
 from support.process import BrokerProcess
+from support.processes import descendants
+from support.waiting import until
 
 METRICS = "barnabas.metrics.listener=127.0.0.1:0"
 
@@ -29,12 +34,13 @@ def test_a_broker_serves_its_console_beside_its_metrics(tmp_path: Path) -> None:
         page = httpx.get(found["Console"], timeout=20)
         assert page.status_code == 200
         assert broker.bootstrap in page.text
-        metrics = httpx.get(found["Metrics"], headers={"Host": "broker.example"})
+        metrics = httpx.get(found["Metrics"])
         assert metrics.status_code == 200
         assert "barnabas_" in metrics.text
         assert metrics.headers["Content-Type"].startswith("text/plain; version=0.0.4")
         assert httpx.post(found["Metrics"]).status_code == 405
-        assert httpx.get(found["Console"], headers={"Host": "broker.example"}).status_code == 421
+        for url in (found["Console"], found["Metrics"]):
+            assert httpx.get(url, headers={"Host": "broker.example"}).status_code == 421
         began_s = time.monotonic()
         assert broker.terminate() == 0
         assert time.monotonic() - began_s < 10
@@ -46,6 +52,24 @@ def test_a_setting_turns_the_console_off_and_leaves_the_metrics(tmp_path: Path) 
         assert "Console" not in found
         assert "metrics are at /metrics" in httpx.get(found["Metrics"].removesuffix("metrics")).text
         assert httpx.get(found["Metrics"]).status_code == 200
+
+
+@pytest.mark.parametrize("enabled", ["true", "false"])
+def test_metrics_are_read_under_configured_and_advertised_names(tmp_path: Path, enabled: str) -> None:
+    settings = {
+        "barnabas.console.enable": enabled,
+        "barnabas.console.hosts": "metrics.example",
+        "advertised.listeners": "PLAINTEXT://kafka.example:9092",
+        "barnabas.metrics.listener": "127.0.0.1:0",
+    }
+    arguments = [part for key, value in settings.items() for part in ("--set", f"{key}={value}")]
+    with BrokerProcess(tmp_path, *arguments) as broker:
+        url = urls(broker)["Metrics"]
+        statuses = [
+            httpx.get(url, headers={"Host": host}).status_code
+            for host in ("metrics.example:80", "kafka.example", "evil.example")
+        ]
+    assert statuses == [200, 200, 421]
 
 
 def test_a_setting_makes_the_console_read_only(tmp_path: Path) -> None:
@@ -92,3 +116,52 @@ def test_people_log_in_where_the_broker_asks_for_it(tmp_path: Path) -> None:
             assert person.get("/").url.path == "/login"
             page = person.post("/login", data={"user": "alice", "password": "secret"})
             assert "User:alice" in page.text
+
+
+#: Of nine levels, each nine times the one before; expanded it would have some hundred million values.
+LAUGHS = "a0: &a0 [x, x]\n" + "".join(
+    f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 9)}]\n" for level in range(1, 10)
+)
+#: A state that is well-formed, and takes its time.
+LARGE = "topics:\n" + "".join(f"  topic-{number}: {{partitions: 3}}\n" for number in range(10_000))
+
+
+def plan(url: str, text: str) -> httpx.Response:
+    """The plan page's answer to somebody who comes for the first time."""
+    with httpx.Client(base_url=url, follow_redirects=True, timeout=60) as person:
+        return person.post("/plan", data={"csrf": token_in(person.get("/plan").text), "text": text})
+
+
+def test_forms_with_yaml_aliases_are_refused(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path, "--set", METRICS) as broker, ThreadPoolExecutor(6) as people:
+        url = urls(broker)["Console"]
+        pages = list(people.map(lambda _: plan(url, LAUGHS), range(6)))
+        assert {page.status_code for page in pages} <= {400, 503}
+        assert any("&amp;a0 is an anchor" in page.text for page in pages)
+        assert "is an anchor" in plan(url, LAUGHS).text
+        assert broker.terminate() == 0
+
+
+def test_a_broker_that_is_stopped_does_not_wait_for_plans(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path, "--set", METRICS) as broker, ThreadPoolExecutor(1) as people:
+        url = urls(broker)["Console"]
+        page = people.submit(plan, url, LARGE)
+        until(lambda: descendants(broker.process.pid, "plan_worker"))
+        workers = descendants(broker.process.pid, "plan_worker")
+        assert broker.terminate() == 0
+        until(lambda: not any(Path(f"/proc/{worker}").exists() for worker in workers))
+        with pytest.raises(httpx.HTTPError):
+            page.result().raise_for_status()
+
+
+def test_a_plan_ends_when_its_browser_goes_away(tmp_path: Path) -> None:
+    with BrokerProcess(tmp_path, "--set", METRICS) as broker, ThreadPoolExecutor(1) as people:
+        url = urls(broker)["Console"]
+        with httpx.Client(base_url=url, timeout=60) as person:
+            data = {"csrf": token_in(person.get("/plan").text), "text": LARGE}
+            page = people.submit(person.post, "/plan", data=data)
+            until(lambda: descendants(broker.process.pid, "plan_worker"))
+            for connection in person._transport._pool.connections:  # type: ignore[attr-defined]
+                connection._connection._network_stream.get_extra_info("socket").shutdown(socket.SHUT_RDWR)
+            until(lambda: not descendants(broker.process.pid, "plan_worker"))
+            assert page.exception() is not None

@@ -94,6 +94,19 @@ def test_too_much_is_refused_with_and_without_a_length(kafka: EmbeddedBroker) ->
         assert person.post("/theme", content=iter([form]), headers=headers).status_code == 413
 
 
+def test_of_an_escaped_form_less_is_taken_than_of_one_in_parts(kafka: EmbeddedBroker) -> None:
+    with visiting(kafka.bootstrap) as person:
+        token = person.token()
+        data = {"csrf": token, "theme": "dark", "x": "y" * 2_000_000}
+        headers = {"Content-Type": "application/x-www-form-urlencoded", "X-CSRF-Token": token}
+        escaped = b"csrf=x&theme=dark&x=" + b"%41" * 700_000
+        assert person.post("/theme", data=data).status_code == 413
+        assert person.post("/theme", content=escaped, headers=headers).status_code == 413
+        assert person.post("/theme", content=iter([escaped]), headers=headers).status_code == 413
+        sent = person.post("/plan", data={"csrf": token, "text": "x" * 2_000_000}, files={"file": b""})
+        assert "at most" in sent.text
+
+
 @pytest.mark.kafka_users(USERS)
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
 def test_people_log_in_as_users_of_the_cluster(kafka: EmbeddedBroker, mechanism: str) -> None:
@@ -120,6 +133,27 @@ def test_a_wrong_password_is_told_and_after_some_one_must_wait(kafka: EmbeddedBr
         assert "Too many tries" in person.log_in("alice", "secret").text
         clock.advance(_MINUTE_MS)
         assert person.log_in("alice", "secret").url.path == "/"
+
+
+def from_address(address: str) -> dict[str, str]:
+    """The header by which a proxy says who asks."""
+    return {"X-Forwarded-For": address}
+
+
+@pytest.mark.kafka_users(USERS)
+def test_an_address_is_believed_from_configured_proxies_alone(kafka: EmbeddedBroker) -> None:
+    """Nobody escapes the bound on failed logins from one address by making up others."""
+
+    def told_to_wait(*, trusted: tuple[str, ...]) -> bool:
+        with visiting(kafka.bootstrap, ManualClock(), trusted_proxies=trusted) as person:
+            for number in range(21):
+                person.headers.update(from_address(f"10.0.0.{number}"))
+                page = person.log_in(f"user-{number}", "wrong")
+            return "Too many tries" in page.text
+
+    assert told_to_wait(trusted=())
+    assert told_to_wait(trusted=("10.9.9.9",))
+    assert not told_to_wait(trusted=("127.0.0.0/8",))
 
 
 @pytest.mark.kafka_users(USERS)

@@ -27,6 +27,8 @@ def test_scram_speaks_as_in_rfc_7677() -> None:
     [
         (b"r=other,s=QQ==,i=4096", "nonce does not go on"),
         (b"r=mine,s=QQ==,i=4096", "nonce does not go on"),
+        (b"r=mineandyours,s=QQ==,i=1", "1 iterations: 4096 to 1000000 are accepted"),
+        (b"r=mineandyours,s=QQ==,i=4095", "4095 iterations"),
         (b"r=mineandyours,s=QQ==,i=1000001", "1000001 iterations"),
         (b"hello", "not the first message of a server"),
     ],

@@ -6,6 +6,7 @@ from barnabas.config.validators import (
     GzipLevel,
     ListOf,
     MetricMatch,
+    Networks,
     NonEmpty,
     NonNull,
     OffsetReset,
@@ -30,6 +31,7 @@ CASES: list[tuple[Validator, list[Value], list[Value]]] = [
     (ListOf(empty_ok=False), [("a",)], [(), None]),
     (ListOf(empty_ok=False, null_ok=True), [None, ("a",)], [()]),
     (Addresses(), [(), ("h:1", "[::1]:2")], [("h",), (":1",), ("h:x",), None]),
+    (Networks(), [(), ("10.1.2.3", "10.0.0.0/8", "::1")], [("*",), ("proxy",), ("10.0.0.1/8",), None]),
     (
         QuorumVoters(),
         [(), ("1@h:9093", "2@[::1]:1")],

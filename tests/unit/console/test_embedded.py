@@ -11,7 +11,15 @@ from barnabas.server.web import Site
 
 
 def site() -> Site:
-    return Site("127.0.0.1", 0, "127.0.0.1:1", read_only=False, hosts=(), scrape=lambda: pytest.fail("asked"))
+    return Site(
+        "127.0.0.1",
+        0,
+        "127.0.0.1:1",
+        read_only=False,
+        hosts=(),
+        trusted_proxies=(),
+        scrape=lambda: pytest.fail("asked"),
+    )
 
 
 def test_a_console_that_cannot_begin_leaves_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:

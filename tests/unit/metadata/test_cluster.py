@@ -20,3 +20,17 @@ def test_a_cluster_is_formed_once(found_id: str | None, expected: str) -> None:
     assert image.cluster[KEY].cluster_id == expected
     again = decide_form(image.cluster, bytes(16), "another")
     assert (again.response, again.changes) == (expected, ())
+
+
+def test_a_cluster_keeps_its_first_secret() -> None:
+    image = replayed(Image(), decide_form(Image().cluster, RANDOM_ID, None, b"first"))
+    assert image.cluster[KEY].secret == b"first"
+    assert decide_form(image.cluster, RANDOM_ID, None, b"second").changes == ()
+    assert "first" not in repr(image.cluster[KEY])
+
+
+def test_a_store_from_before_there_were_secrets_gets_one() -> None:
+    image = replayed(Image(), decide_form(Image().cluster, RANDOM_ID, None))
+    decision = decide_form(image.cluster, bytes(16), None, b"new")
+    after = replayed(image, decision)
+    assert (after.cluster[KEY].cluster_id, after.cluster[KEY].secret) == (uuid_to_text(RANDOM_ID), b"new")

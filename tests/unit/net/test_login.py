@@ -56,7 +56,7 @@ class Sasl:
     def __init__(self, login: Login | None = None) -> None:
         self.login = login or Login()
 
-    def authenticator(self) -> Login:
+    def authenticator(self, address: str) -> Login:
         return self.login
 
 

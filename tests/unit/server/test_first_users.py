@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.config.definition import ConfigError
-from barnabas.server.first_users import VARIABLE, first_users, places
+from barnabas.server.first_users import VARIABLE, first_users
 
 
 def test_users_come_from_options_and_from_the_environment(tmp_path: Path) -> None:
@@ -33,21 +33,3 @@ def test_a_file_without_a_password_is_named(tmp_path: Path, content: bytes | Non
         path.write_bytes(content)
     with pytest.raises(ConfigError, match=f"{path}.*{why}"):
         first_users([f"alice=@{path}"], {})
-
-
-@pytest.mark.parametrize(
-    ("arguments", "shown"),
-    [
-        (b"--add-scram\0admin=admin\0", b"--add-scram\0admin=*****\0"),
-        (b"--data\0/abc\0--add-scram\0a=abc\0", b"--data\0/abc\0--add-scram\0a=***\0"),
-        (b"a=abcdef\0b=abc\0c=abc\0", b"a=******\0b=***\0c=***\0"),
-        (b"--set\0key= abc\0", b"--set\0key= ***\0"),
-    ],
-)
-def test_passwords_are_found_among_the_arguments_where_they_stand_as_values(
-    arguments: bytes, shown: bytes
-) -> None:
-    concealed = bytearray(arguments)
-    for position, size_bytes in places(arguments, ["admin", "abc", "abcdef", ""]):
-        concealed[position : position + size_bytes] = b"*" * size_bytes
-    assert concealed == shown

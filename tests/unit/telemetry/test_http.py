@@ -8,7 +8,7 @@ from barnabas.telemetry import http, names
 from barnabas.telemetry.http import REQUEST_SIZE_MAX_BYTES, MetricsServer, parse_listener
 from barnabas.telemetry.metrics import MetricsRegistry
 
-SCRAPE = b"GET /metrics HTTP/1.1\r\nHost: broker:9404\r\nAccept: text/plain\r\n\r\n"
+SCRAPE = b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:9404\r\nAccept: text/plain\r\n\r\n"
 LONG_S = 30.0
 
 
@@ -72,6 +72,21 @@ def test_the_root_says_where_metrics_are(run):
     status, _, body = run(lambda server: ask(server, b"GET / HTTP/1.1\r\n\r\n"))
     assert status == "HTTP/1.1 200 OK"
     assert body == "This is a Barnabas broker: its metrics are at /metrics.\n"
+
+
+@pytest.mark.parametrize("host", [b"10.0.0.7:9404", b"localhost", b"[::1]:9404", b"Kafka.Example:9404"])
+def test_scrapers_call_the_broker_by_address_localhost_or_a_configured_name(run, host):
+    request = b"GET /metrics HTTP/1.1\r\nHOST: " + host + b"\r\n\r\n"
+    status, _, _ = run(lambda server: ask(server, request), hosts=["kafka.example"])
+    assert status == "HTTP/1.1 200 OK"
+
+
+@pytest.mark.parametrize("host", [b"evil.example", b"127.0.0.1.evil.example:9404", b"", b"<script>"])
+def test_a_page_whose_name_points_here_reads_no_metrics(run, host):
+    request = b"GET /metrics HTTP/1.1\r\nhost: " + host + b"\r\n\r\n"
+    status, _, body = run(lambda server: ask(server, request))
+    assert status == "HTTP/1.1 421 Misdirected Request"
+    assert "barnabas.console.hosts" in body
 
 
 @pytest.mark.parametrize("path", [b"/metric", b"/metrics/", b"/../etc/passwd", b"*"])

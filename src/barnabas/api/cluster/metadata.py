@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 
 from barnabas.api.authorization import (
     allowed,
-    allowed_cluster,
     authorized_cluster_operations,
     authorized_operations,
     refusals,
+    topic_refusals,
 )
 from barnabas.api.cluster.brokers import reachable_brokers
 from barnabas.api.context import EncodedResponse, RequestContext
@@ -129,9 +129,7 @@ async def _auto_create(
         missing and request.allow_auto_topic_creation and node.config.boolean("auto.create.topics.enable")
     ):
         return {}
-    refused: dict[str, KafkaError] = {}
-    if not allowed_cluster(context, AclOperation.CREATE):
-        refused = refusals(context, AclOperation.CREATE, ResourceType.TOPIC, missing)
+    refused = topic_refusals(context, AclOperation.CREATE, missing)
     with mutations(context, strict_from=None) as quota:
         wanted = [name for name in missing if name not in refused]
         outcomes = await create_wanted_topics(context, wanted, quota)

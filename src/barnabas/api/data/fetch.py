@@ -11,7 +11,7 @@ level), FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_T
 
 from collections.abc import Iterable
 
-from barnabas.api.authorization import allowed, allowed_cluster
+from barnabas.api.authorization import allowed, allowed_cluster, denied
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.quotas.rate import Rate
@@ -108,6 +108,7 @@ def _authorized(
         name = context.node.image.topic_names.get(target.topic_id) if target.by_id else target.topic
         # An unknown id is no secret.
         if is_follower or (name and not allowed(context, AclOperation.READ, ResourceType.TOPIC, name)):
+            denied(context, AclOperation.READ, ResourceType.TOPIC, name or "")
             refused.append((key, target, refusal(target.index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)))
         else:
             targets.append((key, target))

@@ -6,7 +6,7 @@ INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, INVALID_REGULAR_EXPRESSION, GROUP_ID_NOT_
 UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID; those of all coordinators.
 """
 
-from barnabas.api.authorization import filter_allowed, refusal, require
+from barnabas.api.authorization import filter_allowed, refusals, require
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.groups.consumer.caller import Caller
@@ -31,9 +31,9 @@ async def handle(
     check_consumer_protocol(context)
     require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
     names = set(request.subscribed_topic_names or ())
-    hidden = names - filter_allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    hidden = refusals(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     if hidden:
-        raise refusal(AclOperation.DESCRIBE, ResourceType.TOPIC, min(hidden))
+        raise hidden[min(hidden)]
     caller = Caller(
         client_id=context.client_id or "",
         client_host=f"/{context.connection.client_host}",

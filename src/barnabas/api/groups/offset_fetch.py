@@ -8,7 +8,7 @@ COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE; per partition: TOPIC_AU
 UNKNOWN_TOPIC_ID, UNSTABLE_OFFSET_COMMIT, UNKNOWN_TOPIC_OR_PARTITION in v0.
 """
 
-from barnabas.api.authorization import filter_allowed, require
+from barnabas.api.authorization import filter_allowed, refusals, require
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.wire.acls import AclOperation, ResourceType
@@ -128,7 +128,7 @@ def _sift(
             if topic.topic_id in names
         ]
     wanted = {topic.name for topic in topics}
-    allowed = filter_allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, wanted)
+    allowed = wanted - refusals(context, AclOperation.DESCRIBE, ResourceType.TOPIC, wanted).keys()
     refused += [
         _refused_topic(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         for topic in topics

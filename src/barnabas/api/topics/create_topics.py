@@ -10,7 +10,7 @@ REQUEST_TIMED_OUT, THROTTLING_QUOTA_EXCEEDED (before v6 the client only waits).
 from collections import Counter
 from collections.abc import Mapping
 
-from barnabas.api.authorization import allowed, allowed_cluster, refusals
+from barnabas.api.authorization import allowed, topic_refusals
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
@@ -67,11 +67,9 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
 
 def _unauthorized(context: RequestContext, request: CreateTopicsRequest) -> dict[str, KafkaError]:
     """The topics that may not be created here; what is wrong with the request itself is told to everybody."""
-    if allowed_cluster(context, AclOperation.CREATE):
-        return {}
     occurrences = Counter(topic.name for topic in request.topics)
     once = [name for name, count in occurrences.items() if count == 1 and name != METADATA_TOPIC]
-    return refusals(context, AclOperation.CREATE, ResourceType.TOPIC, once)
+    return topic_refusals(context, AclOperation.CREATE, once)
 
 
 def _new_topic(topic: CreatableTopic) -> NewTopic:

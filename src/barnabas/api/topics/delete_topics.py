@@ -10,7 +10,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from barnabas.api.authorization import allowed, allowed_cluster, refusal
+from barnabas.api.authorization import allowed, topic_refusals
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
@@ -62,11 +62,9 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
     started_ns = node.tracer.now_ns()
     asked = _asked(request)
     check = context.policies.check_delete_topic
-    refused: dict[TopicToDelete, Deleted] = {}
-    if not allowed_cluster(context, AclOperation.DELETE):
-        occurrences = Counter(asked)
-        once = (each for each in asked if occurrences[each] == 1 and _is_one_topic(each))
-        refused = {each: found for each in once if (found := _unauthorized(context, each))}
+    occurrences = Counter(asked)
+    once = (each for each in asked if occurrences[each] == 1 and _is_one_topic(each))
+    refused = {each: found for each in once if (found := _unauthorized(context, each))}
     requested = [each for each in asked if each not in refused]
     trash = None
     if node.config.integer("barnabas.trash.retention.ms"):
@@ -113,13 +111,13 @@ def _unauthorized(context: RequestContext, asked: TopicToDelete) -> Deleted | No
     image = context.node.image
     topic = image.topics.get(asked.name) if asked.name is not None else image.topic_by_id(asked.topic_id)
     name = topic.name if topic is not None else asked.name
-    if name is None:
+    error = None if name is None else topic_refusals(context, AclOperation.DELETE, [name]).get(name)
+    if name is None or error is None:
         return None
     describable = allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, name)
-    error = refusal(AclOperation.DELETE, ResourceType.TOPIC, name)
     if asked.name is not None and not describable:
         return Deleted(name, ZERO_UUID, error)
-    if topic is None or allowed(context, AclOperation.DELETE, ResourceType.TOPIC, name):
+    if topic is None:
         return None
     if asked.name is not None:
         return Deleted(name, ZERO_UUID, error)

@@ -6,11 +6,11 @@ Errors, per topic: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_REQUEST
 TOPIC_AUTHORIZATION_FAILED.
 """
 
-from barnabas.api.authorization import allowed_cluster, refusals
+from barnabas.api.authorization import topic_refusals
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.metadata.undeletion import Purged, TrashedWish, decide_purge
-from barnabas.wire.acls import AclOperation, ResourceType
+from barnabas.wire.acls import AclOperation
 from barnabas.wire.barnabas_messages.purge_topics import PurgedTopic, PurgeTopicsRequest, PurgeTopicsResponse
 from barnabas.wire.errors import ErrorCode, KafkaError
 
@@ -30,10 +30,8 @@ async def handle(context: RequestContext, request: PurgeTopicsRequest) -> PurgeT
     if not context.node.config.boolean("delete.topic.enable"):
         message = "Topics cannot be deleted here: delete.topic.enable is false."
         raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, message)
-    wishes, refused = _wishes(request), dict[str, KafkaError]()
-    if not allowed_cluster(context, AclOperation.DELETE):
-        names = {wish.name for wish in wishes}
-        refused = refusals(context, AclOperation.DELETE, ResourceType.TOPIC, names)
+    wishes = _wishes(request)
+    refused = topic_refusals(context, AclOperation.DELETE, {wish.name for wish in wishes})
     asked = [wish for wish in wishes if wish.name not in refused]
     outcomes = await context.write(lambda image: decide_purge(image, asked))
     outcomes += [Purged(wish, error=refused[wish.name]) for wish in wishes if wish.name in refused]

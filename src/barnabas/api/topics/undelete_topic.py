@@ -10,7 +10,7 @@ POLICY_VIOLATION, REQUEST_TIMED_OUT, THROTTLING_QUOTA_EXCEEDED, TOPIC_AUTHORIZAT
 
 from collections.abc import Mapping
 
-from barnabas.api.authorization import allowed_cluster, require
+from barnabas.api.authorization import require, topic_refusals
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
@@ -75,8 +75,8 @@ async def _restore(
 
 
 def _authorize(context: RequestContext, old_name: str, new_name: str) -> None:
-    if not allowed_cluster(context, AclOperation.CREATE):
-        require(context, AclOperation.CREATE, ResourceType.TOPIC, new_name)
+    for error in topic_refusals(context, AclOperation.CREATE, [new_name]).values():
+        raise error
     require(context, AclOperation.DELETE, ResourceType.TOPIC, old_name)
     if new_name != old_name:
         require(context, AclOperation.READ, ResourceType.TOPIC, old_name)

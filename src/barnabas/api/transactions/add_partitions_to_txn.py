@@ -10,7 +10,7 @@ CLUSTER_AUTHORIZATION_FAILED.
 
 from collections.abc import Iterable, Mapping
 
-from barnabas.api.authorization import filter_allowed, require, require_cluster
+from barnabas.api.authorization import refusals, require, require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.transactions.fencing import fencing_told
@@ -100,7 +100,7 @@ def _refused(context: RequestContext, transactional_id: str, partitions: list[To
     if context.api_version < FIRST_VERSION_OF_BROKERS:
         require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
         names = allowed - INTERNAL_TOPICS
-        allowed = filter_allowed(context, AclOperation.WRITE, ResourceType.TOPIC, names)
+        allowed = names - refusals(context, AclOperation.WRITE, ResourceType.TOPIC, names).keys()
     for partition in partitions:
         topic = image.topics.get(partition.topic)
         if partition.topic not in allowed:

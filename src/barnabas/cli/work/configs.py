@@ -4,12 +4,14 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from barnabas.base.arguments import conceal
 from barnabas.cli.failures import wrong_use
 from barnabas.cli.options import key_value_pairs
 from barnabas.cli.output import notice, print_json, print_table
 from barnabas.cli.work.calls import with_admin
 from barnabas.client.admin import Admin, raise_errors
 from barnabas.client.admin_model import ConfigEntry, ConfigSource
+from barnabas.config.broker_config import find_broker_key
 from barnabas.config.edits import Edit, Operation
 from barnabas.config.properties import parse_properties
 from barnabas.config.resources import EVERY_BROKER, Resource, ResourceKind
@@ -62,9 +64,16 @@ def settings(values: Sequence[str], file: Path | None) -> list[Edit]:
             raise wrong_use(message)
         operation = _MARKS.get(key[-1], Operation.SET)
         edits.append(Edit(key if operation is Operation.SET else key[:-1], operation, value))
+    _conceal({edit.key: edit.value or "" for edit in edits})
     if not edits:
         raise wrong_use("nothing to set: key=value or --file is expected")
     return edits
+
+
+def _conceal(values: Mapping[str, str]) -> None:
+    """Keep values of keys that brokers hide out of process listings."""
+    keys = {name: find_broker_key(name) for name in values}
+    conceal(values[name] for name, key in keys.items() if key is not None and key.sensitive)
 
 
 def deletions(keys: Sequence[str]) -> list[Edit]:
@@ -130,7 +139,9 @@ def replacement(values: Sequence[str], file: Path | None) -> dict[str, str]:
     :raises Failure: For an argument of another form.
     """
     properties = parse_properties(file.read_text(encoding="utf-8")) if file else {}
-    return {**properties, **dict(key_value_pairs(list(values), "KEY=VALUE"))}
+    wanted = {**properties, **dict(key_value_pairs(list(values), "KEY=VALUE"))}
+    _conceal(wanted)
+    return wanted
 
 
 def replace(

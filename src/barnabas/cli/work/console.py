@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from ipaddress import ip_address
 from types import FrameType
 
+from barnabas.base.hosts import is_network
 from barnabas.cli.failures import wrong_use
 from barnabas.cli.login import current_login
 from barnabas.client.address import parse_bootstrap
@@ -14,7 +15,9 @@ from barnabas.console.sockets import listening
 from barnabas.telemetry.http import parse_listener
 
 
-def serve(bootstrap: str, listen: str, *, read_only: bool, hosts: Sequence[str]) -> None:
+def serve(
+    bootstrap: str, listen: str, *, read_only: bool, hosts: Sequence[str], trusted_proxies: Sequence[str]
+) -> None:
     """Serve until SIGINT or SIGTERM.
 
     :raises ValueError: For addresses that cannot be.
@@ -23,12 +26,22 @@ def serve(bootstrap: str, listen: str, *, read_only: bool, hosts: Sequence[str])
     """
     parse_bootstrap(bootstrap)
     address, port = parse_listener(listen)
+    for proxy in trusted_proxies:
+        if not is_network(proxy):
+            message = f"--trusted-proxy '{proxy}' is neither an address nor a network"
+            raise wrong_use(message, "--trusted-proxy 10.1.2.3, or 10.1.0.0/16")
     login = current_login()
     if login is not None and not read_only and not _is_loopback(address):
         message = f"everybody who can reach {listen} would act as '{login.user}'"
         hint = "leave --command-config out, so that people log in; or add --read-only, or listen on 127.0.0.1"
         raise wrong_use(message, hint)
-    settings = ConsoleSettings(bootstrap, read_only=read_only, login=login, hosts=tuple(hosts))
+    settings = ConsoleSettings(
+        bootstrap,
+        read_only=read_only,
+        login=login,
+        hosts=tuple(hosts),
+        trusted_proxies=tuple(trusted_proxies),
+    )
     server = ConsoleServer(settings, listening(address, port))
     print(f"The console of {bootstrap}: {server.url}  (Ctrl-C ends it)", flush=True)
     for number in (signal.SIGINT, signal.SIGTERM):

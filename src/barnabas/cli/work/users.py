@@ -16,11 +16,13 @@ from barnabas.wire.scram import MECHANISMS_BY_TITLE, ScramMechanism
 
 
 def given_password(option: str | None) -> str:
-    """The password that was given: as text, in a file, on the terminal or on stdin.
+    """The password that was given: as text, in a file (@FILE), on the terminal, or on stdin (-).
 
     :raises Failure: When there is none.
     """
-    if option is not None and option.startswith("@"):
+    if option == "-":
+        password = sys.stdin.readline().rstrip("\r\n")
+    elif option is not None and option.startswith("@"):
         password = Path(option[1:]).read_text(encoding="utf-8").rstrip("\r\n")
     elif option is not None:
         password = option

@@ -30,6 +30,8 @@ WAYS = {
     "shift": "so many records on, or back with a minus",
 }
 _EVERY_TOPIC = ""
+#: Of the offsets that a form carries, some twenty thousand.
+OFFSETS_CHARACTERS_MAX = 1 << 20
 
 
 async def show(view: View) -> Response:
@@ -137,6 +139,8 @@ def offsets_in(text: str) -> dict[TopicPartition, int]:
 
     :raises Problem: When it is something else.
     """
+    if len(text) > OFFSETS_CHARACTERS_MAX:
+        raise wrong_form("These are too many offsets for a form: reset them with barnabas groups.")
     try:
         return {
             TopicPartition(encodable(topic), _number(partition, PARTITION_MAX)): _number(offset, OFFSET_MAX)

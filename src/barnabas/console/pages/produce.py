@@ -18,6 +18,8 @@ from barnabas.wire.errors import KafkaError
 from barnabas.wire.records.record import RecordHeaders
 
 FORMS = ("text", "json", "hex", "base64")
+#: To read it holds up other pages.
+JSON_CHARACTERS_MAX = 1 << 20
 _DELIVERY_TIMEOUT_MS = 10_000
 
 
@@ -62,6 +64,11 @@ def field_bytes(form: Form, name: str) -> bytes | None:
             return bytes.fromhex(text)
         if written == "base64":
             return base64.b64decode("".join(text.split()), validate=True)
+        if written == "json" and len(text) > JSON_CHARACTERS_MAX:
+            form.refuse(
+                name, f"JSON of more than {JSON_CHARACTERS_MAX} characters is not checked: write it as text."
+            )
+            return None
         if written == "json":
             json.loads(text)
     except (ValueError, binascii.Error, RecursionError) as error:

@@ -189,7 +189,7 @@ class ClassicGroup(Roster):
         assert self.static_members == {
             member.group_instance_id: member_id for member_id, member in members.items() if member.is_static
         }
-        assert self.pending_members.isdisjoint(members)
+        assert self.pending_members.keys().isdisjoint(members)
         assert self.unsynced_members <= members.keys()
         assert all(member_id == member.member_id for member_id, member in members.items())
         if self.state in (_S.COMPLETING_REBALANCE, _S.STABLE):

@@ -21,8 +21,12 @@ from barnabas.wire.messages.join_group import JoinGroupRequest, JoinGroupRespons
 FIRST_VERSION_WITH_KNOWN_MEMBER_ID = 4  #: KIP-394
 FIRST_VERSION_WITH_SKIPPED_ASSIGNMENT = 9  #: KIP-814
 
-#: Of what a client calls itself, in its member id: strings of the protocol have 32,767 bytes at most.
-_PREFIX_LENGTH_MAX = 8_000
+#: Of what a client calls itself, in its member id, of which many may be given out.
+_PREFIX_LENGTH_MAX = 255
+
+#: Ids given out to members that have not come back (KIP-394): of one group, and of all groups of a coordinator's
+#: partition. Beyond, the oldest are taken back; a member that comes back all the same is given another.
+GROUP_PENDING_MEMBERS_MAX, PENDING_MEMBERS_MAX = 1_000, 2_000
 
 _S = ClassicState
 
@@ -66,6 +70,8 @@ class Joining:
         self._config = config
         self._dice = dice
         self._rebalances = rebalances
+        #: (group id, member id) of pending members, the oldest first; some may have been given up since
+        self._pending: dict[tuple[str, str], ClassicGroup] = {}
 
     def join(self, step: Step, group: ClassicGroup, join: Join) -> None:
         """Answer, or keep the request until the members are there.
@@ -122,16 +128,35 @@ class Joining:
         prefix = join.client.client_id if instance_id is None else instance_id
         member_id = f"{prefix[:_PREFIX_LENGTH_MAX]}-{UUID(int=self._dice.getrandbits(128), version=4)}"
         if instance_id is None and join.client.version >= FIRST_VERSION_WITH_KNOWN_MEMBER_ID:
-            group.pending_members.add(member_id)
-            step.set_timer(session_timer(group.group_id, member_id), join.request.session_timeout_ms)
+            self._give_out(step, group, member_id, join.request.session_timeout_ms)
             step.answer(join.pending, not_joined(ErrorCode.MEMBER_ID_REQUIRED, member_id))
         elif instance_id in group.static_members:
             self._replace(step, group, join, group.members[group.static_members[instance_id]], member_id)
         else:
             self._add(step, group, join, member_id)
 
+    def _give_out(self, step: Step, group: ClassicGroup, member_id: str, session_timeout_ms: int) -> None:
+        """Expect that a member comes back with an id, unless too many others do not."""
+        group.pending_members[member_id] = None
+        self._pending[group.group_id, member_id] = group
+        step.set_timer(session_timer(group.group_id, member_id), session_timeout_ms)
+        if len(group.pending_members) > GROUP_PENDING_MEMBERS_MAX:
+            self._take_back(step, group, next(iter(group.pending_members)))
+        while len(self._pending) > PENDING_MEMBERS_MAX:
+            (_, oldest), its_group = next(iter(self._pending.items()))
+            self._take_back(step, its_group, oldest)
+
+    def _take_back(self, step: Step, group: ClassicGroup, member_id: str) -> None:
+        """Forget an id that was given out, if nobody has come back with it."""
+        self._pending.pop((group.group_id, member_id), None)
+        if member_id in group.pending_members:
+            step.cancel_timer(session_timer(group.group_id, member_id))
+            group.remove(member_id)
+            self._rebalances.complete_join_when_all_are_there(step, group)
+
     def _add(self, step: Step, group: ClassicGroup, join: Join, member_id: str) -> None:
         request, client = join.request, join.client
+        self._pending.pop((group.group_id, member_id), None)
         member = Member(
             member_id,
             request.group_instance_id,

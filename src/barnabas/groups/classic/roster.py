@@ -14,13 +14,14 @@ class Roster:
         self.leader: str | None = None  #: the id of a member; None when there are none
         self.members: dict[str, Member] = {}  #: by id, in the order in which they came
         self.static_members: dict[str, str] = {}  #: group instance id -> member id
-        self.pending_members: set[str] = set()  #: ids given out, to come back with (KIP-394)
+        #: ids given out, to come back with (KIP-394), in the order in which they were; a set
+        self.pending_members: dict[str, None] = {}
         self.unsynced_members: set[str] = set()  #: of this generation, not heard of since they joined
 
     def add(self, member: Member, protocol_type: str) -> None:
         """Take a member in; the first one leads, and says what the group is for."""
         assert member.member_id not in self.members
-        self.pending_members.discard(member.member_id)
+        self.pending_members.pop(member.member_id, None)
         if not self.members:
             self.protocol_type = protocol_type
         self.members[member.member_id] = member
@@ -32,7 +33,7 @@ class Roster:
 
     def remove(self, member_id: str) -> None:
         """Let a member go, or forget an id that was given out; the oldest member leads if the leader goes."""
-        self.pending_members.discard(member_id)
+        self.pending_members.pop(member_id, None)
         self.unsynced_members.discard(member_id)
         member = self.members.pop(member_id, None)
         if member is not None and member.group_instance_id is not None:

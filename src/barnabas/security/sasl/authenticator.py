@@ -7,7 +7,7 @@ tokens, in SaslAuthenticate or, after SaslHandshake v0, bare.
 import enum
 import re
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from barnabas.security.sasl.mechanism import BadCredentials, LoginRefused, ServerMechanism
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -49,8 +49,18 @@ class Outcome(enum.StrEnum):
     EXPIRED = "expired"
 
 
-#: Told of each login by which mechanism it was (empty: none yet) and what came of it.
-Count: TypeAlias = Callable[[str, Outcome], None]
+class LoginEvent(NamedTuple):
+    """What came of a login; for metrics and the log."""
+
+    mechanism: str  #: empty: none was chosen yet
+    outcome: Outcome
+    user: str  #: as the client calls itself where the login failed; empty where it has not said
+    reason: str  #: why it failed; empty otherwise
+    address: str
+    listener: str
+
+
+Observe: TypeAlias = Callable[[LoginEvent], None]
 
 #: The mechanisms that a listener offers, and how an exchange by each begins.
 Mechanisms: TypeAlias = Mapping[str, Callable[[], ServerMechanism]]
@@ -72,13 +82,17 @@ class Authenticator:
         mechanisms: Mechanisms,
         session_ms_max: Mapping[str, int],
         now_ms: Callable[[], int],
-        count: Count,
+        observe: Observe,
+        address: str = "",
+        listener: str = "",
     ) -> None:
         """`session_ms_max` is for how long a login by each mechanism is good; 0 for ever."""
         self._mechanisms = mechanisms
         self._session_ms_max = session_ms_max
         self._now_ms = now_ms
-        self._count = count
+        self._observe = observe
+        self._address = address
+        self._listener = listener
         self._exchange: ServerMechanism | None = None
         self._takes_bare_tokens = False
         self._expires_ms: int | None = None  #: when the session ends, on the monotonic clock
@@ -229,7 +243,8 @@ class Authenticator:
         if self._is_renewal and user != self.user:
             message = f"Cannot change principals during re-authentication from User.{self.user}: User.{user}"
             raise LoginRefused(message)
-        self._count(self.mechanism or "", Outcome.RENEWED if self._is_renewal else Outcome.SUCCEEDED)
+        outcome = Outcome.RENEWED if self._is_renewal else Outcome.SUCCEEDED
+        self._notify(outcome, user)
         self.user = user
         self._exchange = None
         self._expires_ms = self._now_ms() + self._session_ms if self._session_ms else None
@@ -240,10 +255,15 @@ class Authenticator:
         return self._session_ms_max.get(self.mechanism or "", 0)
 
     def _fail(self, why: str, outcome: Outcome = Outcome.FAILED) -> None:
-        self._count(self.mechanism or "", outcome)
+        claimed = self._exchange.claimed_user if self._exchange is not None else self.user
+        self._notify(outcome, claimed or "", why)
         self.failure = why
         self._exchange = None
         self._go(State.FAILED)
+
+    def _notify(self, outcome: Outcome, user: str, reason: str = "") -> None:
+        event = LoginEvent(self.mechanism or "", outcome, user, reason, self._address, self._listener)
+        self._observe(event)
 
     def _go(self, state: State) -> None:
         assert state in TRANSITIONS[self.state], (self.state, state)

@@ -19,6 +19,11 @@ class ServerMechanism(Protocol):
         """Who has logged in; None until the exchange is complete."""
         ...
 
+    @property
+    def claimed_user(self) -> str | None:
+        """Who the client says that it is; None until it has said so. For the log alone."""
+        ...
+
     def evaluate(self, token: bytes) -> bytes:
         """Take the client's next token; gives the one to answer with, which may be empty.
 

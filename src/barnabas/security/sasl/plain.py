@@ -15,6 +15,7 @@ class PlainServer:
     def __init__(self, password_of: Passwords) -> None:
         self._password_of = password_of
         self.user: str | None = None
+        self.claimed_user: str | None = None
 
     def evaluate(self, token: bytes) -> bytes:
         """Check name and password; see `ServerMechanism`."""
@@ -22,6 +23,7 @@ class PlainServer:
         if len(parts) != 3:
             raise LoginRefused(f"Invalid SASL/PLAIN response: expected 3 tokens, got {min(len(parts), 4)}")
         authorization_id, user, password = parts
+        self.claimed_user = user
         if not user:
             raise LoginRefused("Authentication failed: username not specified")
         if not password:

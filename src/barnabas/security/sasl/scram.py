@@ -1,14 +1,14 @@
 """SCRAM-SHA-256 and SCRAM-SHA-512 (RFC 5802, RFC 7677): both sides prove that they know the password.
 
-Where there is no such user, the exchange goes on as if there were one, with a salt that is always the same for
-the name, and fails at the proof: nobody learns here who may log in.
+Where there is no such user, the exchange goes on with a stand-in (`stand_ins`) and fails at the proof, in the same
+words and after the same work: clients do not learn here which users exist.
 """
 
 import hmac
 import random
 from collections.abc import Callable
 
-from barnabas.metadata.scram import ITERATIONS_MIN, SALT_BYTES, ScramCredential
+from barnabas.metadata.scram import ScramCredential
 from barnabas.security.sasl.mechanism import BadCredentials, LoginRefused
 from barnabas.wire import scram
 from barnabas.wire.scram import ClientFirst, ScramMechanism, ServerFirst
@@ -23,15 +23,19 @@ class ScramServer:
     """The broker's side of SCRAM."""
 
     def __init__(
-        self, mechanism: ScramMechanism, credential_of: CredentialOf, secret: bytes, dice: random.Random
+        self,
+        mechanism: ScramMechanism,
+        credential_of: CredentialOf,
+        stand_in_for: Callable[[str], ScramCredential],
+        dice: random.Random,
     ) -> None:
-        """`secret` is what salts for users that there are not are made of; the same for all connections."""
         self._mechanism = mechanism
         self._credential_of = credential_of
-        self._secret = secret
+        self._stand_in_for = stand_in_for
         self._dice = dice
         self._first: tuple[ClientFirst, ServerFirst] | None = None
         self.user: str | None = None
+        self.claimed_user: str | None = None
 
     def evaluate(self, token: bytes) -> bytes:
         """Answer the first message, then check the proof; see `ServerMechanism`."""
@@ -42,13 +46,16 @@ class ScramServer:
 
     def _begin(self, token: bytes) -> bytes:
         client = scram.parse_client_first(token)
+        self.claimed_user = client.name
         if client.authorization_id not in ("", client.name):
             message = "Client requested an authorization id that is different from username"
             raise LoginRefused(f"Authentication failed: {message}")
-        self._credential = None if client.names_token else self._credential_of(client.name)
-        known = self._credential or self._pretended(client.name)
+        found = None if client.names_token else self._credential_of(client.name)
+        stand_in = self._stand_in_for(client.name)  # derived for real users too: it takes time
+        self._credential = found or stand_in
+        self._is_known = found is not None
         nonce = client.nonce + self._dice.randbytes(_NONCE_BYTES).hex()
-        server = ServerFirst(nonce, known.salt, known.iterations)
+        server = ServerFirst(nonce, self._credential.salt, self._credential.iterations)
         self._first = client, server
         return str(server).encode()
 
@@ -58,8 +65,8 @@ class ScramServer:
             message = "the nonce of the last message is not that of the first ones (librdkafka before 2.6.1 does that)"
             raise BadCredentials(message)
         messages = (client.bare, str(server), final.bare)
-        credential = self._credential or self._pretended(client.name)
-        if not self._proves(credential, final.proof, messages) or self._credential is None:
+        credential = self._credential
+        if not self._proves(credential, final.proof, messages) or not self._is_known:
             raise BadCredentials(f"no valid proof for user '{client.name}'")
         self.user = client.name
         return scram.server_final(scram.signature(self._mechanism, credential.server_key, *messages))
@@ -70,8 +77,3 @@ class ScramServer:
         client_signature = scram.signature(self._mechanism, credential.stored_key, *messages)
         key = scram.exclusive_or(proof, client_signature)
         return hmac.compare_digest(scram.stored_key(self._mechanism, key), credential.stored_key)
-
-    def _pretended(self, user: str) -> ScramCredential:
-        salt = hmac.digest(self._secret, user.encode(), "sha256")[:SALT_BYTES]
-        key = bytes(self._mechanism.key_bytes)
-        return ScramCredential(salt, key, key, ITERATIONS_MIN)

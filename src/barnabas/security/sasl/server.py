@@ -7,13 +7,12 @@ from functools import partial
 from barnabas.base.clock import Clock
 from barnabas.config.sasl import PLAIN, SaslSettings
 from barnabas.metadata.scram import ScramCredential
-from barnabas.security.sasl.authenticator import Authenticator, Count, Mechanisms
+from barnabas.security.sasl.authenticator import Authenticator, Mechanisms, Observe
 from barnabas.security.sasl.plain import PlainServer
 from barnabas.security.sasl.scram import ScramServer
+from barnabas.security.sasl.stand_ins import StandIns
 from barnabas.security.sasl.users_file import UsersFile
 from barnabas.wire.scram import MECHANISMS_BY_TITLE, ScramMechanism
-
-_SECRET_BYTES = 32
 
 #: (user name, mechanism) -> credential; None where there is none
 Credentials = Callable[[str, ScramMechanism], ScramCredential | None]
@@ -29,8 +28,10 @@ class SaslServer:
         clock: Clock,
         dice: random.Random,
         *,
+        stand_ins: StandIns,
         failure_delay_ms: int,
-        count: Count,
+        observe: Observe,
+        listener: str = "",
     ) -> None:
         """`failure_delay_ms` is how long a failed login waits for its answer.
 
@@ -42,15 +43,23 @@ class SaslServer:
         self._settings = settings
         self._credential_of = credential_of
         self._now_ms = clock.monotonic_ms
-        self._count = count
+        self._observe = observe
+        self._listener = listener
         self._dice = dice
-        self._secret = dice.randbytes(_SECRET_BYTES)
+        self._stand_ins = stand_ins
         self._users_file = UsersFile(settings.users_file) if settings.users_file else None
         self._mechanisms: Mechanisms = {title: self._mechanism(title) for title in settings.mechanisms}
 
-    def authenticator(self) -> Authenticator:
-        """The login of a new connection."""
-        return Authenticator(self._mechanisms, self._settings.session_ms_max, self._now_ms, self._count)
+    def authenticator(self, address: str) -> Authenticator:
+        """The login of a new connection from `address`."""
+        return Authenticator(
+            self._mechanisms,
+            self._settings.session_ms_max,
+            self._now_ms,
+            self._observe,
+            address,
+            self._listener,
+        )
 
     def _mechanism(self, title: str) -> Callable[[], PlainServer | ScramServer]:
         if title == PLAIN:
@@ -60,7 +69,8 @@ class SaslServer:
         def credential_of(user: str) -> ScramCredential | None:
             return self._credential_of(user, mechanism)
 
-        return partial(ScramServer, mechanism, credential_of, self._secret, self._dice)
+        stand_in_for = partial(self._stand_ins.of, mechanism)
+        return partial(ScramServer, mechanism, credential_of, stand_in_for, self._dice)
 
     def _password_of(self, user: str) -> str | None:
         password = self._settings.plain_users.get(user)

@@ -9,6 +9,7 @@ from barnabas.security.sasl.authenticator import (
     TRANSITIONS,
     Authenticator,
     LoginEnded,
+    LoginEvent,
     Outcome,
     State,
 )
@@ -24,6 +25,7 @@ class Echo:
 
     def __init__(self) -> None:
         self.user: str | None = None
+        self.claimed_user: str | None = None
         self._name = ""
 
     def evaluate(self, token: bytes) -> bytes:
@@ -34,7 +36,7 @@ class Echo:
         if self._name:
             self.user = self._name
             return b"welcome"
-        self._name = token.decode()
+        self._name = self.claimed_user = token.decode()
         return b"and?"
 
 
@@ -43,13 +45,19 @@ class Login:
 
     def __init__(self, session_ms: int = 0) -> None:
         self.clock = ManualClock(0)
-        self.outcomes: list[tuple[str, Outcome]] = []
+        self.events: list[LoginEvent] = []
         self.machine = Authenticator(
             {"ECHO": Echo, "OTHER": Echo},
             {"ECHO": session_ms},
             self.clock.monotonic_ms,
-            lambda mechanism, outcome: self.outcomes.append((mechanism, outcome)),
+            self.events.append,
+            "10.1.2.3",
+            "CLIENTS",
         )
+
+    @property
+    def outcomes(self) -> list[tuple[str, Outcome]]:
+        return [(event.mechanism, event.outcome) for event in self.events]
 
     def arrives(self, api_key: int) -> None:
         """A frame comes that is a request, as far as its key is right."""
@@ -255,6 +263,20 @@ def test_what_came_of_a_login_is_counted_by_mechanisms_that_there_are() -> None:
     login = Login()
     login.handshake("a name that somebody made up")
     assert login.outcomes == [("", Outcome.FAILED)]
+
+
+def test_an_event_names_the_user_that_logged_in_or_claimed_to_be() -> None:
+    login = Login(SESSION_MS)
+    login.log_in()
+    assert login.events == [LoginEvent("ECHO", Outcome.SUCCEEDED, "alice", "", "10.1.2.3", "CLIENTS")]
+    login = Login()
+    login.handshake()
+    login.authenticate(b"bob")
+    with pytest.raises(KafkaError):
+        login.authenticate(b"wrong")
+    [event] = login.events
+    assert (event.outcome, event.user) == (Outcome.FAILED, "bob")
+    assert "Authentication failed: wrong" in event.reason
 
 
 def test_every_state_is_in_the_table_and_failure_is_the_end_of_all() -> None:

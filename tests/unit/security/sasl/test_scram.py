@@ -1,4 +1,6 @@
 import random
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -6,11 +8,15 @@ from barnabas.client.sasl import Exchange, NotTheBroker, SaslLogin
 from barnabas.metadata.scram import ScramCredential
 from barnabas.security.sasl.mechanism import BadCredentials, LoginRefused
 from barnabas.security.sasl.scram import ScramServer
+from barnabas.security.sasl.stand_ins import StandIns
 from barnabas.wire import scram
 from barnabas.wire.scram import MECHANISMS_BY_TITLE, ScramMechanism
 
 SALT = b"0123456789abcdef"
-SECRET = b"secret of the broker"
+
+
+def stand_in_for(mechanism: ScramMechanism) -> Callable[[str], ScramCredential]:
+    return partial(StandIns(b"secret of the cluster", dict).of, mechanism)
 
 
 def server(
@@ -18,7 +24,7 @@ def server(
 ) -> ScramServer:
     mechanism = MECHANISMS_BY_TITLE[title]
     credentials = {user: ScramCredential.of_password(mechanism, f"{user}'s", SALT) for user in users}
-    return ScramServer(mechanism, credentials.get, SECRET, random.Random(seed))
+    return ScramServer(mechanism, credentials.get, stand_in_for(mechanism), random.Random(seed))
 
 
 def log_in(machine: ScramServer, title: str, user: str, password: str) -> None:
@@ -40,13 +46,14 @@ def test_who_knows_the_password_logs_in(title: str, user: str) -> None:
 def test_the_broker_speaks_as_in_the_rfc() -> None:
     """The exchange of RFC 7677 with its nonce: what the broker adds to it is ours."""
     salt = bytes.fromhex("5b6d99689d12358eeca04b141236fa81")
-    credential = ScramCredential.of_password(ScramMechanism.SCRAM_SHA_256, "pencil", salt)
+    mechanism = ScramMechanism.SCRAM_SHA_256
+    credential = ScramCredential.of_password(mechanism, "pencil", salt)
 
     class Dice(random.Random):
         def randbytes(self, n: int) -> bytes:
             return bytes(n)
 
-    machine = ScramServer(ScramMechanism.SCRAM_SHA_256, lambda user: credential, SECRET, Dice())
+    machine = ScramServer(mechanism, lambda user: credential, stand_in_for(mechanism), Dice())
     first = machine.evaluate(b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO")
     assert first == f"r=rOprNGfwEbeRWgbNEkqO{'0' * 40},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096".encode()
 

@@ -6,6 +6,7 @@ from barnabas.client.sasl import Exchange, SaslLogin
 from barnabas.config.sasl import MECHANISMS, SaslSettings
 from barnabas.metadata.scram import ScramCredential
 from barnabas.security.sasl.server import SaslServer
+from barnabas.security.sasl.stand_ins import StandIns
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.scram import ScramMechanism
 
@@ -27,14 +28,15 @@ def server(users_file: Path | None = None) -> SaslServer:
         credential_of,
         ManualClock(),
         random.Random(1),
+        stand_ins=StandIns(b"secret", dict),
         failure_delay_ms=100,
-        count=lambda mechanism, outcome: None,
+        observe=lambda event: None,
     )
 
 
 def session_ms(server: SaslServer, login: SaslLogin) -> int:
     """For how long a login that must succeed is good."""
-    authenticator = server.authenticator()
+    authenticator = server.authenticator("10.1.2.3")
     assert authenticator.handshake(login.mechanism, 1) is ErrorCode.NONE
     exchange = Exchange(login)
     token: bytes | None = exchange.first

@@ -1,0 +1,161 @@
+"""The process that makes one plan for the plan page: an order as JSON on stdin, the outcome as JSON on stdout.
+
+What it is given comes from users of the console, so it bounds its CPU time and memory, and yields to all other
+processes. `plan_processes` starts and kills it.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import resource
+import sys
+from pathlib import Path
+from typing import Any, TypedDict
+
+from barnabas.base.clock import SystemClock
+from barnabas.client.admin import Admin
+from barnabas.client.cluster import Cluster
+from barnabas.client.retry import Retry
+from barnabas.client.sasl import SaslLogin
+from barnabas.console.problems import Problem, problem_of
+from barnabas.console.rendering import render
+from barnabas.declared.differences import Action, Change, Level, shown
+from barnabas.declared.plan import Plan, Wish, make_plan
+from barnabas.declared.reading import DeclarationError, read_state_text
+from barnabas.declared.secrets import SecretMissing, Secrets
+from barnabas.declared.state import Credential, Secret
+
+NICENESS = 10
+MEMORY_BYTES_MAX = 1 << 30
+ROWS_MAX = 5_000
+_BADGES = {
+    Level.WARNING: "warn",
+    Level.DESTRUCTIVE: "bad",
+    Level.LOCKOUT: "bad",
+    Level.IMPOSSIBLE: "bad",
+}
+
+
+class PlanOrder(TypedDict):
+    """What to plan, for whom, and within which limits."""
+
+    text: str  #: YAML
+    bootstrap: str
+    principal: str
+    login: tuple[str, str, str] | None  #: mechanism, user, password
+    connect_timeout_ms: int
+    request_timeout_ms: int
+    retry_timeout_ms: int
+    timeout_ms: int  #: the process ends then, even where it is not killed
+    cpu_s_max: int
+
+
+class UnseenSecrets(Secrets):
+    """Secrets that are never looked up: what is sent to the console must not read its machine's files."""
+
+    def __init__(self) -> None:
+        super().__init__({}, Path())
+
+    def value(self, secret: Secret) -> str:
+        """None.
+
+        :raises SecretMissing: Always.
+        """
+        message = (
+            f"the console looks up no secrets, so that this one ({secret.origin} {secret.name}) is not judged"
+        )
+        raise SecretMissing(message)
+
+
+def main() -> None:
+    """Read the order, print the outcome: `html`, a `refusal` of the text, or a `problem` as arguments of Problem."""
+    order: PlanOrder = json.load(sys.stdin)
+    limit_resources(order["cpu_s_max"])
+    print(json.dumps(outcome_of(order)))
+
+
+def limit_resources(cpu_s_max: int) -> None:
+    """Bound this process, as far as the platform can."""
+    os.nice(NICENESS)
+    limits = (
+        (resource.RLIMIT_CPU, cpu_s_max),
+        (resource.RLIMIT_AS, MEMORY_BYTES_MAX),
+        (resource.RLIMIT_CORE, 0),
+    )
+    for kind, most in limits:
+        with contextlib.suppress(ValueError, OSError):  # less is allowed already
+            resource.setrlimit(kind, (most, most))
+
+
+def outcome_of(order: PlanOrder) -> dict[str, Any]:
+    """Make the plan; expected errors are outcomes, too."""
+    try:
+        state = read_state_text(order["text"], trusted=False)
+        plan = asyncio.run(_plan(order, state))
+        rows = rows_of(plan.changes[:ROWS_MAX])
+        return {"html": render("plan_changes.html", {"plan": plan, "rows": rows})}
+    except DeclarationError as error:
+        what = str(error)
+        return {"refusal": f"In {what}" if what.startswith("line") else f"The state {what}"}
+    except MemoryError:
+        return {"refusal": f"This takes more than {MEMORY_BYTES_MAX >> 20} MiB of memory to plan."}
+    except Exception as error:
+        problem = problem_of(error)
+        if problem is None:
+            raise
+        return {"problem": _arguments(problem)}
+
+
+def _arguments(problem: Problem) -> tuple[int, str, str, str]:
+    return problem.status, problem.title, problem.text, problem.hint
+
+
+async def _plan(order: PlanOrder, state: Any) -> Plan:
+    clock = SystemClock()
+    cluster = Cluster(
+        order["bootstrap"],
+        client_id="barnabas-console",
+        connect_timeout_ms=order["connect_timeout_ms"],
+        request_timeout_ms=order["request_timeout_ms"],
+        retry=Retry(timeout_ms=order["retry_timeout_ms"], clock=clock),
+        login=SaslLogin(*order["login"]) if order["login"] else None,
+    )
+    async with asyncio.timeout(order["timeout_ms"] / 1000), cluster:
+        admin = Admin(cluster, timeout_ms=order["request_timeout_ms"])
+        return await make_plan(admin, Wish(state, UnseenSecrets(), principal=order["principal"]), clock)
+
+
+def rows_of(changes: Any) -> list[dict[str, Any]]:
+    """The plan's changes as the table shows them."""
+    return [
+        {
+            "resource": change.resource,
+            "key": change.key,
+            "action": change.action.value,
+            "kind": "bad" if change.action is Action.DELETE else "",
+            "before": format_value(change.before),
+            "after": format_value(change.after),
+            "remarks": _remarks(change),
+        }
+        for change in changes
+    ]
+
+
+def format_value(value: Any) -> str | None:
+    """A value for people, without its secrets; None for nothing."""
+    if isinstance(value, Credential):
+        return f"{value.iterations} iterations" if value.iterations else "a password"
+    if value is True:
+        return "set"
+    text = shown(value)
+    return None if text is None else f"{text:.15g}" if isinstance(text, float) else str(text)
+
+
+def _remarks(change: Change) -> list[tuple[str, str, str]]:
+    """(badge, weight, text) of what is to be known of a change."""
+    return [(_BADGES.get(each.level, ""), each.level.name.lower(), each.text) for each in change.remarks]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""Logins and denied requests in the broker's log, at INFO, as many lines as an operator can read."""
+
+from collections import Counter
+from typing import NamedTuple
+
+from barnabas.base.clock import Clock
+from barnabas.security.sasl.authenticator import LoginEvent
+from barnabas.telemetry.logs import get_logger
+from barnabas.wire.acls import AclOperation, ResourceType
+
+_log = get_logger("barnabas.security")
+
+#: Lines are counted for so long; then what was left out is told.
+WINDOW_MS = 60_000
+#: Lines in a window: of one principal at one address, of one address, of all.
+PRINCIPAL_LINES_MAX, ADDRESS_LINES_MAX, LINES_MAX = 10, 100, 1_000
+#: Principals and addresses that are counted in a window; all others are counted together.
+SOURCES_MAX = 2_000
+#: Lines that tell how many were left out; the last one is for all others.
+SUMMARY_LINES_MAX = 20
+#: Of a name that a client chose.
+NAME_CHARACTERS_MAX = 200
+
+
+class _Source(NamedTuple):
+    """Whose lines are counted. An empty principal stands for an address, an empty address for all others."""
+
+    principal: str
+    address: str
+
+
+_OTHERS = _Source("", "")
+
+
+class SecurityLog:
+    """Writes a line for each login and each denial, within bounds by principal and address."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._window_began_ms = clock.monotonic_ms()
+        self._written_count = 0
+        self._counts: Counter[_Source] = Counter()
+        self._left_out: Counter[_Source] = Counter()
+
+    def login(self, event: LoginEvent) -> None:
+        """Log what came of a login."""
+        if self._admits(event.user, event.address):
+            _log.info(
+                f"login {event.outcome}",
+                user=_short(event.user),
+                mechanism=_short(event.mechanism),
+                address=event.address,
+                listener=event.listener,
+                **({"why": _short(event.reason)} if event.reason else {}),
+            )
+
+    def denied(
+        self,
+        principal: str,
+        address: str,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        resource: str,
+        api: str,
+    ) -> None:
+        """Log that a principal lacks a permission which its request needs."""
+        if self._admits(principal, address):
+            _log.info(
+                "authorization denied",
+                principal=_short(principal),
+                address=address,
+                operation=operation.name,
+                resource_type=resource_type.name,
+                resource=_short(resource),
+                api=api,
+            )
+
+    async def flush(self) -> None:
+        """Tell what was left out, if the window is over; to be called now and then."""
+        if self._clock.monotonic_ms() - self._window_began_ms >= WINDOW_MS:
+            self._begin_window()
+
+    def _admits(self, principal: str, address: str) -> bool:
+        """Whether a line may be written; counted in any case."""
+        if self._clock.monotonic_ms() - self._window_began_ms >= WINDOW_MS:
+            self._begin_window()
+        principal = _short(principal)
+        own, at_address = self._counted(_Source(principal, address)), self._counted(_Source("", address))
+        if (
+            self._counts[own] >= PRINCIPAL_LINES_MAX
+            or self._counts[at_address] >= ADDRESS_LINES_MAX
+            or self._written_count >= LINES_MAX
+        ):
+            self._left_out[own] += 1
+            return False
+        self._counts[own] += 1
+        if at_address is not own:
+            self._counts[at_address] += 1
+        self._written_count += 1
+        return True
+
+    def _counted(self, source: _Source) -> _Source:
+        """The source that a line counts for: once there are too many, new ones share one."""
+        if source in self._counts or len(self._counts) < SOURCES_MAX:
+            return source
+        return _OTHERS
+
+    def _begin_window(self) -> None:
+        left_out = self._left_out
+        self._window_began_ms = self._clock.monotonic_ms()
+        self._written_count = 0
+        self._counts, self._left_out = Counter(), Counter()
+        commonest = [pair for pair in left_out.most_common(SUMMARY_LINES_MAX) if pair[0] != _OTHERS]
+        for source, count in commonest:
+            _log.info(
+                "logins and denials left out", count=count, principal=source.principal, address=source.address
+            )
+        others_count = left_out.total() - sum(count for _, count in commonest)
+        if others_count:
+            _log.info("logins and denials left out", count=others_count, principal="(others)")
+
+    def statistics(self) -> dict[str, int]:
+        """How many lines were written in this window, how many were left out, and for how many sources."""
+        return {
+            "written": self._written_count,
+            "left_out": self._left_out.total(),
+            "sources": len(self._counts),
+        }
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= NAME_CHARACTERS_MAX else f"{name[:NAME_CHARACTERS_MAX]}..."

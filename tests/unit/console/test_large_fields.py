@@ -1,0 +1,26 @@
+"""Fields that take long to read are bounded before they are read."""
+
+import pytest
+
+from barnabas.console.forms import Form
+from barnabas.console.pages.group import OFFSETS_CHARACTERS_MAX, offsets_in
+from barnabas.console.pages.produce import JSON_CHARACTERS_MAX, field_bytes
+from barnabas.console.problems import Problem
+
+
+def test_json_to_be_produced_is_checked_up_to_a_bound() -> None:
+    for text, written in (
+        ("[" * JSON_CHARACTERS_MAX, "recursion"),
+        ("1" * (JSON_CHARACTERS_MAX + 1), "not checked"),
+    ):
+        form = Form({"value": [text], "value_form": ["json"]})
+        assert field_bytes(form, "value") is None
+        assert written in form.errors["value"]
+    form = Form({"value": ["1" * (JSON_CHARACTERS_MAX + 1)], "value_form": ["text"]})
+    assert field_bytes(form, "value") is not None
+
+
+@pytest.mark.parametrize("text", ["[" * 200_000, "[" * (OFFSETS_CHARACTERS_MAX + 1), "[[1]]", "{}x"])
+def test_offsets_that_were_not_shown_are_refused(text: str) -> None:
+    with pytest.raises(Problem):
+        offsets_in(text)
