@@ -148,10 +148,15 @@ def guarded(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
 
     @functools.wraps(command)
     def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
-        with command_config(kwargs.pop(COMMAND_CONFIG, None)):
+        warn = functools.partial(_warn, as_json=bool(kwargs.get("as_json")))
+        with command_config(kwargs.pop(COMMAND_CONFIG, None), warn):
             attempt(*args, **kwargs)
 
     return with_command_config(run)
+
+
+def _warn(message: str, *, as_json: bool) -> None:
+    print(json.dumps({"warning": message}) if as_json else f"warning: {message}", file=sys.stderr)
 
 
 class Judged(NamedTuple):
