@@ -26,7 +26,7 @@ Places = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[TOPIC[:PARTITION]...]",
-        help="Partitions. [default: all that the group reads]",
+        help="Partitions; by default all that the group reads.",
         show_default=False,
         autocompletion=candidates.partitions,
     ),
