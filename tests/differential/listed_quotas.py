@@ -1,4 +1,4 @@
-"""The differences that are meant in quotas and client metrics."""
+"""The differences that are meant in quotas."""
 
 import math
 
@@ -8,8 +8,7 @@ from barnabas.wire.messages.alter_client_quotas import (
     EntryData,
     OpData,
 )
-from barnabas.wire.messages.api_versions import ApiVersionsRequest
-from differential.listed_entry import Listed, is_at
+from differential.listed_entry import Listed
 from differential.sequences import Step
 
 
@@ -19,12 +18,6 @@ def _tried(kind: str, name: str, key: str, value: float) -> tuple[Step, ...]:
 
 
 LISTED_QUOTAS = (
-    Listed(
-        "ApiVersions", "api_keys", "GetTelemetrySubscriptions and PushTelemetry (71, 72)",
-        "Kafka advertises them when a plugin receives what clients push; Barnabas always does, and shows it in "
-        "/metrics.",
-        is_at("api_keys[71]", "api_keys[72]"), ((ApiVersionsRequest("differential", "1"), 4),),
-    ),
     Listed(
         "AlterClientQuotas", "entries", "NaN for a value",
         "Kafka takes it, and whoever has such a quota is never throttled; Barnabas answers INVALID_REQUEST.",

@@ -16,7 +16,7 @@ from barnabas.wire.messages.produce import ProduceRequest
 from barnabas.wire.records.record import Record, decode_all, encode_batch
 from support.admin import describe
 from support.batches import NOW_MS, batch, values_of
-from support.nodes import KAFKA_APIS, frame_of, response_of
+from support.nodes import ADVERTISED_APIS, frame_of, response_of
 from support.wire import Wire
 
 
@@ -30,7 +30,7 @@ def served(wire: Wire) -> dict[int, tuple[int, int]]:
 
 def test_no_api_is_capped_below_its_flexible_versions(wire: Wire) -> None:
     versions = served(wire)
-    for key, spec in KAFKA_APIS.items():
+    for key, spec in ADVERTISED_APIS.items():
         assert versions[key][1] == spec.versions.last
         assert spec.request.FLEXIBLE.first <= spec.versions.last, spec.name
 
@@ -83,7 +83,7 @@ def test_bytes_that_are_no_batch_are_refused(
 def test_every_version_of_api_versions_has_the_same_table(wire: Wire, version: int) -> None:
     request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
     response = wire.ask(request, version)
-    assert {api.api_key for api in response.api_keys} == set(KAFKA_APIS)
+    assert {api.api_key for api in response.api_keys} == set(ADVERTISED_APIS)
 
 
 def test_a_newer_api_versions_is_answered_in_version_0_with_the_table(wire: Wire) -> None:
@@ -91,7 +91,7 @@ def test_a_newer_api_versions_is_answered_in_version_0_with_the_table(wire: Wire
     wire.send_frame(struct.pack(">hhih", 18, 99, 7, -1) + b"\x00whatever")
     answer = response_of(ApiVersionsResponse, 0, wire.receive_frame(), 7)
     assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
-    assert {api.api_key for api in answer.api_keys} == set(KAFKA_APIS)
+    assert {api.api_key for api in answer.api_keys} == set(ADVERTISED_APIS)
     assert served(wire)  # the connection goes on
 
 

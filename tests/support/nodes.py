@@ -52,6 +52,9 @@ APIS = registry.build(barnabas.api)
 #: Those that Apache Kafka has, too.
 KAFKA_APIS = {key: spec for key, spec in APIS.items() if is_kafka_api(key)}
 
+#: Those of them that ApiVersions names while nothing consumes client telemetry.
+ADVERTISED_APIS = {key: spec for key, spec in KAFKA_APIS.items() if key not in (71, 72)}
+
 
 @dataclass
 class RunningNode:

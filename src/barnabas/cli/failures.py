@@ -96,12 +96,25 @@ _KINDS = {
 
 
 class Failure(Exception):
-    """A command cannot do what was asked."""
+    """A command cannot do what was asked.
 
-    def __init__(self, message: str, *, hint: str = "", exit_code: int = FAILED) -> None:
+    In JSON, `kind` names the error (by default after the exit code), and `details` are further fields.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        exit_code: int = FAILED,
+        kind: str = "",
+        details: Mapping[str, object] | None = None,
+    ) -> None:
         super().__init__(message)
+        self.details = details or {}
         self.hint = hint
         self.exit_code = exit_code
+        self.kind = kind or _KINDS.get(exit_code, "FAILED")
 
 
 def wrong_use(message: str, hint: str = "") -> Failure:
@@ -128,17 +141,22 @@ def guarded(command: Callable[Arguments, None]) -> Callable[Arguments, None]:
             raise typer.Exit(report(error, as_json=bool(kwargs.get("as_json")))) from None
         except Exception as error:
             errors = error.exceptions if isinstance(error, ExceptionGroup) else (error,)
-            if not all(map(is_kafka_error, errors)):
+            if not all(isinstance(each, Failure) or is_kafka_error(each) for each in errors):
                 raise
             call = Call(str(run.__dict__.get(NAME, "")), kwargs)
             raise typer.Exit(report(*errors, as_json=bool(kwargs.get("as_json")), call=call)) from None
 
     @functools.wraps(command)
     def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
-        with command_config(kwargs.pop(COMMAND_CONFIG, None)):
+        warn = functools.partial(_warn, as_json=bool(kwargs.get("as_json")))
+        with command_config(kwargs.pop(COMMAND_CONFIG, None), warn):
             attempt(*args, **kwargs)
 
     return with_command_config(run)
+
+
+def _warn(message: str, *, as_json: bool) -> None:
+    print(json.dumps({"warning": message}) if as_json else f"warning: {message}", file=sys.stderr)
 
 
 class Judged(NamedTuple):
@@ -161,7 +179,9 @@ def report(*errors: Exception, as_json: bool, call: Call | None = None) -> int:
     judged = [_advised(error, judge(error), call) for error in errors]
     for error, (_, code, hint) in zip(errors, judged, strict=True):
         if as_json:
-            print(json.dumps({"error": code, "message": _sentence(error), "hint": hint}), file=sys.stderr)
+            details = error.details if isinstance(error, Failure) else {}
+            fields = {"error": code, "message": _sentence(error), "hint": hint, **details}
+            print(json.dumps(fields), file=sys.stderr)
         else:
             print(f"error: {_sentence(error)}", file=sys.stderr)
     for hint in dict.fromkeys(hint for _, _, hint in judged if hint and not as_json):
@@ -191,7 +211,7 @@ def _sentence(error: Exception) -> str:
 def judge(error: Exception) -> Judged:
     """What an error comes to, whatever the command."""
     if isinstance(error, Failure):
-        return Judged(error.exit_code, _KINDS.get(error.exit_code, "FAILED"), error.hint)
+        return Judged(error.exit_code, error.kind, error.hint)
     if is_kafka_error(error):
         name: str = error.code.name  # type: ignore[attr-defined]  # a KafkaError; not imported for speed
         return Judged(_EXIT_CODES.get(name, FAILED), name, _HINTS.get(name, ""))

@@ -1,5 +1,6 @@
 """Whom commands log in as: `--command-config`, which every command that speaks to brokers has."""
 
+import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,7 +26,35 @@ Option = Annotated[
     ),
 ]
 
-_file: ContextVar[Path | None] = ContextVar(COMMAND_CONFIG, default=None)
+
+class _CommandConfig:
+    """The file of the option, read once and only by commands that need it."""
+
+    def __init__(self, file: Path, warn: Callable[[str], None]) -> None:
+        self._file = file
+        self._warn = warn
+
+    @functools.cached_property
+    def content(self) -> "tuple[SaslLogin | None, Mapping[str, str]]":
+        """The login, and all properties; warns of those that are suspect.
+
+        :raises ValueError: When a property is not valid.
+        """
+        from barnabas.client.properties import login_from_properties, suspect_properties
+        from barnabas.config.properties import read_properties
+
+        try:
+            found = list(read_properties(self._file.read_text(encoding="utf-8")))
+            for warning in suspect_properties(found):
+                self._warn(f"--command-config {self._file}: {warning}")
+            properties = {each.key: each.value for each in found}
+            return login_from_properties(properties), properties
+        except ValueError as error:
+            message = f"--command-config {self._file}: {error}"
+            raise ValueError(message) from None
+
+
+_current: ContextVar[_CommandConfig | None] = ContextVar(COMMAND_CONFIG, default=None)
 
 
 def with_command_config(command: Callable[..., None]) -> Callable[..., None]:
@@ -42,13 +71,16 @@ def with_command_config(command: Callable[..., None]) -> Callable[..., None]:
 
 
 @contextmanager
-def command_config(file: object) -> Iterator[None]:
-    """Let `current_login` go by this file, if it is one, within the block."""
-    token = _file.set(file if isinstance(file, Path) else None)
+def command_config(file: object, warn: Callable[[str], None] = lambda _: None) -> Iterator[None]:
+    """Have `current_login` use this file, if there is one, within the block.
+
+    :param warn: Called for each suspect line when the file is first read.
+    """
+    token = _current.set(_CommandConfig(file, warn) if isinstance(file, Path) else None)
     try:
         yield
     finally:
-        _file.reset(token)
+        _current.reset(token)
 
 
 def current_login() -> "SaslLogin | None":
@@ -71,15 +103,5 @@ def login_properties() -> dict[str, str]:
 
 
 def _read() -> "tuple[SaslLogin | None, Mapping[str, str]]":
-    file = _file.get()
-    if file is None:
-        return None, {}
-    from barnabas.client.properties import login_from_properties
-    from barnabas.config.properties import parse_properties
-
-    try:
-        properties = parse_properties(file.read_text(encoding="utf-8"))
-        return login_from_properties(properties), properties
-    except ValueError as error:
-        message = f"--command-config {file}: {error}"
-        raise ValueError(message) from None
+    current = _current.get()
+    return (None, {}) if current is None else current.content

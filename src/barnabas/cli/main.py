@@ -1,5 +1,8 @@
 """The command `barnabas`. What a command needs is imported when it runs, so that `--help` is quick."""
 
+import sys
+from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -35,6 +38,7 @@ from barnabas.cli import (
     verify_eos,
 )
 from barnabas.cli.catalogue import explain
+from barnabas.cli.usage_errors import ParserError, report_abort, report_parser_error
 
 _SERVING = "Serving"
 _RECORDS = "Topics and records"
@@ -57,8 +61,30 @@ _PANELS = (
 )
 
 
-class _Panelled(TyperGroup):
-    """Lists its commands in the order of their panels, not those without commands of their own first."""
+class _Program(TyperGroup):
+    """Lists its commands in the order of their panels, and prints errors of the parser like all others."""
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        windows_expand_args: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run the command line; in standalone mode, end the process."""
+        arguments = sys.argv[1:] if args is None else list(args)
+        run = partial(super().main, arguments, prog_name, complete_var, False, windows_expand_args, **extra)
+        if not standalone_mode:
+            return run()
+        try:
+            code = run()
+        except ParserError as error:
+            code = report_parser_error(error, arguments)
+        except typer.Abort:
+            code = report_abort(arguments)
+        sys.exit(code)
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names, for help and completion."""
@@ -71,7 +97,7 @@ class _Panelled(TyperGroup):
 
 app = typer.Typer(
     name="barnabas",
-    cls=_Panelled,
+    cls=_Program,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

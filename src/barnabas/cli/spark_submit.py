@@ -19,10 +19,10 @@ def spark_submit(
         bool, typer.Option(help="Send Barnabas's own packages to the workers, unless the master is local.")
     ] = True,
 ) -> None:
-    """Run an application on Spark: spark-submit's own options, the application, and its arguments.
+    r"""Run an application on Spark: spark-submit's own options, the application, and its arguments.
 
-    Spark comes with pip install 'barnabas[spark]'; Java too, where there is none. SPARK_HOME, JAVA_HOME, PYSPARK_PYTHON
-    and PYSPARK_DRIVER_PYTHON name others. `barnabas spark-submit -- --help` shows Spark's options.
+    Spark comes with pip install '.\[spark]' in a checkout; Java too, where there is none. SPARK_HOME, JAVA_HOME,
+    PYSPARK_PYTHON and PYSPARK_DRIVER_PYTHON name others. `barnabas spark-submit -- --help` shows Spark's options.
     """
     check_spark_installed()
     from pyspark_barnabas.java import JavaNotFound

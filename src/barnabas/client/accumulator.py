@@ -2,7 +2,7 @@
 
 from asyncio import Future
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -51,6 +51,8 @@ class Batch:
     identity: Identity | None = None
     base_sequence: int = -1
     encoded: bytearray = field(default_factory=bytearray)
+    #: Records that the broker refused, and why; they fail when the batch is finished, so that a flush covers it.
+    refused: list[tuple[Waiter, Exception]] = field(default_factory=list)
 
     def add(self, record: Record, waiter: Waiter) -> None:
         """Append a record and who waits for it."""
@@ -78,7 +80,18 @@ class Batch:
         first, second = Batch(self.place, self.created_ms), Batch(self.place, self.created_ms)
         for index, (record, waiter) in enumerate(zip(self.records, self.waiters, strict=True)):
             (first if index < middle else second).add(record, waiter)
+        second.refused = self.refused  # so they fail last
         return first, second
+
+    def without(self, errors: Mapping[int, Exception]) -> "Batch":
+        """Return a batch of the same records, but for those that were refused (by index), as yet without sequence."""
+        rest = Batch(self.place, self.created_ms, refused=self.refused[:])
+        for index, (record, waiter) in enumerate(zip(self.records, self.waiters, strict=True)):
+            if index in errors:
+                rest.refused.append((waiter, errors[index]))
+            else:
+                rest.add(record, waiter)
+        return rest
 
 
 def record_size_bytes(record: Record) -> int:
@@ -136,21 +149,21 @@ class Accumulator:
         batch.in_flight = False
         batch.retry_at_ms = at_ms
 
-    def split(self, batch: Batch) -> None:
-        """Put two smaller batches in the place of one that the broker found too large."""
+    def replace(self, batch: Batch, parts: Sequence[Batch]) -> None:
+        """Put smaller batches at the head of the queue, in place of one that the broker refused."""
         self.settle(batch)
         queue = self._queues.setdefault(batch.place, deque())
-        halves = batch.halves()
-        for half in reversed(halves):
-            half.closed = True
-            queue.appendleft(half)
-        self.size_bytes += sum(half.size_bytes for half in halves)
+        for part in reversed(parts):
+            part.closed = True
+            queue.appendleft(part)
+        self.size_bytes += sum(part.size_bytes for part in parts)
 
     def abandon(self) -> None:
         """Cancel every waiter and forget all batches."""
         for queue in self._queues.values():
-            for waiter in (waiter for batch in queue for waiter in batch.waiters):
-                waiter.cancel()
+            for batch in queue:
+                for waiter in (*batch.waiters, *(waiter for waiter, _ in batch.refused)):
+                    waiter.cancel()
         self._queues.clear()
         self.size_bytes = 0
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -33,6 +33,9 @@ _LANE = "produce"
 #: Refusals of a batch as too large: as two it may pass.
 _TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
 
+#: Refusals of single records, with which the broker refuses their whole batch (KIP-467).
+_RECORDS_REFUSED = frozenset({ErrorCode.INVALID_RECORD, ErrorCode.INVALID_TIMESTAMP})
+
 _Outcomes = Mapping[TopicPartition, PartitionProduceResponse | Exception]
 
 
@@ -40,7 +43,8 @@ class Producer:
     """Produces to the cluster that it is given. Use as an async context manager, which flushes at the end.
 
     With `acks=-1` it is idempotent: retries neither duplicate nor reorder. One batch per partition is in
-    flight at a time, so order holds without idempotence, too.
+    flight at a time, so order holds without idempotence, too. If the broker refuses single records of a batch, only
+    these fail; the others are sent again without them, in order.
     """
 
     def __init__(
@@ -271,9 +275,19 @@ class Producer:
         if error.code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:  # stored by an earlier attempt, long ago
             return self._delivered(batch, -1, -1)
         if error.code in _TOO_LARGE and len(batch.records) > 1:
-            return self._split(batch)
-        reasons = {each.batch_index: each.batch_index_error_message for each in outcome.record_errors}
-        return self._failed(batch, error, reasons)
+            return self._replace(batch, batch.halves())
+        if error.code in _RECORDS_REFUSED:
+            return self._refused(batch, error, _record_errors(outcome, error, len(batch.records)))
+        return self._failed(batch, error)
+
+    def _refused(self, batch: Batch, error: KafkaError, errors: Mapping[int, KafkaError]) -> None:
+        """Fail the refused records and send the others again; without record errors, search for them by halves."""
+        if not errors and len(batch.records) > 1:
+            return self._replace(batch, batch.halves())
+        rest = batch.without(errors)
+        if errors and rest.records:
+            return self._replace(batch, [rest])
+        return self._failed(batch, error, errors)
 
     def _delivered(self, batch: Batch, base_offset: int, append_time_ms: int) -> None:
         def deliver(index: int, waiter: "asyncio.Future[Delivery]") -> None:
@@ -284,7 +298,7 @@ class Producer:
         self._finish(batch, deliver)
 
     def _failed(
-        self, batch: Batch, error: Exception, reasons: Mapping[int, str | None] | None = None
+        self, batch: Batch, error: Exception, record_errors: Mapping[int, Exception] | None = None
     ) -> None:
         """Let the batch be tried again where that may help and there is time; else tell who waits."""
         now_ms = self._clock.monotonic_ms()
@@ -298,15 +312,13 @@ class Producer:
         self._forget_sequence(batch)
 
         def fail(index: int, waiter: "asyncio.Future[Delivery]") -> None:
-            reason = (reasons or {}).get(index)
-            own = KafkaError(error.code, reason) if reason and isinstance(error, KafkaError) else error
-            waiter.set_exception(own)
+            waiter.set_exception((record_errors or {}).get(index, error))
 
         self._finish(batch, fail)
 
-    def _split(self, batch: Batch) -> None:
+    def _replace(self, batch: Batch, parts: Sequence[Batch]) -> None:
         self._forget_sequence(batch)
-        self._accumulator.split(batch)
+        self._accumulator.replace(batch, parts)
         self._work.set()
 
     def _forget_sequence(self, batch: Batch) -> None:
@@ -323,5 +335,19 @@ class Producer:
         for index, waiter in enumerate(batch.waiters):
             if not waiter.done():  # else whoever waited was cancelled
                 tell(index, waiter)
+        for waiter, error in batch.refused:
+            if not waiter.done():
+                waiter.set_exception(error)
         self._room.set()
         self._work.set()
+
+
+def _record_errors(
+    outcome: PartitionProduceResponse, error: KafkaError, records_count: int
+) -> dict[int, KafkaError]:
+    """Return the errors of single records by their index in the batch; empty for brokers before 2.4."""
+    return {
+        each.batch_index: KafkaError(error.code, each.batch_index_error_message or error.message)
+        for each in outcome.record_errors
+        if 0 <= each.batch_index < records_count
+    }

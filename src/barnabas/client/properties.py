@@ -1,9 +1,11 @@
-"""Kafka's own client properties, as `--command-config` files hold them: whom to log in as."""
+"""Kafka's own client properties, as `--command-config` files hold them: the login, and what is suspect in the file."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
+from barnabas.client.property_names import is_client_property, nearest_property
 from barnabas.client.sasl import MECHANISMS, SaslLogin
 from barnabas.config.jaas import parse_jaas
+from barnabas.config.properties import Property
 
 _PROTOCOLS = ("PLAINTEXT", "SASL_PLAINTEXT")
 
@@ -11,7 +13,7 @@ _PROTOCOLS = ("PLAINTEXT", "SASL_PLAINTEXT")
 def login_from_properties(properties: Mapping[str, str]) -> SaslLogin | None:
     """The login that `security.protocol`, `sasl.mechanism` and `sasl.jaas.config` ask for; None for none.
 
-    Other properties are for other clients and say nothing to this one.
+    Other properties are for other clients and do nothing here.
 
     :raises ValueError: When one of them cannot be. No password is quoted.
     """
@@ -27,6 +29,17 @@ def login_from_properties(properties: Mapping[str, str]) -> SaslLogin | None:
         raise ValueError(message)
     user, password = _user(properties.get("sasl.jaas.config", ""))
     return SaslLogin(mechanism, user, password)
+
+
+def suspect_properties(properties: Iterable[Property]) -> Iterator[str]:
+    """Yield a warning for each line without a value, and for each property that Kafka's clients do not know."""
+    for each in properties:
+        near = None if is_client_property(each.key) else nearest_property(each.key)
+        hint = f"; did you mean {near}?" if near else ""
+        if each.is_key_alone:  # not quoted: it may be a part of a password
+            yield f"line {each.line}: expected key=value{hint}"
+        elif not is_client_property(each.key):
+            yield f"line {each.line}: unknown client property '{each.key}'{hint}"
 
 
 def _user(text: str) -> tuple[str, str]:

@@ -105,8 +105,8 @@ NODE_KEYS: tuple[ConfigKey, ...] = (
               "Reporter classes for the older metrics of Apache Kafka."),
     ConfigKey("metric.reporters", LIST, ("org.apache.kafka.common.metrics.JmxReporter",),
               ANY_LIST, CLUSTER_WIDE, NO_EFFECT,
-              "Reporter classes for metrics; Barnabas publishes its metrics itself, see "
-              "barnabas.metrics.listener."),
+              "Reporter classes for metrics, which are not loaded: see barnabas.metrics.listener. A class beside "
+              "the default has client telemetry advertised (KIP-714)."),
     ConfigKey("metrics.num.samples", INT, 2, AT_LEAST_1, READ_ONLY, NO_EFFECT,
               "Windows over which a rate is measured."),
     ConfigKey("metrics.recording.level", STRING, "INFO", None, READ_ONLY, NO_EFFECT,

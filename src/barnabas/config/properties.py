@@ -1,9 +1,19 @@
 """Java's .properties format, as `java.util.Properties.load` reads it."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 _BLANKS = " \t\f"
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+class Property(NamedTuple):
+    """A key and its value, with the number of the line on which it begins, counted from 1."""
+
+    line: int
+    key: str
+    value: str
+    is_key_alone: bool  #: without any separator, which Java reads as an empty value
 
 
 def parse_properties(text: str) -> dict[str, str]:
@@ -11,24 +21,44 @@ def parse_properties(text: str) -> dict[str, str]:
 
     :raises ValueError: When a `\\u` escape lacks its four hexadecimal digits.
     """
-    return dict(_split(line) for line in _logical_lines(text))
+    return {each.key: each.value for each in read_properties(text)}
 
 
-def _logical_lines(text: str) -> Iterator[str]:
-    """Lines without comments and leading blanks; one that ends in a lone backslash goes on in the next."""
+def read_properties(text: str) -> Iterator[Property]:
+    """Iterate over the properties in `text`.
+
+    :raises ValueError: As `parse_properties`, with the number of the line.
+    """
+    for number, line in _logical_lines(text):
+        try:
+            key, value = _split(line)
+        except ValueError as error:
+            message = f"line {number}: {error}"
+            raise ValueError(message) from None
+        yield Property(number, key, value, _key_end(line) == len(line))
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Number and text of lines without comments and leading blanks; a lone backslash at the end joins the next."""
     pending = ""
+    first = 0
     continued = False
-    for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
+    for number, line in enumerate(_lines(text), 1):
         line = line.lstrip(_BLANKS)
         if not continued and line[:1] in ("", "#", "!"):
             continue
+        first = first if continued else number
         continued = _is_continued(line)
         pending += line[:-1] if continued else line
         if not continued:
-            yield pending
+            yield first, pending
             pending = ""
     if pending:
-        yield pending
+        yield first, pending
+
+
+def _lines(text: str) -> list[str]:
+    return text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
 
 
 def _is_continued(line: str) -> bool:

@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span as OpenTelemetrySpan
     from opentelemetry.trace import Tracer as OpenTelemetryTracer
 
-_MISSING = (
-    "tracing needs OpenTelemetry, which is not installed: get it with `pip install 'barnabas[tracing]'`"
-)
+_MISSING = "tracing needs OpenTelemetry, which is not installed: `pip install '.[tracing]'` in a checkout of Barnabas"
 
 #: How long a collector that does not answer may keep the broker from stopping.
 CLOSE_TIMEOUT_S = 0.5

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import typer.main
+from rich.text import Text
 from typer.testing import CliRunner
 
 from barnabas.cli.catalogue import ENTRIES, NAME
@@ -80,3 +81,12 @@ def test_a_function_knows_the_name_of_its_command() -> None:
 def test_the_version_is_told() -> None:
     result = CliRunner().invoke(app, ["--version"])
     assert (result.exit_code, result.stdout.split()[0]) == (0, "barnabas")
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_help_shows_its_brackets(name: str) -> None:
+    """Rich takes `[spark]` for markup, and shows nothing: it must be written with a backslash."""
+    command = COMMANDS[name]
+    texts = [command.help, command.epilog, *(getattr(each, "help", "") for each in command.params)]
+    for text in filter(None, texts):
+        assert Text.from_markup(text).plain == text.replace("\\[", "["), text

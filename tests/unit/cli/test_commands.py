@@ -192,6 +192,7 @@ def test_a_file_is_produced_line_by_line(broker: FakeBroker, run: Run, tmp_path:
         "topic": "t",
         "records": 4,
         "partitions": [{"partition": 2, "records": 4, "first_offset": 0, "last_offset": 3}],
+        "failed": 0,
     }
     expected = [(b"k1", b"v1"), (None, b"plain"), (None, b""), (b"k2", b"a:b")]
     assert [(record.key, record.value) for record in broker.records("t", 2)] == expected
@@ -199,14 +200,26 @@ def test_a_file_is_produced_line_by_line(broker: FakeBroker, run: Run, tmp_path:
     assert read_header(broker.topics["t"].logs[2]).compression is Compression.GZIP
 
 
-def test_a_refused_record_ends_producing_with_its_error(broker: FakeBroker, run: Run, tmp_path: Path) -> None:
+def test_a_line_that_is_refused_is_named(broker: FakeBroker, run: Run, tmp_path: Path) -> None:
     broker.create("t")
     broker.answer(ProduceRequest, refused(ErrorCode.MESSAGE_TOO_LARGE))
     (tmp_path / "line").write_text("one line\n")
     result = run("produce", "t", "--file", str(tmp_path / "line"))
     assert result.exit_code == 1
-    assert "MESSAGE_TOO_LARGE" in result.stderr
+    assert "error: line 1: MESSAGE_TOO_LARGE" in result.stderr
     assert "max.message.bytes" in result.stderr
+    assert "error: 1 of 1 lines were not delivered" in result.stderr
+
+
+def test_an_error_of_the_topic_ends_producing(broker: FakeBroker, run: Run, tmp_path: Path) -> None:
+    broker.create("t")
+    broker.answer(ProduceRequest, refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+    (tmp_path / "lines").write_text("one\ntwo\n")
+    result = run("produce", "t", "--file", str(tmp_path / "lines"), "--json")
+    assert result.exit_code == 4
+    [error] = [json.loads(line) for line in result.stderr.splitlines()]
+    assert (error["error"], error["lines"]) == ("TOPIC_AUTHORIZATION_FAILED", [1, 2])
+    assert json.loads(result.stdout)["failed"] == 2
 
 
 def auto_create(told: str) -> DescribeConfigsResponse:

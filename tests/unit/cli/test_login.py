@@ -1,3 +1,4 @@
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,7 @@ def test_nobody_logs_in_without_a_file(tmp_path: Path) -> None:
             2,
             "one login module",
         ),
-        ("a=\\u12", 2, "hexadecimal"),
+        ("\n\na=\\u12", 2, "line 3: '\\u12' is not a character: four hexadecimal"),
     ],
 )
 def test_a_file_that_cannot_be_is_named_without_its_password(
@@ -67,3 +68,20 @@ def test_a_file_that_cannot_be_is_named_without_its_password(
     assert result.exit_code == exit_code
     assert why in result.stderr
     assert "secret" not in result.stderr
+
+
+def test_suspect_lines_are_warned_of_once_and_never_quote_a_password(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_text(
+        "# mine\nsecurity.protocl=PLAINTEXT\nsecret;\nssl.truststore.location=x\nvalue.subject=y\n"
+    )
+    printed = run("topics", "list", "--command-config", str(path))
+    assert printed.exit_code == 0
+    start = f"warning: --command-config {path}: line"
+    assert printed.stderr.splitlines() == [
+        f"{start} 2: unknown client property 'security.protocl'; did you mean security.protocol?",
+        f"{start} 3: expected key=value",
+        f"{start} 5: unknown client property 'value.subject'",
+    ]
+    as_json = run("topics", "list", "--json", "--command-config", str(path))
+    assert [list(json.loads(line)) for line in as_json.stderr.splitlines()] == [["warning"]] * 3

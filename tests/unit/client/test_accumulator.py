@@ -92,7 +92,7 @@ def test_a_batch_too_large_becomes_two_in_its_place_and_in_order(loop: asyncio.A
     filling = Filling(loop, size_bytes=1_000)
     waiters = [filling.add() for _ in range(9)]
     (whole,) = filling.ready(0)
-    filling.accumulator.split(whole)
+    filling.accumulator.replace(whole, whole.halves())
     split = []
     while batches := filling.ready(0, flushing=True):
         split += batches

@@ -25,6 +25,7 @@ from barnabas.wire.messages.produce import (
 )
 from barnabas.wire.records.batch import read_header
 from barnabas.wire.records.compression import Compression
+from barnabas.wire.records.record import decode_all
 from barnabas.wire.schema import Versions
 from unit.client.fake_broker import HANG_UP, FakeBroker
 
@@ -199,15 +200,85 @@ def test_a_single_record_too_large_is_refused() -> None:
     play(scenario)
 
 
-def test_the_record_that_is_to_blame_hears_its_own_reason() -> None:
+def outcomes(waiters: list["asyncio.Future[Delivery]"]) -> list[object]:
+    """The offset of each record, or its error as text."""
+    return [str(each.exception()) if each.exception() else each.result().offset for each in waiters]
+
+
+def record_errors(*indexes: int) -> list[BatchIndexAndErrorMessage]:
+    return [
+        BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message="no key") for index in indexes
+    ]
+
+
+def test_only_the_refused_records_of_a_batch_fail_and_the_others_keep_their_order() -> None:
     async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
-        reasons = [BatchIndexAndErrorMessage(batch_index=1, batch_index_error_message="no key")]
-        broker.answer(ProduceRequest, refused(ErrorCode.INVALID_RECORD, record_errors=reasons))
+        broker.answer(
+            ProduceRequest,
+            refused(ErrorCode.INVALID_RECORD, record_errors=record_errors(1, 4)),
+            refused(ErrorCode.INVALID_TIMESTAMP, record_errors=record_errors(0)),
+        )
+        async with watched(Producer(cluster, linger_ms=60_000)) as producer:
+            waiters = [await producer.send("t", b"%d" % number) for number in range(5)]
+            await producer.flush()
+            waiters.append(await producer.send("t", b"5"))
+        assert outcomes(waiters) == [
+            "INVALID_TIMESTAMP: no key",
+            "INVALID_RECORD: no key",
+            0,
+            1,
+            "INVALID_RECORD: no key",
+            2,
+        ]
+        assert [record.value for record in broker.records("t")] == [b"2", b"3", b"5"]
+        assert [header.base_sequence for header in headers(broker)] == [0, 0, 0, 2]
+
+    play(scenario)
+
+
+def test_a_batch_of_refused_records_alone_is_not_sent_again() -> None:
+    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+        broker.answer(ProduceRequest, refused(ErrorCode.INVALID_RECORD, record_errors=record_errors(0, 1)))
         async with watched(Producer(cluster, linger_ms=60_000)) as producer:
             waiters = [await producer.send("t", b"v") for _ in range(2)]
             await producer.flush()
-        messages = [str(waiter.exception()) for waiter in waiters]
-        assert messages == ["INVALID_RECORD: records for partition t-0", "INVALID_RECORD: no key"]
+        assert outcomes(waiters) == ["INVALID_RECORD: no key"] * 2
+        assert len(broker.received(ProduceRequest)) == 1
+
+    play(scenario)
+
+
+def test_a_broker_that_does_not_name_the_refused_record_is_searched_by_halves() -> None:
+    def refuse_two(request: ProduceRequest) -> object:
+        [partition] = request.topic_data[0].partition_data
+        assert partition.records is not None
+        has_two = any(record.value == b"2" for record in decode_all(bytes(partition.records)))
+        return refused(ErrorCode.INVALID_TIMESTAMP, error_message="too old")(request) if has_two else None
+
+    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+        def answer(request: ProduceRequest) -> object:
+            return refuse_two(request) or broker.produce(request)
+
+        broker.answer(ProduceRequest, *[answer] * 7)
+        async with watched(Producer(cluster, linger_ms=60_000)) as producer:
+            waiters = [await producer.send("t", b"%d" % number) for number in range(4)]
+            await producer.flush()
+        assert outcomes(waiters) == [0, 1, "INVALID_TIMESTAMP: too old", 2]
+
+    play(scenario)
+
+
+def test_a_flush_covers_what_is_sent_again_after_its_last_record_was_refused() -> None:
+    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+        broker.answer(
+            ProduceRequest,
+            refused(ErrorCode.INVALID_RECORD, record_errors=record_errors(2)),
+            refused(ErrorCode.MESSAGE_TOO_LARGE),
+        )
+        async with watched(Producer(cluster, linger_ms=60_000)) as producer:
+            waiters = [await producer.send("t", b"%d" % number) for number in range(3)]
+            await producer.flush()
+            assert outcomes(waiters) == [0, 1, "INVALID_RECORD: no key"]
 
     play(scenario)
 

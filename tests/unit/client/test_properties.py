@@ -1,7 +1,8 @@
 import pytest
 
-from barnabas.client.properties import login_from_properties
+from barnabas.client.properties import login_from_properties, suspect_properties
 from barnabas.client.sasl import SaslLogin
+from barnabas.config.properties import read_properties
 
 JAAS = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="alice" password="secret";'
 SASL = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-256", "sasl.jaas.config": JAAS}
@@ -46,3 +47,27 @@ def test_what_cannot_be_is_told_without_the_password(change: dict[str, str], why
 def test_without_a_mechanism_kafka_means_kerberos() -> None:
     with pytest.raises(ValueError, match="=GSSAPI: this client knows"):
         login_from_properties({key: SASL[key] for key in SASL if key != "sasl.mechanism"})
+
+
+def suspects(text: str) -> list[str]:
+    return list(suspect_properties(read_properties(text)))
+
+
+@pytest.mark.parametrize(
+    "text", ["acks=all\nssl.truststore.location = x\nconfig.providers.file.class:y", "#a\n\n"]
+)
+def test_properties_of_kafkas_clients_are_not_suspect(text: str) -> None:
+    assert suspects(text) == []
+
+
+def test_a_misspelt_property_is_named_with_its_line_and_the_likely_one() -> None:
+    assert suspects("acks=all\nsasl.mechanisms=PLAIN") == [
+        "line 2: unknown client property 'sasl.mechanisms'; did you mean sasl.mechanism?"
+    ]
+
+
+def test_a_line_without_a_value_is_named() -> None:
+    assert suspects("a \\\n b\nsasl.jaas.config") == [
+        "line 1: unknown client property 'a'",
+        "line 3: expected key=value",
+    ]

@@ -170,5 +170,5 @@ def test_without_an_exporter_spans_go_out_by_otlp(monkeypatch, exporter):
 
 def test_a_missing_opentelemetry_is_told_with_the_remedy(monkeypatch):
     monkeypatch.setattr(tracing, "import_module", lambda name: import_module("barnabas_has_no_such_module"))
-    with pytest.raises(ImportError, match=r"pip install 'barnabas\[tracing\]'"):
+    with pytest.raises(ImportError, match=r"pip install '\.\[tracing\]'"):
         Tracer.opentelemetry()

@@ -23,6 +23,22 @@ def test_registering_the_plugin_imports_nothing_but_itself() -> None:
     assert done.stdout.split() == ["barnabas", "barnabas.testing", "barnabas.testing.plugin"]
 
 
+def test_pytest_rewrites_no_module_of_the_broker(tmp_path: Path) -> None:
+    test = """
+import sys
+
+def test_it(kafka):
+    rewritten = [
+        name for name, module in sys.modules.items()
+        if name.startswith(("barnabas", "pyspark_barnabas"))
+        and type(module.__spec__.loader).__name__ == "AssertionRewritingHook"
+    ]
+    assert sorted(rewritten) == ["barnabas", "barnabas.testing", "barnabas.testing.plugin"]
+"""
+    done = run_pytest(tmp_path, test)
+    assert "1 passed" in done.stdout, done.stdout
+
+
 def test_the_package_has_what_it_names_and_nothing_else() -> None:
     assert barnabas.testing.EmbeddedBroker is EmbeddedBroker
     assert barnabas.testing.Fault.__name__ == "Fault"

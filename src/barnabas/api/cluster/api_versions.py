@@ -6,8 +6,9 @@ INVALID_REQUEST for a software name or version that is not a word.
 """
 
 import re
+from collections.abc import Callable
 
-from barnabas.api.context import RequestContext
+from barnabas.api.context import Node, RequestContext
 from barnabas.api.registry import serves
 from barnabas.metadata.features import supported_features
 from barnabas.wire.barnabas_messages import is_kafka_api
@@ -19,7 +20,9 @@ from barnabas.wire.messages.api_versions import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
+from barnabas.wire.messages.get_telemetry_subscriptions import GetTelemetrySubscriptionsRequest
 from barnabas.wire.messages.produce import ProduceRequest
+from barnabas.wire.messages.push_telemetry import PushTelemetryRequest
 
 #: As KIP-511 bounds what goes into metric names.
 _SOFTWARE_WORD = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
@@ -29,8 +32,13 @@ _SOFTWARE_WORD = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _FIRST_VERSION_NAMED = {ProduceRequest.API_KEY: 0}
 
 
-#: What our own clients call themselves: they alone are told of the APIs that only Barnabas has.
+#: What our own clients call themselves: they alone see the APIs that only Barnabas has.
 _OWN_SOFTWARE = "barnabas"
+
+#: Named only if something consumes what clients push, as in Apache Kafka: a client that sees them asks for its
+#: subscription at every start, and librdkafka logs that.
+_TELEMETRY = frozenset({GetTelemetrySubscriptionsRequest.API_KEY, PushTelemetryRequest.API_KEY})
+_KAFKAS_OWN_REPORTER = "org.apache.kafka.common.metrics.JmxReporter"
 
 
 def refuse(request: ApiVersionsRequest, error: KafkaError) -> ApiVersionsResponse:
@@ -43,6 +51,7 @@ async def handle(context: RequestContext, request: ApiVersionsRequest) -> ApiVer
     """Answer from the table of handlers: what is advertised is what is served."""
     if context.api_version >= 3:
         _remember_software(context, request)
+    is_named = _naming(context)
     apis = [
         ApiVersion(
             api_key=api_key,
@@ -50,7 +59,7 @@ async def handle(context: RequestContext, request: ApiVersionsRequest) -> ApiVer
             max_version=api.versions.last,
         )
         for api_key, api in context.node.apis.items()
-        if is_kafka_api(api_key) or context.connection.client_software_name == _OWN_SOFTWARE
+        if is_named(api_key)
     ]
     unsupported = context.version_unsupported
     code = ErrorCode.UNSUPPORTED_VERSION if unsupported else ErrorCode.NONE
@@ -60,6 +69,22 @@ async def handle(context: RequestContext, request: ApiVersionsRequest) -> ApiVer
     if context.api_version >= 3:
         _add_features(context, response)
     return response
+
+
+def _naming(context: RequestContext) -> Callable[[int], bool]:
+    """Return whether an API is named to this client."""
+    if context.connection.client_software_name == _OWN_SOFTWARE:
+        return lambda api_key: True
+    hidden = frozenset() if _consumes_telemetry(context.node) else _TELEMETRY
+    return lambda api_key: is_kafka_api(api_key) and api_key not in hidden
+
+
+def _consumes_telemetry(node: Node) -> bool:
+    """Whether /metrics shows what a subscription asks for, or a reporter was configured for Apache Kafka."""
+    if any(each != _KAFKAS_OWN_REPORTER for each in node.config.items("metric.reporters")):
+        return True
+    is_subscribed = any(each.metrics for each in node.client_telemetry.instances.subscriptions)
+    return is_subscribed and bool(node.config.text("barnabas.metrics.listener"))
 
 
 def _add_features(context: RequestContext, response: ApiVersionsResponse) -> None:

@@ -1,18 +1,19 @@
 """What `barnabas produce` does."""
 
-import asyncio
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
+from barnabas.cli.failures import Failure, report
 from barnabas.cli.output import notice, print_json
 from barnabas.cli.work.calls import with_cluster
+from barnabas.cli.work.deliveries import Deliveries
 from barnabas.cli.work.lines import read_lines
 from barnabas.cli.work.progress import progress
-from barnabas.client.accumulator import Delivery
 from barnabas.client.admin import Admin
 from barnabas.client.cluster import Cluster
 from barnabas.client.producer import Producer
@@ -48,44 +49,6 @@ class Plan:
         return None, line
 
 
-class Range(NamedTuple):
-    """What went to one partition; offsets are -1 when nobody was asked (acks=0)."""
-
-    records: int
-    first_offset: int
-    last_offset: int
-
-
-@dataclass
-class Tally:
-    """What was delivered so far, and the first failure."""
-
-    partitions: dict[int, Range] = field(default_factory=dict)
-    failure: BaseException | None = None
-
-    @property
-    def records(self) -> int:
-        """How many records were delivered."""
-        return sum(each.records for each in self.partitions.values())
-
-    def count(self, delivery: "asyncio.Future[Delivery]") -> None:
-        """Take note of one settled record."""
-        if delivery.cancelled():
-            return
-        error = delivery.exception()
-        if error is not None:
-            self.failure = self.failure or error
-            return
-        place, offset, _ = delivery.result()
-        before = self.partitions.get(place.partition, Range(0, offset, offset))
-        self.partitions[place.partition] = Range(before.records + 1, before.first_offset, offset)
-
-    def check(self) -> None:
-        """Raise the first failure."""
-        if self.failure is not None:
-            raise self.failure
-
-
 def plan(
     topic: str,
     key_separator: str | None,
@@ -101,24 +64,49 @@ def plan(
 
 
 def run(bootstrap: str, plan: Plan, file: Path | None, *, as_json: bool) -> None:
-    """Send every line, then say what became of them.
+    """Send every line, then print how many records arrived.
 
-    :raises KafkaError: Why the first record that failed was refused.
+    :raises Failure: For lines that did not arrive, which it names.
+    :raises ExceptionGroup: The same for several reasons.
     """
     descriptor = sys.stdin.fileno() if file is None else os.open(file, os.O_RDONLY)
+    deliveries = Deliveries(partial(report, as_json=as_json))
     try:
-        tally = with_cluster(bootstrap, lambda cluster: _send_lines(cluster, plan, descriptor))
+        unread_after = with_cluster(
+            bootstrap, lambda cluster: _send_lines(cluster, plan, descriptor, deliveries)
+        )
     finally:
         if file is not None:
             os.close(descriptor)
+    deliveries.flush()
     if as_json:
-        print_json(_as_json(plan.topic, tally))
+        print_json(_as_json(plan.topic, deliveries))
     else:
-        notice(f"{tally.records} records to {plan.topic}")
+        notice(f"{deliveries.records_count} records to {plan.topic}")
+    _check(deliveries, unread_after)
 
 
-async def _send_lines(cluster: Cluster, plan: Plan, descriptor: int) -> Tally:
-    tally = Tally()
+def _check(deliveries: Deliveries, unread_after: int | None) -> None:
+    failures = list(deliveries.stopping)
+    if unread_after is not None:
+        failures.append(Failure(f"input after line {unread_after} was not read"))
+    if deliveries.failed_count and not failures:
+        total = deliveries.records_count + deliveries.failed_count
+        raise Failure(f"{deliveries.failed_count} of {total} lines were not delivered")
+    if len(failures) > 1:
+        message = "lines were not delivered"
+        raise ExceptionGroup(message, failures)
+    for failure in failures:
+        raise failure
+
+
+async def _send_lines(cluster: Cluster, plan: Plan, descriptor: int, deliveries: Deliveries) -> int | None:
+    """Send lines until the input ends, or until an error that later lines would meet as well.
+
+    :returns: The last line that was read, if it is not known to be the end of the input.
+    :raises KafkaError: An error at the first line.
+    """
+    lines_count = 0
     options: dict[str, Any] = {
         "acks": plan.acks,
         "compression": plan.compression,
@@ -128,12 +116,33 @@ async def _send_lines(cluster: Cluster, plan: Plan, descriptor: int) -> Tally:
     with progress(os.fstat(descriptor).st_size) as advance:
         async with Producer(cluster, **options) as producer:
             async for lines in read_lines(descriptor):
-                await _refuse_missing(cluster, plan.topic)
-                await _send(producer, plan, lines, tally)
+                lines_count = await _send(producer, plan, lines, lines_count, deliveries)
                 advance(sum(map(len, lines)) + len(lines))
-                tally.check()
-        tally.check()
-    return tally
+                deliveries.flush()
+                if deliveries.stopping:
+                    return lines_count
+    return None
+
+
+async def _send(
+    producer: Producer, plan: Plan, lines: Sequence[bytes], lines_count: int, deliveries: Deliveries
+) -> int:
+    """Send lines and return the number of the last one."""
+    try:
+        await _refuse_missing(producer.cluster, plan.topic)
+        for line in lines:
+            key, value = plan.key_and_value(line)
+            delivery = await producer.send(
+                plan.topic, value, key, partition=plan.partition, headers=plan.headers
+            )
+            lines_count += 1
+            delivery.add_done_callback(partial(deliveries.count, lines_count))
+    except (KafkaError, ConnectionError) as error:
+        if lines_count == 0:
+            raise
+        lines_count += 1
+        deliveries.fail(lines_count, error)
+    return lines_count
 
 
 async def _refuse_missing(cluster: Cluster, topic: str) -> None:
@@ -161,15 +170,14 @@ async def _may_be_made(cluster: Cluster) -> bool:
     return values != ["false"]
 
 
-async def _send(producer: Producer, plan: Plan, lines: Sequence[bytes], tally: Tally) -> None:
-    for line in lines:
-        key, value = plan.key_and_value(line)
-        delivery = await producer.send(plan.topic, value, key, partition=plan.partition, headers=plan.headers)
-        delivery.add_done_callback(tally.count)
-
-
-def _as_json(topic: str, tally: Tally) -> dict[str, Any]:
+def _as_json(topic: str, deliveries: Deliveries) -> dict[str, Any]:
     partitions = [
-        {"partition": partition, **each._asdict()} for partition, each in sorted(tally.partitions.items())
+        {"partition": partition, **each._asdict()}
+        for partition, each in sorted(deliveries.partitions.items())
     ]
-    return {"topic": topic, "records": tally.records, "partitions": partitions}
+    return {
+        "topic": topic,
+        "records": deliveries.records_count,
+        "failed": deliveries.failed_count,
+        "partitions": partitions,
+    }

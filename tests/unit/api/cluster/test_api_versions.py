@@ -2,12 +2,13 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.metadata.configs import CLIENT_METRICS_CONFIGS
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.features import FINALIZED_FEATURES
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from support.loop import on_loop
-from support.nodes import running_node
+from support.nodes import RunningNode, running_node
 
 
 @pytest.mark.parametrize("name", ["", "-lib", "lib-", "a lib", "lib/1", "ünicode"])
@@ -76,5 +77,41 @@ def test_features_that_may_be_off_are_told_to_clients_that_know_level_0(
             supported = {each.name for each in answer.supported_features}
             assert ("transaction.version" in supported) == is_told
             assert "transaction.version" in {each.name for each in answer.finalized_features}
+
+    scenario()
+
+
+LISTENER = {"barnabas_metrics_listener": "127.0.0.1:0"}
+RECEIVER = {"metric_reporters": "org.apache.kafka.common.metrics.JmxReporter,org.example.Receiver"}
+
+
+async def names_telemetry(node: RunningNode, client: ApiVersionsRequest) -> bool:
+    named = {each.api_key for each in (await node.ask(client)).api_keys}
+    assert (71 in named) == (72 in named)
+    return 71 in named
+
+
+@pytest.mark.parametrize(
+    ("settings", "metrics", "is_named"),
+    [
+        ({}, None, False),
+        ({}, "*", False),  # nothing shows them
+        (LISTENER, None, False),
+        (LISTENER, "", False),
+        (LISTENER, "*", True),
+        (RECEIVER, None, True),
+    ],
+)
+def test_client_telemetry_is_named_only_where_something_consumes_it(
+    tmp_path: Path, settings: dict[str, str], metrics: str | None, is_named: bool
+) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path, **settings) as node:
+            if metrics is not None:
+                put = CLIENT_METRICS_CONFIGS.put("all", {"metrics": metrics})
+                await node.node.metadata.write(lambda image: Decision(None, (put,)))
+            assert await names_telemetry(node, CLIENT) == is_named
+            assert await names_telemetry(node, ApiVersionsRequest("barnabas", "1"))
 
     scenario()

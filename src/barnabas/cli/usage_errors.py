@@ -1,0 +1,59 @@
+"""Errors of the command line's parser, printed like all others."""
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import typer
+
+from barnabas.cli.failures import FAILED, report, wrong_use
+
+#: The base of what the parser raises. Newer versions of Typer bring a click of their own, so it is not imported.
+ParserError: type[Exception] = typer.BadParameter.__mro__[2]
+_HELP = "NoArgsIsHelpError"
+#: What a value must be, by the types of Pydantic's errors, which Typer passes on; `{}` is a limit from their context.
+_EXPECTED: Mapping[str, tuple[str, str]] = {
+    "int_parsing": ("a whole number", ""),
+    "int_from_float": ("a whole number", ""),
+    "float_parsing": ("a number", ""),
+    "bool_parsing": ("true or false", ""),
+    "greater_than_equal": ("at least {}", "ge"),
+    "greater_than": ("greater than {}", "gt"),
+    "less_than_equal": ("at most {}", "le"),
+    "less_than": ("less than {}", "lt"),
+}
+
+
+def report_parser_error(error: Any, arguments: Sequence[str]) -> int:
+    """Print the error, as JSON if `arguments` have --json, and return the exit code."""
+    if type(error).__name__ == _HELP:
+        print(error.format_message())
+        return int(error.exit_code)
+    context = getattr(error, "ctx", None)
+    hint = "" if context is None else f"{context.command_path} --help"
+    return report(wrong_use(parser_message(error), hint), as_json=wants_json(arguments))
+
+
+def report_abort(arguments: Sequence[str]) -> int:
+    """Print that a question was answered by no, and return the exit code."""
+    if not wants_json(arguments):
+        print("Aborted.", file=sys.stderr)
+    return FAILED
+
+
+def wants_json(arguments: Sequence[str]) -> bool:
+    """Whether --json is among the options; behind `--` there are none."""
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return "--json" in options
+
+
+def parser_message(error: Any) -> str:
+    """Return what is wrong, with the value, and what would be right."""
+    cause: Any = error.__cause__
+    details: Any = cause.errors()[0] if hasattr(cause, "errors") else {}
+    expected, limit = _EXPECTED.get(details.get("type", ""), ("", ""))
+    message = str(error.format_message()).replace("Value error, ", "").rstrip(".")
+    if not expected:
+        return message
+    must_be = expected.format(details.get("ctx", {}).get(limit))
+    return f"{message.partition(': ')[0]}: '{details['input']}' must be {must_be}"
