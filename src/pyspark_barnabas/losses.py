@@ -2,6 +2,8 @@
 
 import logging
 
+from barnabas.base.ids import uuid_to_text
+
 _LOG = logging.getLogger(__name__)
 
 
@@ -27,3 +29,22 @@ class Losses:
             )
             raise DataLossError(message)
         _LOG.warning("%s; reading goes on without them, as failOnDataLoss is false", what)
+
+    def report_recreated(self, topic: str, id_before: bytes, id_now: bytes) -> None:
+        """Report a topic that was deleted and created again while a checkpoint spoke of it.
+
+        :raises DataLossError: Unless losses are to be passed over.
+        """
+        before, now = uuid_to_text(id_before), uuid_to_text(id_now)
+        what = (
+            f"topic '{topic}' was deleted and created again: the checkpoint is of topic id {before}, "
+            f"and the topic has id {now} now"
+        )
+        if self._fail:
+            message = (
+                f"{what}. What was not read of the old topic is lost. Set failOnDataLoss to false to read the new "
+                "topic from its beginning, or begin a new checkpoint with startingOffsets of your choice; if "
+                "another cluster was meant, correct kafka.bootstrap.servers or logDirs"
+            )
+            raise DataLossError(message)
+        _LOG.warning("%s; it is read from its beginning, as failOnDataLoss is false", what)

@@ -22,6 +22,7 @@ from barnabas.client.blocking import Client
 from barnabas.client.retry import Retry
 from barnabas.wire.errors import KafkaError
 from pyspark_barnabas.options import Assign, Selection, Subscribe, stream_options
+from pyspark_barnabas.stream_offsets import without_ids
 from pyspark_barnabas.values import OptionError, flat
 
 _LOG = logging.getLogger(__name__)
@@ -98,7 +99,7 @@ class GroupProgress(StreamingQueryListener):
 def wanted_offsets(text: str | None, selection: Selection) -> dict[TopicPartition, int]:
     """The offsets in a source's JSON, if it has any, of partitions that are selected."""
     try:
-        offsets = flat(json.loads(text or "{}"))
+        offsets = flat(without_ids(json.loads(text or "{}")))
     except (ValueError, AttributeError, TypeError):
         return {}  # another kind of source
     return {

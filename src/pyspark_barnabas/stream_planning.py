@@ -1,16 +1,17 @@
 """A stream's micro-batches: how far the next one goes, and its tasks. Knows logs, and nothing of Spark's engine."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from barnabas.base.clock import Clock, SystemClock
-from barnabas.base.ids import ZERO_UUID, TopicPartition
+from barnabas.base.ids import TopicPartition
 from barnabas.client.offsets import EARLIEST, LATEST
 from pyspark_barnabas.losses import Losses
 from pyspark_barnabas.offsets import Logs, Positions, starting_offsets
 from pyspark_barnabas.options import SourceOptions
 from pyspark_barnabas.planner import Planner
 from pyspark_barnabas.planning import OffsetRange, share_limit
+from pyspark_barnabas.stream_offsets import StreamOffset
 from pyspark_barnabas.tasks import ReadTask
 
 
@@ -30,60 +31,81 @@ class StreamPlanner:
         self._pause = pause
         self._losses = Losses(fail=options.fail_on_data_loss)
         self._planner = Planner(logs, options)
-        self._topic_ids: dict[TopicPartition, bytes] = {}
-        self._pinned: Positions | None = None
+        self._found: dict[TopicPartition, bytes] = {}
+        self._reported: set[tuple[str, bytes]] = set()
+        self._pinned: StreamOffset | None = None
         self._batch_began_ms: int | None = None
         #: The ends of all partitions as they were last seen.
-        self.seen: Positions | None = None
+        self.seen: StreamOffset | None = None
 
-    def initial(self) -> Positions:
+    def initial(self) -> StreamOffset:
         """Where a new query begins.
 
         :raises OptionError: When the starting offsets do not fit the partitions.
         """
-        return starting_offsets(self._logs, self._partitions(), self._options)
+        found = self._partitions()
+        return StreamOffset.of(starting_offsets(self._logs, found, self._options), found)
 
     def pin(self) -> None:
         """Let the query end where the partitions end now (`Trigger.AvailableNow`)."""
-        self._pinned = self.seen = self._ends({})
+        self._pinned = self.seen = self._ends(StreamOffset())
 
-    def latest(self, start: Positions, *, limited: bool) -> Positions:
+    def latest(self, start: StreamOffset, *, limited: bool) -> StreamOffset:
         """Where the next micro-batch ends: `start` itself when it is to wait.
 
-        :raises DataLossError: When a topic is another one than before.
+        :raises DataLossError: When a topic has another id than at `start`.
         """
         ends = self._ends(start) if self._pinned is None else self._pinned
         self.seen = ends
+        recreated = self._report_recreated(start, ends.topic_ids)
         if not limited:
             return ends
-        starts = {**self._earliest(ends.keys() - start.keys()), **start}
-        if self._must_wait(starts, ends):
+        kept = start.without(recreated).positions
+        starts = {**self._earliest(ends.positions.keys() - kept.keys()), **kept}
+        if self._must_wait(starts, ends.positions):
             return start
         self._batch_began_ms = self._clock.monotonic_ms()
         limit = self._options.max_offsets_per_trigger
-        return ends if limit is None else share_limit(limit, starts, ends)
+        return ends if limit is None else ends.at(share_limit(limit, starts, ends.positions))
 
-    def tasks(self, start: Positions, end: Positions) -> list[ReadTask]:
-        """What reads everything between two positions; partitions that are new are read from their first offset.
+    def tasks(self, start: StreamOffset, end: StreamOffset) -> list[ReadTask]:
+        """What reads everything between two offsets.
 
-        :raises DataLossError: When partitions are gone, or begin or end where they should not.
+        Partitions that are new are read from their first record, and so are those of a topic that was created again
+        between `start` and `end`. One that was created again after `end`, while a batch waited to be repeated, is left
+        to the next batch: what is there now are not the records of this one.
+
+        :raises DataLossError: When partitions are gone, begin or end where they should not, or are of another topic.
         """
-        if not end.keys() <= self._topic_ids.keys():
+        if not end.positions.keys() <= self._found.keys():
             self._partitions()
-        starts = {**start, **self._starts_of_new(end.keys() - start.keys())}
-        gone = sorted(start.keys() - end.keys())
+        superseded = self._report_recreated(end, StreamOffset.of(end.positions, self._found).topic_ids)
+        end = end.without(superseded)
+        kept = start.without(superseded | self._report_recreated(start, end.topic_ids)).positions
+        ends = end.positions
+        starts = {**kept, **self._starts_of_new(ends.keys() - kept.keys())}
+        gone = sorted(kept.keys() - ends.keys())
         if gone:
             self._losses.report(f"partitions are gone: {', '.join(str(each) for each in gone)}")
-        ranges = []
-        for place in sorted(end.keys() & starts.keys()):
-            low, high = starts[place], end[place]
-            if high < low:
-                self._losses.report(
-                    f"partition {place} ends at offset {high} now, and was read to {low} before"
-                )
-                low = self._earliest([place]).get(place, high)
-            ranges.append(OffsetRange(place, low, high))
-        return self._planner.plan(ranges, self._topic_ids)
+        ranges = [
+            self._range(place, starts[place], ends[place]) for place in sorted(ends.keys() & starts.keys())
+        ]
+        return self._planner.plan(ranges, self._found)
+
+    def _range(self, place: TopicPartition, low: int, high: int) -> OffsetRange:
+        if high < low:
+            self._losses.report(f"partition {place} ends at offset {high} now, and was read to {low} before")
+            low = self._earliest([place]).get(place, high)
+        return OffsetRange(place, low, high)
+
+    def _report_recreated(self, before: StreamOffset, now: Mapping[str, bytes]) -> set[str]:
+        """Report each topic that has another id now than before, once; return all of them."""
+        recreated = before.recreated(now)
+        for topic in sorted(recreated):
+            if (topic, now[topic]) not in self._reported:
+                self._losses.report_recreated(topic, before.topic_ids[topic], now[topic])
+                self._reported.add((topic, now[topic]))
+        return recreated
 
     def _must_wait(self, starts: Positions, ends: Positions) -> bool:
         """Whether there is too little that is new, and not for too long (`minOffsetsPerTrigger`)."""
@@ -95,31 +117,23 @@ class StreamPlanner:
         return new_count < minimum and waited_ms < self._options.max_trigger_delay_ms
 
     def _partitions(self) -> dict[TopicPartition, bytes]:
-        """The partitions of now; a topic that was deleted and made anew is a loss."""
-        found = self._logs.partitions(self._options.selection)
-        anew = {
-            place.topic
-            for place, topic_id in found.items()
-            if ZERO_UUID not in (topic_id, before := self._topic_ids.get(place, topic_id))
-            and topic_id != before
-        }
-        self._topic_ids = found
-        if anew:
-            self._losses.report(f"deleted and made anew: {', '.join(sorted(anew))}")
-        return found
+        self._found = self._logs.partitions(self._options.selection)
+        return self._found
 
-    def _ends(self, start: Positions) -> Positions:
+    def _ends(self, start: StreamOffset) -> StreamOffset:
         """The ends of now; asked for again while one lies before `start`, as a new leader may not know better yet."""
         for attempt in range(1, self._options.offset_attempts_count + 1):
             ends = self._logs.offsets(dict.fromkeys(self._partitions(), LATEST))
-            if all(ends[place] >= start.get(place, 0) for place in ends):
+            found = StreamOffset.of(ends, self._found)
+            read = start.without(start.recreated(found.topic_ids)).positions
+            if all(ends[place] >= read.get(place, 0) for place in ends):
                 break
             if attempt < self._options.offset_attempts_count:
                 self._pause(self._options.offset_retry_ms / 1000)
-        return ends
+        return found
 
     def _earliest(self, places: "set[TopicPartition] | list[TopicPartition]") -> dict[TopicPartition, int]:
-        there = [place for place in places if place in self._topic_ids]
+        there = [place for place in places if place in self._found]
         return self._logs.offsets(dict.fromkeys(there, EARLIEST)) if there else {}
 
     def _starts_of_new(self, places: set[TopicPartition]) -> dict[TopicPartition, int]:

@@ -9,9 +9,10 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark_barnabas.offsets import Logs
 from pyspark_barnabas.options import stream_options
 from pyspark_barnabas.planner import open_logs
+from pyspark_barnabas.stream_offsets import StreamOffset
 from pyspark_barnabas.stream_planning import StreamPlanner
 from pyspark_barnabas.tasks import Read, read_records
-from pyspark_barnabas.values import OptionError, flat, nested
+from pyspark_barnabas.values import OptionError
 
 try:
     from pyspark.sql.streaming import datasource as limits
@@ -24,8 +25,8 @@ else:
     HAS_LIMITS = True
     LIMITS = limits
 
-#: Offsets as Spark hands them over: by topic, then by partition as text.
-Offsets = dict[str, dict[str, int]]
+#: Offsets as Spark hands them over: by topic, then by partition as text; and the ids of the topics.
+Offsets = dict[str, dict[str, Any]]
 
 #: What a reader of streams is in the Spark that is here.
 STREAM_READER_BASES: Any = type("StreamReaderBases", _BASES, {})
@@ -53,7 +54,7 @@ class StreamReader(STREAM_READER_BASES):  # type: ignore[misc]
 
     def initialOffset(self) -> Offsets:  # noqa: N802
         """Where a new query begins."""
-        return nested(self._planner.initial())
+        return self._planner.initial().to_json()
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
         """The limit of the options."""
@@ -66,12 +67,12 @@ class StreamReader(STREAM_READER_BASES):  # type: ignore[misc]
     def latestOffset(self, start: Offsets | None = None, limit: object = None) -> Offsets:  # noqa: N802
         """Where the next micro-batch ends; Spark 4.1 gives neither start nor limit."""
         limited = HAS_LIMITS and limit is not None and not isinstance(limit, limits.ReadAllAvailable)
-        return nested(self._planner.latest(flat(start or {}), limited=limited))
+        return self._planner.latest(StreamOffset.from_json(start or {}), limited=limited).to_json()
 
     def reportLatestOffset(self) -> Offsets | None:  # noqa: N802
         """The ends of all partitions as they were last seen."""
         seen = self._planner.seen
-        return None if seen is None else nested(seen)
+        return None if seen is None else seen.to_json()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         """End where the partitions end now."""
@@ -79,7 +80,7 @@ class StreamReader(STREAM_READER_BASES):  # type: ignore[misc]
 
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
         """The tasks of a micro-batch."""
-        return self._planner.tasks(flat(start), flat(end))
+        return self._planner.tasks(StreamOffset.from_json(start), StreamOffset.from_json(end))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task."""

@@ -18,6 +18,7 @@ from pyspark_barnabas.pipelines.failures import told
 from pyspark_barnabas.pipelines.sinks.batch import uri
 from pyspark_barnabas.pipelines.sources.taking import Taking, interval_s
 from pyspark_barnabas.pipelines.state import FlowState, FlowStatus, StateDirectory
+from pyspark_barnabas.stream_offsets import without_ids
 
 _POLL_S = 0.2
 
@@ -234,7 +235,7 @@ def parsed(told: Any) -> Mapping[str, Mapping[str, int]] | None:
         return None
     if not isinstance(found, dict) or not all(isinstance(each, dict) for each in found.values()):
         return None
-    return found
+    return without_ids(found)
 
 
 def lag_of(

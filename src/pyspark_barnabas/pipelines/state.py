@@ -11,6 +11,7 @@ from typing import Any
 
 from barnabas.base.file_lock import held, is_held
 from pyspark_barnabas.pipelines.declaration import Flow, Pipeline
+from pyspark_barnabas.stream_offsets import without_ids
 
 _LOCK = "lock"
 
@@ -121,5 +122,4 @@ def starting_at(state: StateDirectory, flow: Flow) -> dict[str, dict[str, int]] 
     if not done:
         return None
     lines = (checkpoint / "offsets" / str(max(done))).read_text().splitlines()
-    found: dict[str, dict[str, int]] = json.loads(lines[-1])
-    return found
+    return without_ids(json.loads(lines[-1]))

@@ -1,0 +1,64 @@
+"""The offset of a stream: a position in each partition, and the ids of the topics that these are positions in."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from barnabas.base.ids import ZERO_UUID, TopicPartition, uuid_from_text, uuid_to_text
+from pyspark_barnabas.offsets import Positions
+from pyspark_barnabas.values import flat, nested
+
+#: Stands among the topics in an offset's JSON, before the topics' ids. No topic can have this name.
+TOPIC_IDS_KEY = "#topicIds"
+
+
+@dataclass(frozen=True)
+class StreamOffset:
+    """What a checkpoint keeps of a source."""
+
+    positions: Positions = field(default_factory=dict)
+    #: By topic; without those whose id is not known, as in checkpoints of Spark's Kafka connector.
+    topic_ids: Mapping[str, bytes] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, positions: Positions, found: Mapping[TopicPartition, bytes]) -> "StreamOffset":
+        """Return `positions` with the ids of their topics, as `Logs.partitions` gives them."""
+        ids = {place.topic: found[place] for place in sorted(positions) if place in found}
+        return cls(positions, {topic: topic_id for topic, topic_id in ids.items() if topic_id != ZERO_UUID})
+
+    def at(self, positions: Positions) -> "StreamOffset":
+        """Return an offset of the same topics."""
+        return replace(self, positions=positions)
+
+    def recreated(self, later: Mapping[str, bytes]) -> set[str]:
+        """Return the topics that have another id in `later`; an id that is not known is no other one."""
+        return {topic for topic, topic_id in self.topic_ids.items() if later.get(topic, topic_id) != topic_id}
+
+    def without(self, topics: set[str]) -> "StreamOffset":
+        """Return the offset of all other topics."""
+        return StreamOffset(
+            {place: offset for place, offset in self.positions.items() if place.topic not in topics},
+            {topic: topic_id for topic, topic_id in self.topic_ids.items() if topic not in topics},
+        )
+
+    def to_json(self) -> dict[str, dict[str, Any]]:
+        """Return the connector's JSON, with one more entry for the ids: `"#topicIds": {"orders": ID}`."""
+        written: dict[str, dict[str, Any]] = {**nested(self.positions)}
+        if self.topic_ids:
+            ids = sorted(self.topic_ids.items())
+            written[TOPIC_IDS_KEY] = {topic: uuid_to_text(topic_id) for topic, topic_id in ids}
+        return written
+
+    @classmethod
+    def from_json(cls, written: Mapping[str, Mapping[str, Any]]) -> "StreamOffset":
+        """Return what `to_json` or the connector wrote.
+
+        :raises ValueError: For an id that is none.
+        """
+        ids = {topic: uuid_from_text(text) for topic, text in written.get(TOPIC_IDS_KEY, {}).items()}
+        return cls(flat(without_ids(written)), ids)
+
+
+def without_ids(written: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an offset's JSON as the connector would write it."""
+    return {topic: value for topic, value in written.items() if topic != TOPIC_IDS_KEY}
