@@ -52,9 +52,8 @@ async def handle(
 def check_consumer_protocol(context: RequestContext) -> None:
     """Refuse the consumer protocol where it is switched off.
 
-    :raises KafkaError: UNSUPPORTED_VERSION.
+    :raises KafkaError: UNSUPPORTED_VERSION, as in Apache Kafka without a text.
     """
     is_enabled = "consumer" in context.node.config.items("group.coordinator.rebalance.protocols")
     if not is_enabled or context.node.image.finalized_features.get("group.version", 0) < 1:
-        message = "Consumer groups are switched off: group.coordinator.rebalance.protocols or group.version."
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
