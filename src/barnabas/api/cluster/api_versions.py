@@ -29,10 +29,6 @@ _SOFTWARE_WORD = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _FIRST_VERSION_NAMED = {ProduceRequest.API_KEY: 0}
 
 
-#: What our own clients call themselves: they alone are told of the APIs that only Barnabas has.
-_OWN_SOFTWARE = "barnabas"
-
-
 def refuse(request: ApiVersionsRequest, error: KafkaError) -> ApiVersionsResponse:
     """An answer with no table."""
     return ApiVersionsResponse(error_code=error.code)
@@ -50,7 +46,7 @@ async def handle(context: RequestContext, request: ApiVersionsRequest) -> ApiVer
             max_version=api.versions.last,
         )
         for api_key, api in context.node.apis.items()
-        if is_kafka_api(api_key) or context.connection.client_software_name == _OWN_SOFTWARE
+        if is_kafka_api(api_key) or context.connection.is_own_client
     ]
     unsupported = context.version_unsupported
     code = ErrorCode.UNSUPPORTED_VERSION if unsupported else ErrorCode.NONE
