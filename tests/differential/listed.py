@@ -69,22 +69,11 @@ def _describe(resource_type: int, name: str) -> tuple[Step, ...]:
     return ((request, 4),)
 
 
-def _is_auto_created(difference: Difference) -> bool:
-    told = (difference.kafka, difference.barnabas)
-    if difference.path == "topics.error_code":
-        return told in (
-            ("UNKNOWN_TOPIC_OR_PARTITION", "NONE"),
-            ("UNKNOWN_TOPIC_OR_PARTITION", "INVALID_TOPIC_EXCEPTION"),
-        )
-    return told == ("none", difference.barnabas) or difference.path.startswith("topics.partitions")
-
-
 #: Keys of which each broker has its own value.
 _OWN = (
     "[advertised.listeners]", "[controller.", "[listener.security.protocol.map]", "[listeners]", "[log.dir",
     "[process.roles]", "[metadata.log.dir]", "[cordoned.log.dirs]",
 )  # fmt: skip
-_NEW: Any = Name("new")
 _A: Any = Name("a")
 _NULL: Any = None
 
@@ -196,12 +185,6 @@ LISTED = (
     Listed(
         "DescribeConfigs", "results.error_message", "UNKNOWN_TOPIC_OR_PARTITION", MORE, _has_text,
         _describe(2, "missing"),
-    ),
-    Listed(
-        "Metadata", "topics", "a topic that is created by this request",
-        "Kafka answers UNKNOWN_TOPIC_OR_PARTITION and creates the topic afterwards; Barnabas answers with the topic, "
-        "or with the reason why it cannot be.",
-        _is_auto_created, ((MetadataRequest([MetadataRequestTopic(name=_NEW)]), 12),),
     ),
     Listed(
         "DescribeProducers", "topics.partitions.error_message", "a partition that the topic lacks", MORE, _has_text,

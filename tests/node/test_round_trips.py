@@ -159,16 +159,25 @@ def test_a_topic_s_own_codec_repacks_what_comes_in_another(kafka: EmbeddedBroker
     assert [record[1:] for record in decode_all(kept)] == [record[1:] for record in RECORDS]
 
 
-def test_clients_from_before_zstd_are_told_that_they_cannot_have_it(
-    kafka: EmbeddedBroker, wire: Wire
-) -> None:
+def test_producers_from_before_zstd_may_not_send_it(kafka: EmbeddedBroker, wire: Wire) -> None:
     """KIP-110."""
     kafka.create_topic("t")
     packed = encode_batch(RECORDS, compression=Compression.ZSTD)
     for version in range(3, 7):
         answer = wire.produce("t", packed, version=version)
         assert answer.error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-    kafka.create_topic("zstd", configs={"compression.type": "zstd"})
-    wire.produce("zstd", packed)
-    codes = [wire.fetch("zstd", version=version).error_code for version in (9, 10)]
-    assert codes == [ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, ErrorCode.NONE]
+
+
+@pytest.mark.parametrize("compression_type", ["zstd", "producer"])
+def test_consumers_from_before_zstd_are_sent_it(
+    kafka: EmbeddedBroker, wire: Wire, compression_type: str
+) -> None:
+    """As by Apache Kafka 4: a client may be able to unpack what its protocol version does not name."""
+    kafka.create_topic("zstd", configs={"compression.type": compression_type})
+    wire.produce("zstd", encode_batch(RECORDS, compression=Compression.ZSTD))
+    for version in range(4, 11):
+        answer = wire.fetch("zstd", version=version)
+        assert answer.error_code == ErrorCode.NONE
+        assert [record[1:] for record in decode_all(bytes(answer.records or b""))] == [
+            record[1:] for record in RECORDS
+        ]

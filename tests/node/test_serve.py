@@ -157,6 +157,19 @@ def test_a_bad_value_in_the_environment_is_told(tmp_path: Path) -> None:
     assert "many" in ended.stderr
 
 
+def test_data_beside_log_dirs_is_refused_on_the_command_line_and_warned_about_elsewhere(
+    tmp_path: Path,
+) -> None:
+    ended = run_serve("--data", str(tmp_path), "--set", "log.dirs=/elsewhere")
+    assert ended.returncode == 2
+    assert "--data: must not be given beside --set log.dirs=/elsewhere" in ended.stderr
+    with BrokerProcess(tmp_path, environment={"BARNABAS_LOG_DIRS": "/elsewhere"}) as broker:
+        broker.terminate()
+        assert (
+            "warning: --data is used instead of BARNABAS_LOG_DIRS=/elsewhere (environment)" in broker.stderr
+        )
+
+
 def test_an_unknown_key_is_a_warning_with_the_nearest_key(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path, "--set", "num.partition=3") as broker:
         broker.terminate()

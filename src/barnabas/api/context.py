@@ -91,6 +91,10 @@ class Node:
         return self.image.cluster["self"].cluster_id
 
 
+#: What our own clients call themselves (KIP-511).
+OWN_SOFTWARE = "barnabas"
+
+
 @dataclass(slots=True)
 class ConnectionInfo:
     """Who is at the other end of a connection, as far as it is known."""
@@ -104,6 +108,11 @@ class ConnectionInfo:
     authenticator: Authenticator | None = None  #: of a connection that must log in
     requests_count: int = 0
     share: Share = field(default_factory=Share)  #: of the event loop's thread
+
+    @property
+    def is_own_client(self) -> bool:
+        """Whether our own client is at the other end: it alone is told of what only Barnabas has."""
+        return self.client_software_name == OWN_SOFTWARE
 
 
 class RequestContext:

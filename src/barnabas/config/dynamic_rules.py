@@ -1,9 +1,9 @@
 """Which values of a broker may be set while it runs, as Apache Kafka's `DynamicBrokerConfig` has it (KIP-226)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from barnabas.config.broker_config import BrokerConfig, find_broker_key
-from barnabas.config.broker_keys import LISTENER_PREFIX, listener_base
+from barnabas.config.broker_keys import listener_base
 from barnabas.config.definition import ConfigError, ConfigKey, UpdateMode
 from barnabas.config.listener_rules import check_listener_change
 from barnabas.config.rules import check_broker_config
@@ -23,6 +23,9 @@ _LISTENERS_OWN = frozenset(
         "ssl.truststore.password",
         "ssl.truststore.type",
     }
+)
+_ONLY_WITH_LISTENER = (
+    "These security configs can be dynamically updated only per-listener using the listener prefix"
 )
 #: Keys that may be set for a listener on every broker at once.
 _LISTENERS_EVERYWHERE = ("max.connections", "max.connection.creation.rate", "num.network.threads")
@@ -46,11 +49,11 @@ _THREAD_COUNTS = (
 
 
 class NotChangeable(ConfigError):
-    """A key that may not be set here; its value, which may be a secret, has no part in that."""
+    """Keys that may not be set here; their values, which may be secrets, have no part in that."""
 
-    def __init__(self, key: str, reason: str) -> None:
-        super().__init__(key, None, reason)
-        self.args = (f"Cannot set {key}: {reason}",)
+    def __init__(self, reason: str, names: Sequence[str]) -> None:
+        super().__init__(names[0], None, reason)
+        self.args = (f"{reason}: [{', '.join(names)}]",)  # Apache Kafka's words
 
 
 def check_dynamic_values(values: Mapping[str, str], *, every_broker: bool) -> None:
@@ -58,27 +61,27 @@ def check_dynamic_values(values: Mapping[str, str], *, every_broker: bool) -> No
 
     Names that are no keys pass: they are for plug-ins, and kept as secrets.
 
-    :raises NotChangeable: When a key may not be changed while a broker runs, or not for every broker.
+    :raises NotChangeable: When keys may not be changed while a broker runs, or not for every broker.
     :raises ConfigError: When a value is not valid.
     """
-    for name, text in values.items():
-        key = find_broker_key(name)
-        for_listener = listener_base(name) is not None
-        if key is not None and not for_listener:
-            _check_changeable(key)
-        if every_broker and _is_per_broker(name, key):
-            raise NotChangeable(name, "it can be set for one broker at a time: the id of a broker is needed")
-        if key is not None:
-            parse_value(key._replace(name=name), text)
-
-
-def _check_changeable(key: ConfigKey) -> None:
-    if key.mode is UpdateMode.READ_ONLY:
-        raise NotChangeable(
-            key.name, "it is read when the broker starts, and cannot be changed while it runs"
+    keys = {name: key for name in values if (key := find_broker_key(name)) is not None}
+    plain = {name: key for name, key in keys.items() if listener_base(name) is None}
+    read_only = [name for name, key in plain.items() if key.mode is UpdateMode.READ_ONLY]
+    _refuse(read_only, "Cannot update these configs dynamically")
+    without_listener = [name for name, key in plain.items() if key.name in _LISTENERS_OWN]
+    _refuse(without_listener, _ONLY_WITH_LISTENER)
+    for name, key in keys.items():
+        parse_value(key._replace(name=name), values[name])
+    if every_broker:
+        per_broker = [name for name in values if _is_per_broker(name, keys.get(name))]
+        _refuse(
+            per_broker, "Cannot update these configs at default cluster level, broker id must be specified"
         )
-    if key.name in _LISTENERS_OWN:
-        raise NotChangeable(key.name, f"it is a listener's own: {LISTENER_PREFIX}<listener>.{key.name}")
+
+
+def _refuse(names: Sequence[str], reason: str) -> None:
+    if names:
+        raise NotChangeable(reason, names)
 
 
 def _is_per_broker(name: str, key: ConfigKey | None) -> bool:

@@ -45,6 +45,7 @@ class LoadedConfig(NamedTuple):
     config: BrokerConfig
     warnings: tuple[ConfigWarning, ...]
     without_effect: tuple[str, ...] = ()  #: keys that were set although they change nothing in Barnabas
+    unused: tuple[str, ...] = ()  #: settings in whose place an option of the command line stands
 
 
 def read_properties(path: Path) -> dict[str, str]:

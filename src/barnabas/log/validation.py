@@ -42,6 +42,9 @@ RECORD_ERRORS_COUNT_MAX = 1000
 #: Kafka names at most this many bad records in the message; `record_errors` has them all.
 _ERRORS_SHOWN = 3
 
+#: Apache Kafka's words.
+_INVALID_TIMESTAMP = "One or more records have been rejected due to invalid timestamp"
+
 
 class AppendOrigin(Enum):
     """Who wrote a batch, and so how far it is trusted."""
@@ -236,7 +239,7 @@ def _check_append_time(header: BatchHeader) -> None:
     if header.attributes & LOG_APPEND_TIME_BIT:
         what = "the timestamp type LogAppendTime is set by the broker, not by producers"
         errors = tuple((index, what) for index in range(min(header.records_count, RECORD_ERRORS_COUNT_MAX)))
-        raise InvalidRecords(ErrorCode.INVALID_TIMESTAMP, what, errors)
+        raise InvalidRecords(ErrorCode.INVALID_TIMESTAMP, _INVALID_TIMESTAMP, errors)
 
 
 def _check_records(records: list[Record], header: BatchHeader, config: LogConfig, now_ms: int) -> None:
@@ -255,8 +258,13 @@ def _check_records(records: list[Record], header: BatchHeader, config: LogConfig
                 errors.append((index, "the timestamp type LogAppendTime is set by the broker"))
         elif not earliest_ms <= record.timestamp_ms <= latest_ms:
             code = ErrorCode.INVALID_TIMESTAMP
-            what = f"timestamp {record.timestamp_ms} is outside [{earliest_ms}, {latest_ms}]"
+            what = (
+                f"Timestamp {record.timestamp_ms} of message with offset {record.offset} is out of range. "
+                f"The timestamp should be within [{earliest_ms}, {latest_ms}]"
+            )
             errors.append((index, what))
+    if code is ErrorCode.INVALID_TIMESTAMP:
+        raise InvalidRecords(code, _INVALID_TIMESTAMP, tuple(errors[:RECORD_ERRORS_COUNT_MAX]))
     if errors:
         shown = "; ".join(f"record {index}: {what}" for index, what in errors[:_ERRORS_SHOWN])
         message = f"{len(errors)} of {len(records)} records are refused: {shown}"

@@ -11,6 +11,8 @@ from barnabas.wire.features import UpgradeType
 
 METADATA_VERSION = "metadata.version"
 
+_FAILED = "The update failed for all features since the following feature had an error:"
+
 #: feature -> its level; what is not used at all has no row
 FINALIZED_FEATURES: Noun[int] = Noun("finalized_features", int, int)
 
@@ -64,49 +66,59 @@ def decide_update_features(
     supported: Mapping[str, Feature],
     updates: Sequence[FeatureUpdate],
     *,
+    broker_id: int,
     validate_only: bool,
 ) -> Decision[None]:
     """Move features to other levels, all or none. Of several updates for one feature the last counts.
+
+    :param broker_id: Of the broker that decides; errors name it, as they name Apache Kafka's controller.
 
     :raises KafkaError: INVALID_UPDATE_VERSION, saying which feature cannot go where.
     """
     by_name = {update.name: update for update in updates}
     for update in by_name.values():
-        why = _objection(table.get(update.name, 0), supported.get(update.name), update)
+        why = _objection(table.get(update.name, 0), supported.get(update.name), update, broker_id)
         if why is not None:
-            message = f"No feature is updated: '{update.name}' cannot be at level {update.level}. {why}"
-            raise KafkaError(ErrorCode.INVALID_UPDATE_VERSION, message)
+            raise KafkaError(ErrorCode.INVALID_UPDATE_VERSION, f"{_FAILED} {why}")
     if validate_only:
         return Decision(None)
     changed = [update for update in by_name.values() if update.level != table.get(update.name, 0)]
     return Decision(None, tuple(map(_change, changed)), _reads(table, by_name))
 
 
-def _objection(level: int, feature: Feature | None, update: FeatureUpdate) -> str | None:
-    if update.upgrade_type not in set(UpgradeType):
-        kinds = ", ".join(f"{each.value} ({each.name})" for each in UpgradeType)
-        return f"The upgrade type {update.upgrade_type} is unknown: {kinds} are known."
-    if update.level < 0:
-        return "A level cannot be less than 0."
-    if feature is None:
-        return "This feature is not supported."
-    if not feature.level_min <= update.level <= feature.level_max:
-        return f"Levels {feature.level_min} to {feature.level_max} are supported."
-    if update.level < level:
-        return _objection_to_downgrade(level, update)
-    if update.level > level and update.upgrade_type != UpgradeType.UPGRADE:
-        return f"It is at level {level}: that would be an upgrade, not a downgrade."
+def _objection(level: int, feature: Feature | None, update: FeatureUpdate, broker_id: int) -> str | None:
+    """Why a feature cannot be updated, in the words of Apache Kafka's `FeatureControlManager`."""
+    why = _why_not(level, feature, update, f"Local controller {broker_id}")
+    if why is not None:
+        return f"Invalid update version {update.level} for feature {update.name}. {why}"
+    if update.name == METADATA_VERSION and update.level < level:
+        return f"Unsupported metadata.version downgrade from {level} to {update.level}. {_why_kept(update)}"
     return None
 
 
-def _objection_to_downgrade(level: int, update: FeatureUpdate) -> str | None:
-    if update.upgrade_type == UpgradeType.UPGRADE:
-        return f"It is at level {level}: a downgrade must be asked for as one, safe or unsafe."
-    if update.name != METADATA_VERSION:
-        return None
+def _why_not(level: int, feature: Feature | None, update: FeatureUpdate, controller: str) -> str | None:
+    if update.upgrade_type not in set(UpgradeType):
+        return "The controller does not support the given upgrade type."
+    if update.level < 0:
+        return "A feature version cannot be less than 0."
+    if feature is None:
+        return f"{controller} does not support this feature."
+    if not feature.level_min <= update.level <= feature.level_max:
+        return f"{controller} only supports versions {feature.level_min}-{feature.level_max}"
+    if update.level < level and update.upgrade_type == UpgradeType.UPGRADE:
+        return (
+            "Can't downgrade the version of this feature without setting the upgrade type to either safe or "
+            "unsafe downgrade."
+        )
+    if update.level > level and update.upgrade_type != UpgradeType.UPGRADE:
+        return "Can't downgrade to a newer version."
+    return None
+
+
+def _why_kept(update: FeatureUpdate) -> str:
     if update.upgrade_type == UpgradeType.SAFE_DOWNGRADE:
-        return f"It is at level {level}: to go back might lose metadata."
-    return f"It is at level {level}: an unsafe downgrade of metadata is not supported."
+        return "Refusing to perform the requested downgrade because it might delete metadata information."
+    return "Unsafe metadata downgrade is not supported in this version."
 
 
 def _change(update: FeatureUpdate) -> Change:

@@ -74,10 +74,13 @@ def _grown(image: Image, more: MorePartitions, dice: random.Random, admit: Calla
         raise unknown_topic(more.name)
     added_count = more.count - topic.partition_count
     if added_count == 0:
-        message = f"Topic '{more.name}' already has {more.count} partition(s)."
+        message = f"Topic already has {more.count} partition(s)."
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
     if added_count < 0:
-        message = f"Topic '{more.name}' has {topic.partition_count} partitions: {more.count} would be fewer."
+        message = (
+            f"The topic {more.name} currently has {topic.partition_count} partition(s); {more.count} would not "
+            "be an increase."
+        )
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
     factor = len(image.partition(topic, 0).replicas)  # as it is now: a reassignment may have changed it
     broker_ids = open_brokers(image) if more.assignments is None else usable_brokers(image)

@@ -1,6 +1,7 @@
 """SCRAM credentials: what the cluster keeps of a password, and how administrators change it (KIP-554).
 
-Neither the password nor the salted one is kept, only what checks a proof.
+Neither the password nor the salted one is kept, only what checks a proof. Errors have Apache Kafka's words, which its
+tools print.
 """
 
 import base64
@@ -117,7 +118,7 @@ def decide_alter_credentials(
             continue
         try:
             if user in wanted:
-                message = f"The credentials of user '{user}' are altered twice in one request."
+                message = "A user credential cannot be altered twice in the same request"
                 raise KafkaError(ErrorCode.DUPLICATE_RESOURCE, message)
             wanted[user] = _altered(table.get(user, {}), alteration)
             outcomes[user] = AlteredUser(user)
@@ -138,19 +139,17 @@ def _altered(credentials: Credentials, alteration: ScramAlteration) -> Credentia
     :raises KafkaError: When it cannot be.
     """
     if not alteration.user:
-        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "A user's name must not be empty.")
+        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
     mechanism = _mechanism(alteration.mechanism)
     if isinstance(alteration, ScramDeletion):
         if mechanism not in credentials:
-            message = f"User '{alteration.user}' has no {mechanism.title} credential to delete."
+            message = "Attempt to delete a user credential that does not exist"
             raise KafkaError(ErrorCode.RESOURCE_NOT_FOUND, message)
         return {kept: each for kept, each in credentials.items() if kept is not mechanism}
-    if not ITERATIONS_MIN <= alteration.iterations <= ITERATIONS_MAX:
-        message = (
-            f"{alteration.iterations} iterations are not accepted: "
-            f"{ITERATIONS_MIN} to {ITERATIONS_MAX} are for {mechanism.title}."
-        )
-        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, message)
+    if alteration.iterations < ITERATIONS_MIN:
+        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
+    if alteration.iterations > ITERATIONS_MAX:
+        raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
     if not alteration.salted_password:
         message = f"The salted password of user '{alteration.user}' must not be empty."
         raise KafkaError(ErrorCode.UNACCEPTABLE_CREDENTIAL, message)
@@ -174,9 +173,7 @@ def _mechanism(number: int) -> ScramMechanism:
     try:
         return ScramMechanism(number)
     except ValueError:
-        known = ", ".join(f"{mechanism.value} ({mechanism.title})" for mechanism in ScramMechanism)
-        message = f"{number} is no SCRAM mechanism: {known} are."
-        raise KafkaError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, message) from None
+        raise KafkaError(ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism") from None
 
 
 def decide_add_user(
@@ -209,9 +206,9 @@ def describe_credentials(table: Table[Credentials], users: Sequence[str] | None)
 
 def _described(table: Table[Credentials], user: str, asked_count: int) -> DescribedUser:
     if asked_count > 1:
-        message = f"The credentials of user '{user}' are asked for twice in one request."
+        message = f"Cannot describe SCRAM credentials for the same user twice in a single request: {user}"
         return DescribedUser(user, {}, KafkaError(ErrorCode.DUPLICATE_RESOURCE, message))
     if user not in table:
-        message = f"User '{user}' has no SCRAM credentials."
+        message = f"Attempt to describe a user credential that does not exist: {user}"
         return DescribedUser(user, {}, KafkaError(ErrorCode.RESOURCE_NOT_FOUND, message))
     return DescribedUser(user, {mechanism: each.iterations for mechanism, each in table[user].items()})

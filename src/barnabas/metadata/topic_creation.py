@@ -77,9 +77,7 @@ def decide_create(
     for new in requested:
         try:
             if occurrences[new.name] > 1:
-                raise KafkaError(
-                    ErrorCode.INVALID_REQUEST, f"Topic '{new.name}' is asked for more than once."
-                )
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
             topic = _new_topic(image, new, rules, dice, taken)
             admit(topic.partition_count)
         except KafkaError as error:
@@ -125,7 +123,7 @@ def _new_topic(
     check_name(new.name)
     if new.name == METADATA_TOPIC:
         raise KafkaError(
-            ErrorCode.INVALID_REQUEST, f"Topic {METADATA_TOPIC} is reserved and cannot be created."
+            ErrorCode.INVALID_REQUEST, f"Creation of internal topic {METADATA_TOPIC} is prohibited."
         )
     check_free(image, new.name, taken)
     rules.check_configs(new.name, new.configs or {})
@@ -173,12 +171,10 @@ def _automatic(
     new: NewTopic, rules: CreationRules, broker_ids: Sequence[int], dice: random.Random
 ) -> Assignments:
     if new.replication_factor < DEFAULT or new.replication_factor == 0:
-        message = (
-            f"The replication factor is {new.replication_factor}: it must be larger than 0, or -1 (default)."
-        )
+        message = "Replication factor must be larger than 0, or -1 to use the default value."
         raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, message)
     if new.partition_count < DEFAULT or new.partition_count == 0:
-        message = f"The partition count is {new.partition_count}: it must be larger than 0, or -1 (default)."
+        message = "Number of partitions was set to an invalid non-positive value."
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, message)
     factor = rules.replication_factor_default if new.replication_factor == DEFAULT else new.replication_factor
     return spread(broker_ids, _partition_count(new, rules), factor, dice)

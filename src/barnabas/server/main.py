@@ -74,9 +74,10 @@ def load(
 
     Where none of them says so, it listens on 127.0.0.1:9092 with its data in ./data.
 
-    :raises ConfigError: With the key, the value and what is valid.
+    :raises ConfigError: With the key, the value and what is valid; for --data beside `--set log.dirs`.
     """
     file = read_properties(config_file) if config_file else {}
+    unused = _unused_directories(file, data, overrides)
 
     def is_given(*keys: str) -> bool:
         return any(key in file or key in overrides or environment_name(key) in os.environ for key in keys)
@@ -91,7 +92,29 @@ def load(
         settings.append(f"log.dirs={data}")
     if listen is not None:
         settings.append(f"listeners={listen if '://' in listen else f'PLAINTEXT://{listen}'}")
-    return load_broker_config(file={**defaults, **file}, environment=os.environ, settings=settings)
+    loaded = load_broker_config(file={**defaults, **file}, environment=os.environ, settings=settings)
+    return loaded._replace(unused=unused)
+
+
+def _unused_directories(
+    file: Mapping[str, str], data: Path | None, overrides: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Settings of log directories that --data takes the place of, each with where it stands.
+
+    :raises ConfigError: When the command line itself says both.
+    """
+    if data is None:
+        return ()
+    unused = []
+    for key in ("log.dirs", "log.dir"):
+        if key in overrides:
+            message = f"must not be given beside --set {key}={overrides[key]}: leave one of them out"
+            raise ConfigError("--data", data, message)
+        if (variable := environment_name(key)) in os.environ:
+            unused.append(f"{variable}={os.environ[variable]} (environment)")
+        if key in file:
+            unused.append(f"{key}={file[key]} (file)")
+    return tuple(unused)
 
 
 def run(loaded: LoadedConfig, passwords: Mapping[str, str], web: WebFactory | None) -> int:
@@ -116,6 +139,8 @@ def _allow_many_files() -> None:
 def _warn(loaded: LoadedConfig) -> None:
     for warning in loaded.warnings:
         print(f"barnabas: warning: {warning}", file=sys.stderr)
+    for setting in loaded.unused:
+        print(f"barnabas: warning: --data is used instead of {setting}", file=sys.stderr)
     if loaded.without_effect:
         names = ", ".join(loaded.without_effect)
         print(f"barnabas: warning: set, but without effect in Barnabas: {names}", file=sys.stderr)

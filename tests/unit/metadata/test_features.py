@@ -32,7 +32,9 @@ def fresh() -> Image:
 
 def update(image: Image, *updates: tuple[str, int, int], validate_only: bool = False) -> Decision[None]:
     wanted = [FeatureUpdate(*each) for each in updates]
-    return decide_update_features(image.finalized_features, SUPPORTED, wanted, validate_only=validate_only)
+    return decide_update_features(
+        image.finalized_features, SUPPORTED, wanted, broker_id=1, validate_only=validate_only
+    )
 
 
 def refused(image: Image, *updates: tuple[str, int, int]) -> str:
@@ -84,21 +86,27 @@ def test_the_same_level_is_fine_and_nothing_to_do(kind: int) -> None:
 @pytest.mark.parametrize(
     ("wanted", "why"),
     [
-        (("group.version", 0, UP), "at level 1: a downgrade must be asked for"),
-        (("group.version", 2, UP), "Levels 0 to 1 are supported"),
+        (
+            ("group.version", 0, UP),
+            "Can't downgrade the version of this feature without setting the upgrade type to either safe or",
+        ),
+        (
+            ("group.version", 2, UP),
+            "Invalid update version 2 for feature group.version. Local controller 1 only supports versions 0-1",
+        ),
         (("group.version", -1, SAFE), "cannot be less than 0"),
-        (("group.version", 1, 0), "upgrade type 0 is unknown"),
-        (("group.version", 1, 4), "upgrade type 4 is unknown: 1 (UPGRADE), 2 (SAFE_DOWNGRADE)"),
-        (("group.version", 1, -1), "upgrade type -1 is unknown"),
-        (("nope", 1, UP), "'nope' cannot be at level 1. This feature is not supported"),
-        (("", 0, UP), "not supported"),
-        (("kraft.version", 1, UP), "not supported"),
-        (("metadata.version", 31, UP), "Levels 7 to 30"),
-        (("metadata.version", 6, SAFE), "Levels 7 to 30"),
-        (("metadata.version", 0, UNSAFE), "Levels 7 to 30"),
-        (("metadata.version", 29, UP), "a downgrade must be asked for"),
-        (("metadata.version", 29, SAFE), "might lose metadata"),
-        (("metadata.version", 29, UNSAFE), "unsafe downgrade of metadata is not supported"),
+        (("group.version", 1, 0), "does not support the given upgrade type"),
+        (("group.version", 1, 4), "does not support the given upgrade type"),
+        (("group.version", 1, -1), "does not support the given upgrade type"),
+        (("nope", 1, UP), "version 1 for feature nope. Local controller 1 does not support this feature."),
+        (("", 0, UP), "does not support this feature"),
+        (("kraft.version", 1, UP), "does not support this feature"),
+        (("metadata.version", 31, UP), "only supports versions 7-30"),
+        (("metadata.version", 6, SAFE), "only supports versions 7-30"),
+        (("metadata.version", 0, UNSAFE), "only supports versions 7-30"),
+        (("metadata.version", 29, UP), "without setting the upgrade type"),
+        (("metadata.version", 29, SAFE), "downgrade from 30 to 29. Refusing to perform"),
+        (("metadata.version", 29, UNSAFE), "Unsafe metadata downgrade is not supported"),
     ],
 )
 def test_a_level_that_cannot_be_is_refused_and_so_is_all_beside_it(
@@ -111,7 +119,7 @@ def test_a_level_that_cannot_be_is_refused_and_so_is_all_beside_it(
 @pytest.mark.parametrize("kind", [SAFE, UNSAFE])
 def test_a_downgrade_does_not_go_up(kind: int) -> None:
     image = replayed(fresh(), update(fresh(), ("group.version", 0, SAFE)))
-    assert "that would be an upgrade" in refused(image, ("group.version", 1, kind))
+    assert "Can't downgrade to a newer version." in refused(image, ("group.version", 1, kind))
 
 
 def test_of_two_updates_for_one_feature_the_last_counts() -> None:

@@ -56,9 +56,13 @@ def test_the_states_of_old_partitions_are_not_touched() -> None:
     [
         (MorePartitions("gone", 3), "UNKNOWN_TOPIC_OR_PARTITION", "'gone'"),
         (MorePartitions("t", 2), "INVALID_PARTITIONS", "already has 2 partition(s)"),
-        (MorePartitions("t", 1), "INVALID_PARTITIONS", "has 2 partitions: 1 would be fewer"),
-        (MorePartitions("t", 0), "INVALID_PARTITIONS", "0 would be fewer"),
-        (MorePartitions("t", -1), "INVALID_PARTITIONS", "-1 would be fewer"),
+        (
+            MorePartitions("t", 1),
+            "INVALID_PARTITIONS",
+            "currently has 2 partition(s); 1 would not be an increase",
+        ),
+        (MorePartitions("t", 0), "INVALID_PARTITIONS", "0 would not be an increase"),
+        (MorePartitions("t", -1), "INVALID_PARTITIONS", "-1 would not be an increase"),
         (MorePartitions("t", 10_003), "INVALID_PARTITIONS", "10001 partitions are too many: at most 10000"),
         (MorePartitions("t", 4, [[1]]), "INVALID_REPLICA_ASSIGNMENT", "2 additional partition(s), but 1"),
         (MorePartitions("t", 3, []), "INVALID_REPLICA_ASSIGNMENT", "but 0 assignment(s) were given"),

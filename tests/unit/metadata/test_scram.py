@@ -72,8 +72,7 @@ def test_iterations_are_bounded(iterations: int) -> None:
     ).response
     assert outcome.error is not None
     assert outcome.error.code is ErrorCode.UNACCEPTABLE_CREDENTIAL
-    assert f"{iterations} iterations" in outcome.error.message
-    assert "4096 to 16384" in outcome.error.message
+    assert outcome.error.message == f"Too {'few' if iterations < 4096 else 'many'} iterations"
 
 
 @pytest.mark.parametrize(

@@ -69,10 +69,26 @@ def test_the_command_line_comes_before_all(file: Path, monkeypatch: pytest.Monke
     assert config.integer("num.partitions") == 5
 
 
-def test_data_and_listen_come_before_their_keys() -> None:
+def test_listen_comes_before_its_key() -> None:
     overrides = {"log.dirs": "/key", "listeners": "PLAINTEXT://127.0.0.1:4444"}
-    assert where(loaded(None, Path("/mine"), "127.0.0.1:3333", overrides)) == ("127.0.0.1:3333", ("/mine",))
+    assert where(loaded(listen="127.0.0.1:3333", overrides=overrides)) == ("127.0.0.1:3333", ("/key",))
     assert where(loaded(overrides=overrides)) == ("127.0.0.1:4444", ("/key",))
+
+
+@pytest.mark.parametrize("key", ["log.dirs", "log.dir"])
+def test_data_and_log_dirs_on_one_command_line_are_refused(key: str) -> None:
+    with pytest.raises(ConfigError, match=rf"'/mine' for --data: must not be given beside --set {key}=/key"):
+        loaded(data=Path("/mine"), overrides={key: "/key"})
+
+
+def test_log_dirs_that_data_takes_the_place_of_are_warned_about(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BARNABAS_LOG_DIR", "/from/environment")
+    both = load(file, Path("/mine"), None, {})
+    assert both.config.log_dirs == ("/mine",)
+    assert both.unused == ("log.dirs=/from/file (file)", "BARNABAS_LOG_DIR=/from/environment (environment)")
+    assert load(file, None, None, {}).unused == ()
 
 
 def test_log_dir_alone_is_enough_wherever_it_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

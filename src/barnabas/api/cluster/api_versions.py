@@ -32,9 +32,6 @@ _SOFTWARE_WORD = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _FIRST_VERSION_NAMED = {ProduceRequest.API_KEY: 0}
 
 
-#: What our own clients call themselves: they alone see the APIs that only Barnabas has.
-_OWN_SOFTWARE = "barnabas"
-
 #: Named only if something consumes what clients push, as in Apache Kafka: a client that sees them asks for its
 #: subscription at every start, and librdkafka logs that.
 _TELEMETRY = frozenset({GetTelemetrySubscriptionsRequest.API_KEY, PushTelemetryRequest.API_KEY})
@@ -73,7 +70,7 @@ async def handle(context: RequestContext, request: ApiVersionsRequest) -> ApiVer
 
 def _naming(context: RequestContext) -> Callable[[int], bool]:
     """Return whether an API is named to this client."""
-    if context.connection.client_software_name == _OWN_SOFTWARE:
+    if context.connection.is_own_client:
         return lambda api_key: True
     hidden = frozenset() if _consumes_telemetry(context.node) else _TELEMETRY
     return lambda api_key: is_kafka_api(api_key) and api_key not in hidden

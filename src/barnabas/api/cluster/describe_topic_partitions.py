@@ -8,6 +8,7 @@ partition LEADER_NOT_AVAILABLE.
 from barnabas.api.authorization import authorized_operations, refusals
 from barnabas.api.cluster.topic_descriptions import offline_replicas
 from barnabas.api.context import RequestContext
+from barnabas.api.listed_topics import is_listed
 from barnabas.api.registry import serves
 from barnabas.metadata.topics import INTERNAL_TOPICS, NO_LEADER, Topic, check_name
 from barnabas.wire.acls import AclOperation, ResourceType
@@ -71,7 +72,7 @@ def _names(context: RequestContext, request: DescribeTopicPartitionsRequest) -> 
     if cursor is not None and cursor.partition_index < 0:
         message = f"The cursor stands at partition {cursor.partition_index}: it must be 0 or more."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-    names = asked or set(context.node.image.topics)
+    names = asked or {name for name in context.node.image.topics if is_listed(context, name)}
     return sorted(name for name in names if cursor is None or name >= cursor.topic_name)
 
 

@@ -7,7 +7,7 @@ Errors, per topic: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, UNKNO
 INVALID_TOPIC_EXCEPTION; INVALID_REQUEST for a request that the rules above forbid.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 
 from barnabas.api.authorization import (
     allowed,
@@ -18,11 +18,12 @@ from barnabas.api.authorization import (
 )
 from barnabas.api.cluster.brokers import reachable_brokers
 from barnabas.api.context import EncodedResponse, RequestContext
+from barnabas.api.listed_topics import is_listed
 from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
 from barnabas.api.topics.creation import create_wanted_topics
 from barnabas.base.ids import ZERO_UUID
-from barnabas.metadata.topics import Topic, check_name
+from barnabas.metadata.topics import INTERNAL_TOPICS, Topic, check_name
 from barnabas.security.operations import NOT_ASKED
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.acls import AclOperation, ResourceType
@@ -62,9 +63,7 @@ async def handle(context: RequestContext, request: MetadataRequest) -> MetadataR
         topics = [_by_id(context, request, topic_id) for topic_id in topic_ids]
     else:
         names = dict.fromkeys(topic.name or "" for topic in request.topics)
-        hidden = refusals(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
-        errors = await _auto_create(context, request, [name for name in names if name not in hidden])
-        topics = [_by_name(context, request, name, hidden | errors) for name in names]
+        topics = await _by_names(context, request, names)
     if context.node.tracer.enabled:
         context.node.tracer.record(
             "barnabas.metadata",
@@ -96,13 +95,15 @@ def _all_topics(context: RequestContext, request: MetadataRequest) -> MetadataRe
     cache = context.node.metadata_answers
     image = context.node.image
     asked = (request.include_cluster_authorized_operations, request.include_topic_authorized_operations)
-    key = (context.api_version, context.connection.listener, *asked, *_who(context))
+    connection = context.connection
+    key = (context.api_version, connection.listener, connection.is_own_client, *asked, *_who(context))
     found = cache.get(key)
     if found is None or found[0] != image.revision:
         topics = [
             _describe(context, request, topic)
             for topic in image.topics.values()
-            if allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, topic.name)
+            if is_listed(context, topic.name)
+            and allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, topic.name)
         ]
         body = bytes(encode(_response(context, request, topics), context.api_version))
         if len(cache) >= _CACHED_COUNT_MAX:
@@ -119,24 +120,39 @@ def _who(context: RequestContext) -> tuple[object, ...]:
     return authorizer.version, context.connection.principal, context.connection.client_host
 
 
-async def _auto_create(
-    context: RequestContext, request: MetadataRequest, names: Iterable[str]
-) -> dict[str, KafkaError]:
-    """Create the topics that are named and not there, if request and broker allow; the errors met, by name."""
+async def _by_names(
+    context: RequestContext, request: MetadataRequest, names: Collection[str]
+) -> list[MetadataResponseTopic]:
+    """Describe topics, then create those that are missing if request and broker allow.
+
+    As in Apache Kafka, a topic that this request creates is still unknown in its answer: the client asks again. It is
+    there then, because the answer waits for it.
+    """
     node = context.node
-    missing = [name for name in names if name not in node.image.topics]
-    if not (
-        missing and request.allow_auto_topic_creation and node.config.boolean("auto.create.topics.enable")
-    ):
-        return {}
-    refused = topic_refusals(context, AclOperation.CREATE, missing)
+    hidden = refusals(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    missing: list[str] = []
+    if request.allow_auto_topic_creation and node.config.boolean("auto.create.topics.enable"):
+        missing = [name for name in names if name not in hidden and name not in node.image.topics]
+    if missing:
+        hidden = hidden | topic_refusals(context, AclOperation.CREATE, missing)
+    topics = [_by_name(context, request, name, hidden.keys()) for name in names]
+    wanted = [name for name in missing if name not in hidden]
+    if wanted:
+        await _auto_create(context, wanted)
+    return topics
+
+
+async def _auto_create(context: RequestContext, names: Iterable[str]) -> None:
     with mutations(context, strict_from=None) as quota:
-        wanted = [name for name in missing if name not in refused]
-        outcomes = await create_wanted_topics(context, wanted, quota)
-    errors = {outcome.name: outcome.error for outcome in outcomes if outcome.error is not None}
-    for name, error in errors.items():  # the answer has no room for the reason
-        _log.info("a topic was not auto-created", topic=name, error=error.code.name, message=error.message)
-    return refused | errors
+        outcomes = await create_wanted_topics(context, names, quota)
+    for name, error in ((each.name, each.error) for each in outcomes):
+        if (
+            error is not None and error.code is not ErrorCode.TOPIC_ALREADY_EXISTS
+        ):  # another request was first
+            # the answer has no room for the reason
+            _log.info(
+                "a topic was not auto-created", topic=name, error=error.code.name, message=error.message
+            )
 
 
 def _by_id(context: RequestContext, request: MetadataRequest, topic_id: bytes) -> MetadataResponseTopic:
@@ -151,28 +167,27 @@ def _by_id(context: RequestContext, request: MetadataRequest, topic_id: bytes) -
 
 
 def _by_name(
-    context: RequestContext, request: MetadataRequest, name: str, errors: dict[str, KafkaError]
+    context: RequestContext, request: MetadataRequest, name: str, hidden: Container[str]
 ) -> MetadataResponseTopic:
-    refused = errors.get(name)
-    if refused is not None and refused.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
-        return MetadataResponseTopic(error_code=refused.code, name=name)
+    if name in hidden:
+        return MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
     topic = context.node.image.topics.get(name)
     if topic is not None:
         return _describe(context, request, topic)
     return MetadataResponseTopic(
-        error_code=_missing_code(name, errors),
+        error_code=_missing_code(name),
         name=name,
+        is_internal=name in INTERNAL_TOPICS,
         topic_authorized_operations=_operations(context, request, name),
     )
 
 
-def _missing_code(name: str, errors: dict[str, KafkaError]) -> ErrorCode:
+def _missing_code(name: str) -> ErrorCode:
     try:
         check_name(name)
     except KafkaError as error:
         return error.code
-    refused = errors.get(name)
-    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if refused is None else refused.code
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _describe(context: RequestContext, request: MetadataRequest, topic: Topic) -> MetadataResponseTopic:

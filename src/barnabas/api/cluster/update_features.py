@@ -35,7 +35,11 @@ async def handle(context: RequestContext, request: UpdateFeaturesRequest) -> Upd
     supported = supported_features(context.node.apis)
     await context.write(
         lambda image: decide_update_features(
-            image.finalized_features, supported, updates, validate_only=request.validate_only
+            image.finalized_features,
+            supported,
+            updates,
+            broker_id=context.node.broker_id,
+            validate_only=request.validate_only,
         )
     )
     # Apache Kafka writes out that there is no error, and so do we: some client may show it.

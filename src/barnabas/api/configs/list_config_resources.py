@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from barnabas.api.authorization import require_cluster
 from barnabas.api.context import RequestContext
+from barnabas.api.listed_topics import is_listed
 from barnabas.api.registry import serves
 from barnabas.config.resources import ResourceKind
 from barnabas.metadata.image import Image
@@ -38,6 +39,7 @@ async def handle(context: RequestContext, request: ListConfigResourcesRequest) -
         ConfigResource(resource_name=name, resource_type=kind)
         for kind in kinds
         for name in sorted(_names(context.node.image, kind))
+        if kind is not ResourceKind.TOPIC or is_listed(context, name)
     ]
     return ListConfigResourcesResponse(config_resources=found)
 

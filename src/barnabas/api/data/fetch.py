@@ -4,9 +4,9 @@ v4: isolation level.  v5: log start offset.  v7: incremental sessions (KIP-227).
 v11: rack (KIP-392).  v12: last fetched epoch (KIP-595).  v13: topic ids (KIP-516).  v15: replica state (KIP-903).
 v16: node endpoints (KIP-951).  v17: directory ids.  v18: high watermark of followers (KIP-1166).
 Errors, per partition: TOPIC_AUTHORIZATION_FAILED, OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION,
-UNKNOWN_TOPIC_ID, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, KAFKA_STORAGE_ERROR,
-UNSUPPORTED_COMPRESSION_TYPE (zstd before v10); for the whole request INVALID_REQUEST (an unknown isolation
-level), FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
+UNKNOWN_TOPIC_ID, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, KAFKA_STORAGE_ERROR; for the
+whole request INVALID_REQUEST (an unknown isolation level), FETCH_SESSION_ID_NOT_FOUND,
+INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR. zstd is sent at every version, as Apache Kafka 4 does.
 """
 
 from collections.abc import Iterable
@@ -28,13 +28,11 @@ from barnabas.wire.messages.fetch import (
     PartitionData,
 )
 from barnabas.wire.records.batch import iterate_headers
-from barnabas.wire.records.compression import Compression
 
 #: What became of one target.
 Answer = tuple[Key, FetchTarget, PartitionData]
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
-FIRST_VERSION_WITH_ZSTD = 10
 
 
 def refuse(request: FetchRequest, error: KafkaError) -> FetchResponse:
@@ -73,8 +71,6 @@ async def handle(context: RequestContext, request: FetchRequest) -> FetchRespons
         await waiting.wait(_partitions(context, targets), request.max_wait_ms)
         reads = read_all(node.replicas, targets, max_bytes, committed=committed)
     reads.answers += refused
-    if context.api_version < FIRST_VERSION_WITH_ZSTD:
-        _refuse_zstd(context, reads)
     if node.tracer.enabled:
         _trace(context, started_ns, reads)
     if quotas is not None and (throttle_ms := node.quotas.fetched(quotas, reads.size_bytes)):
@@ -107,7 +103,9 @@ def _authorized(
     for key, target in fetch.targets:
         name = context.node.image.topic_names.get(target.topic_id) if target.by_id else target.topic
         # An unknown id is no secret.
-        if is_follower or (name and not allowed(context, AclOperation.READ, ResourceType.TOPIC, name)):
+        if is_follower or (
+            name is not None and not allowed(context, AclOperation.READ, ResourceType.TOPIC, name)
+        ):
             denied(context, AclOperation.READ, ResourceType.TOPIC, name or "")
             refused.append((key, target, refusal(target.index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)))
         else:
@@ -118,14 +116,6 @@ def _authorized(
 def _partitions(context: RequestContext, targets: Iterable[tuple[Key, FetchTarget]]) -> Iterable[Partition]:
     for _, target in targets:
         yield find(context.node.replicas, target)
-
-
-def _refuse_zstd(context: RequestContext, reads: Reads) -> None:
-    """Clients before v10 cannot read topics whose batches the broker keeps in zstd (KIP-110)."""
-    for at, (key, target, data) in enumerate(reads.answers):
-        if data.records and find(context.node.replicas, target).log.config.target_codec is Compression.ZSTD:
-            refused = refusal(target.index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
-            reads.answers[at] = (key, target, refused)
 
 
 def _response(fetch: FetchContext, reads: Reads) -> FetchResponse:

@@ -8,6 +8,7 @@ UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_
 
 from barnabas.api.authorization import filter_allowed, refusals, require
 from barnabas.api.context import RequestContext
+from barnabas.api.listed_topics import is_listed
 from barnabas.api.registry import serves
 from barnabas.groups.consumer.caller import Caller
 from barnabas.wire.acls import AclOperation, ResourceType
@@ -39,7 +40,10 @@ async def handle(
         client_host=f"/{context.connection.client_host}",
         api_version=context.api_version,
         visible_topics=lambda topics: filter_allowed(
-            context, AclOperation.DESCRIBE, ResourceType.TOPIC, topics
+            context,
+            AclOperation.DESCRIBE,
+            ResourceType.TOPIC,
+            [topic for topic in topics if is_listed(context, topic)],
         ),
     )
     return await context.node.groups.ask(
@@ -52,9 +56,8 @@ async def handle(
 def check_consumer_protocol(context: RequestContext) -> None:
     """Refuse the consumer protocol where it is switched off.
 
-    :raises KafkaError: UNSUPPORTED_VERSION.
+    :raises KafkaError: UNSUPPORTED_VERSION, as in Apache Kafka without a text.
     """
     is_enabled = "consumer" in context.node.config.items("group.coordinator.rebalance.protocols")
     if not is_enabled or context.node.image.finalized_features.get("group.version", 0) < 1:
-        message = "Consumer groups are switched off: group.coordinator.rebalance.protocols or group.version."
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)

@@ -12,6 +12,7 @@ from barnabas.api.groups.checks import check_member_request
 from barnabas.api.registry import serves
 from barnabas.coordinator.step import Pending, Step
 from barnabas.groups.classic.join import Client, Join
+from barnabas.groups.consumer.classic_members import ClassicMemberRefused
 from barnabas.groups.shard import GroupShard
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -22,9 +23,9 @@ FIRST_VERSION_WITHOUT_PROTOCOL_NAME = 7  #: where no protocol is agreed on; befo
 
 
 def refuse(request: JoinGroupRequest, error: KafkaError) -> JoinGroupResponse:
-    """The error, and the member that it concerns if the coordinator has looked for it."""
-    member_id = "" if error.code in NOT_LOOKED_FOR else request.member_id
-    return JoinGroupResponse(error_code=error.code, member_id=member_id)
+    """The error, and the member that it concerns if a classic group has looked for it."""
+    is_unnamed = error.code in NOT_LOOKED_FOR or isinstance(error, ClassicMemberRefused)
+    return JoinGroupResponse(error_code=error.code, member_id="" if is_unnamed else request.member_id)
 
 
 @serves(JoinGroupRequest, JoinGroupResponse, 0, 9, refuse=refuse)

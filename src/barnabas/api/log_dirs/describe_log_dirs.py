@@ -6,10 +6,11 @@ tells which directories are cordoned (KIP-1066).
 Errors: CLUSTER_AUTHORIZATION_FAILED at the top; KAFKA_STORAGE_ERROR for a directory that is offline.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from barnabas.api.authorization import require_cluster
 from barnabas.api.context import Node, RequestContext
+from barnabas.api.listed_topics import is_listed
 from barnabas.api.registry import serves
 from barnabas.base.ids import TopicPartition
 from barnabas.log.log_directory import LogDirectory
@@ -37,19 +38,24 @@ def refuse(request: DescribeLogDirsRequest, error: KafkaError) -> DescribeLogDir
 async def handle(context: RequestContext, request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
     """Every directory, and in it those replicas that are asked for; null asks for all."""
     require_cluster(context, AclOperation.DESCRIBE)
-    wanted: Collection[TopicPartition] | None = None
-    if request.topics is not None:
-        wanted = {
-            TopicPartition(asked.topic, index) for asked in request.topics for index in asked.partitions
-        }
     directories = context.node.replicas.directories.directories
+    wanted = _wanted(context, request, directories)
     return DescribeLogDirsResponse(
         results=[_describe(context.node, directory, wanted) for directory in directories]
     )
 
 
+def _wanted(
+    context: RequestContext, request: DescribeLogDirsRequest, directories: Iterable[LogDirectory]
+) -> Collection[TopicPartition]:
+    if request.topics is not None:
+        return {TopicPartition(asked.topic, index) for asked in request.topics for index in asked.partitions}
+    found = (name for directory in directories for name in (*directory.logs, *directory.futures))
+    return dict.fromkeys(name for name in found if is_listed(context, name.topic))
+
+
 def _describe(
-    node: Node, directory: LogDirectory, wanted: Collection[TopicPartition] | None
+    node: Node, directory: LogDirectory, wanted: Collection[TopicPartition]
 ) -> DescribeLogDirsResult:
     path = str(directory.path)
     try:
@@ -68,11 +74,11 @@ def _describe(
 
 
 def _topics(
-    node: Node, directory: LogDirectory, wanted: Collection[TopicPartition] | None
+    node: Node, directory: LogDirectory, wanted: Collection[TopicPartition]
 ) -> list[DescribeLogDirsTopic]:
     topics: dict[str, DescribeLogDirsTopic] = {}
     for logs, is_future in ((directory.logs, False), (directory.futures, True)):
-        for name in logs if wanted is None else wanted:
+        for name in wanted:
             log = logs.get(name)
             if log is not None:
                 topic = topics.setdefault(name.topic, DescribeLogDirsTopic(name=name.topic))

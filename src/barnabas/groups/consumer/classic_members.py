@@ -44,6 +44,10 @@ from barnabas.wire.messages.join_group import JoinGroupResponse
 from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 
+class ClassicMemberRefused(KafkaError):
+    """A classic member that a consumer group does not take. Its answer names no member; a classic group's does."""
+
+
 class ClassicMembers:
     """Answers classic requests to consumer groups."""
 

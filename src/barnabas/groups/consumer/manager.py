@@ -9,7 +9,7 @@ from barnabas.groups.classic.group import ClassicGroup
 from barnabas.groups.classic.join import Join
 from barnabas.groups.consumer import timers
 from barnabas.groups.consumer.caller import Caller
-from barnabas.groups.consumer.classic_members import ClassicMembers
+from barnabas.groups.consumer.classic_members import ClassicMemberRefused, ClassicMembers
 from barnabas.groups.consumer.conversion import check_upgrade, downgrade, may_downgrade, upgrade
 from barnabas.groups.consumer.describe import described
 from barnabas.groups.consumer.group import ConsumerGroup
@@ -174,9 +174,13 @@ class ConsumerGroups:
     def join(self, step: Step, join: Join) -> None:
         """JoinGroup.
 
-        :raises KafkaError: As `ClassicMembers.join`.
+        :raises ClassicMemberRefused: With the codes of `ClassicMembers.join`.
         """
-        self._classic.join(step, self.find(join.request.group_id), join, self._topics_revision)
+        group = self.find(join.request.group_id)
+        try:
+            self._classic.join(step, group, join, self._topics_revision)
+        except KafkaError as error:
+            raise ClassicMemberRefused(error.code, error.message) from error
 
     def sync(self, step: Step, pending: Pending[SyncGroupResponse], request: SyncGroupRequest) -> None:
         """SyncGroup.
@@ -207,6 +211,8 @@ class ConsumerGroups:
 
         :raises KafkaError: GROUP_ID_NOT_FOUND.
         """
+        if group_id not in self._groups:  # words that kafka-consumer-groups prints
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         return described(self.find(group_id), self.settings, self._surroundings.image())
 
     # Time

@@ -140,7 +140,7 @@ class Commits:
         if generation < FIRST_GENERATION:
             return None
         if version >= FIRST_VERSION_OF_MEMBER_EPOCHS:
-            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"There is no group '{group_id}'.")
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         raise _no_generation(group_id, generation)
 
     def commit_in_transaction(

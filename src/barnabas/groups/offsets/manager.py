@@ -92,7 +92,7 @@ class OffsetManager:
         """
         group = self._groups.get(request.group_id)
         if group is None:
-            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"There is no group '{request.group_id}'.")
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} not found.")
         group.check_offset_deletion()
         topics = [delete_topic(step, self.table, group, topic) for topic in request.topics]
         self._counts.offset_deletions_count += len(step.records)

@@ -1,5 +1,6 @@
 """Auto-creation, all and none told apart, and the answer on everything that is kept encoded."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -34,25 +35,41 @@ def test_a_topic_is_made_when_both_broker_and_request_allow_it(
         settings = {"auto_create_topics_enable": broker_allows, "num_partitions": "3"}
         async with running_node(tmp_path, **settings) as node:
             response = await node.ask(asking("new", "bad name", create=request_allows))
-            expected = ErrorCode.NONE if created else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            assert codes(response) == {"new": expected, "bad name": ErrorCode.INVALID_TOPIC_EXCEPTION}
+            unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            assert codes(response) == {"new": unknown, "bad name": ErrorCode.INVALID_TOPIC_EXCEPTION}
             assert ("new" in node.node.image.topics) is created
+            [topic] = (await node.ask(asking("new"))).topics
+            assert topic.error_code == (ErrorCode.NONE if created else unknown)
             if created:
-                assert len(response.topics[0].partitions) == 3
-                assert response.topics[0].topic_id == node.topic_id("new")
+                assert len(topic.partitions) == 3
+                assert topic.topic_id == node.topic_id("new")
 
     scenario()
 
 
 @on_loop
+async def test_requests_at_the_same_time_create_a_topic_once(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        answers = await asyncio.gather(*(node.ask(asking("new", create=True)) for _ in range(3)))
+        assert [codes(answer) for answer in answers] == [{"new": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}] * 3
+        assert codes(await node.ask(asking("new", create=True))) == {"new": ErrorCode.NONE}
+
+
+@on_loop
 async def test_before_version_4_every_request_allows_creation(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
+        await node.ask(asking("new"), 3)
         assert codes(await node.ask(asking("new"), 3)) == {"new": ErrorCode.NONE}
 
 
 @on_loop
 async def test_topics_of_coordinators_are_made_as_these_need_them(tmp_path: Path) -> None:
     async with running_node(tmp_path, offsets_topic_num_partitions="4") as node:
+        first = await node.ask(asking("__consumer_offsets", "other", create=True))
+        assert [(topic.error_code, topic.is_internal) for topic in first.topics] == [
+            (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, True),
+            (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, False),
+        ]
         response = await node.ask(asking("__consumer_offsets", "other", create=True))
         made = {topic.name: (topic.is_internal, len(topic.partitions)) for topic in response.topics}
         assert made == {"__consumer_offsets": (True, 4), "other": (False, 1)}
@@ -64,7 +81,8 @@ async def test_a_name_that_collides_is_not_made(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         await node.create(new_topic("a.b"))
         response = await node.ask(asking("a_b", create=True))
-        assert codes(response) == {"a_b": ErrorCode.INVALID_TOPIC_EXCEPTION}
+        assert codes(response) == {"a_b": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}  # all that Kafka says, too
+        assert set(node.node.image.topics) == {"a.b"}
 
 
 @pytest.mark.parametrize(

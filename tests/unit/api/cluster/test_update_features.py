@@ -47,7 +47,7 @@ def test_one_bad_feature_stops_them_all(tmp_path: Path, version: int) -> None:
             updates = [FeatureUpdateKey("transaction.version", 2), FeatureUpdateKey("nope", 1)]
             response = await node.ask(UpdateFeaturesRequest(feature_updates=updates), version)
             assert response.error_code == ErrorCode.INVALID_UPDATE_VERSION
-            assert "'nope'" in response.error_message
+            assert "for feature nope." in response.error_message
             assert response.results == []
             assert level(node) == before
 

@@ -15,6 +15,7 @@ from support.acls import ALICE, AUTHORIZED, ROOT
 from support.consumer_groups import heartbeat_request, join_request
 from support.images import new_topic
 from support.loop import on_loop
+from support.members import joining
 from support.nodes import RunningNode, running_node
 from support.waiting import reached
 
@@ -69,7 +70,10 @@ async def test_a_refusal_tells_why(tmp_path: Path) -> None:
         assert answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND
         assert answer.error_message == "Consumer group g not found."
         [group] = (await node.ask(ConsumerGroupDescribeRequest(group_ids=["g"]), 1)).groups
-        assert (group.error_code, group.group_id) == (ErrorCode.GROUP_ID_NOT_FOUND, "g")
+        assert (group.error_code, group.error_message) == (
+            ErrorCode.GROUP_ID_NOT_FOUND,
+            "Group g not found.",
+        )
 
 
 @on_loop
@@ -77,9 +81,18 @@ async def test_the_protocol_may_be_switched_off(tmp_path: Path) -> None:
     async with running_node(tmp_path, group_coordinator_rebalance_protocols="classic") as node:
         await coordinated(node, "a")
         answer = await beat(node, join_request("g", "m1", "a"))
-        assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+        assert (answer.error_code, answer.error_message) == (ErrorCode.UNSUPPORTED_VERSION, None)
         [group] = (await node.ask(ConsumerGroupDescribeRequest(group_ids=["g"]), 1)).groups
-        assert group.error_code == ErrorCode.UNSUPPORTED_VERSION
+        assert (group.error_code, group.error_message) == (ErrorCode.UNSUPPORTED_VERSION, None)
+
+
+@on_loop
+async def test_a_classic_member_that_a_consumer_group_does_not_take_is_not_named(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await coordinated(node, "a")
+        await beat(node, join_request("g", "m1", "a"))
+        answer = await node.ask(joining(group_id="g", member_id="mine", protocol_type="connect"), 9)
+        assert (answer.error_code, answer.member_id) == (ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "")
 
 
 @on_loop

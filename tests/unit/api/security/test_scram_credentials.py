@@ -53,7 +53,7 @@ async def test_a_credential_is_set_described_and_deleted(tmp_path: Path) -> None
         assert await altered(running, deletion) == {"bob": ErrorCode.NONE}
         [bob] = (await described(running, "bob")).results
         assert (bob.error_code, bob.credential_infos) == (ErrorCode.RESOURCE_NOT_FOUND, [])
-        assert bob.error_message == "User 'bob' has no SCRAM credentials."
+        assert bob.error_message == "Attempt to describe a user credential that does not exist: bob"
 
 
 @on_loop
