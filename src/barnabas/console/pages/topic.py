@@ -26,10 +26,19 @@ async def topic_of(view: View) -> TopicView:
     return await find_topic(view.admin, view.path("name"))
 
 
+def topic_path(topic: TopicView) -> str:
+    """Return the address of a topic's page."""
+    return f"/topics/{segment(topic.name)}"
+
+
 def frame(view: View, topic: TopicView) -> dict[str, Any]:
-    """What the head of every page about a topic shows."""
-    path = f"/topics/{segment(topic.name)}"
-    tabs = [("Partitions", path), ("Messages", f"{path}/messages"), ("Configuration", f"{path}/configs")]
+    """Return what the head of every page about a topic shows: tabs and buttons."""
+    path = topic_path(topic)
+    tabs = [
+        ("Partitions", path),
+        ("Messages", f"{path}/messages"),
+        ("Configuration", f"{path}/configs"),
+    ]
     return {
         "topic": topic,
         "topic_path": path,
@@ -82,7 +91,7 @@ async def grow(view: View) -> Response:
             await made(view.admin, State({topic.name: Topic(total)}))
             view.access.topics.forget()
             notice = f"{topic.name} has {total} partitions now, {total - have} more than before."
-            return view.back_to(frame(view, topic)["topic_path"], notice)
+            return view.back_to(topic_path(topic), notice)
         form.refuse("total", sentence(error))
     head = frame(view, topic)
     return await view.page(
