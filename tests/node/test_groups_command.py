@@ -58,7 +58,7 @@ def member(broker: EmbeddedBroker, protocol: str) -> Consumer:
     return consumer
 
 
-def committed(run: Run) -> dict[int, tuple[int, int]]:
+def committed(run: Run) -> dict[int, tuple[int | None, int | None]]:
     """Partition -> (committed offset, lag)."""
     return {
         each["partition"]: (each["committed"], each["lag"]) for each in run("groups", "offsets", "readers")
@@ -68,6 +68,7 @@ def committed(run: Run) -> dict[int, tuple[int, int]]:
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_a_group_is_seen_set_back_and_deleted(broker: EmbeddedBroker, run: Run, protocol: str) -> None:
     consumer = member(broker, protocol)
+    assert committed(run) == {0: (None, None), 1: (None, None)}
     consumer.commit(offsets=[TopicPartition("t", 0, 2), TopicPartition("t", 1, 5)], asynchronous=False)
     listed = {"group_id": "readers", "type": protocol, "protocol_type": "consumer", "state": "Stable"}
     assert run("groups", "list", "--type", protocol) == [listed]
@@ -82,7 +83,7 @@ def test_a_group_is_seen_set_back_and_deleted(broker: EmbeddedBroker, run: Run, 
     run("groups", "reset-offsets", "readers", "t:0", "--to-latest")
     assert committed(run) == {0: (5, 0), 1: (5, 0)}
     run("groups", "delete-offsets", "readers", "t:0")
-    assert committed(run) == {1: (5, 0)}
+    assert committed(run) == {0: (None, None), 1: (5, 0)}
     assert run("groups", "delete", "readers") == [{"group": "readers", "error": None}]
     assert run("groups", "describe", "readers") == "GROUP_ID_NOT_FOUND"
 

@@ -88,7 +88,9 @@ ENTRIES: Mapping[str, Entry] = {
     ),
     "groups delete": Entry("groups delete billing", ("DeleteGroups",), ("delete group",)),
     "groups offsets": Entry(
-        "groups offsets billing orders", ("OffsetFetch", "ListOffsets"), ("describe group", "describe topic")
+        "groups offsets billing orders",
+        ("OffsetFetch", "ListOffsets", "DescribeGroups", "ConsumerGroupDescribe"),
+        ("describe group", "describe topic"),
     ),
     "groups reset-offsets": Entry(
         "groups reset-offsets billing orders --to-time 1h --dry-run",

@@ -26,7 +26,7 @@ Places = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[TOPIC[:PARTITION]...]",
-        help="Only these; else all committed.",
+        help="Partitions. [default: all that the group reads]",
         show_default=False,
         autocompletion=candidates.partitions,
     ),
@@ -74,7 +74,7 @@ def delete_groups(names: Groups, bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_js
 def show_offsets(
     name: Group, places: Places = None, bootstrap: Bootstrap = BOOTSTRAP_DEFAULT, as_json: Json = False
 ) -> None:
-    """Show what a group has committed, and how far that is from the end."""
+    """Show the committed offset and the lag of every partition that a group reads."""
     wanted = None if places is None else [partitions.place(text) for text in places]
     from barnabas.cli.work import group_offsets
 

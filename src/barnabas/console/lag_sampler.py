@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from barnabas.base.clock import Clock
 from barnabas.client.cluster import Cluster
-from barnabas.console.lags import Lags, by_topic, lags_of
+from barnabas.client.group_lags import GroupLags, LagTotal, lag_by_topic, lags_of
 from barnabas.wire.errors import KafkaError
 
 EVERY_MS = 15_000
@@ -23,12 +23,12 @@ class Sample(NamedTuple):
     """The lag of each topic of a group at a time (ms since the epoch)."""
 
     time_ms: int
-    lags: Mapping[str, int]
+    lags: Mapping[str, LagTotal]
 
     @property
     def total(self) -> int:
-        """Of all topics."""
-        return sum(self.lags.values())
+        """Of all topics: a lower bound while the lag of a partition is not known."""
+        return sum(each.records_count for each in self.lags.values())
 
 
 class LagSampler:
@@ -42,7 +42,7 @@ class LagSampler:
         self._sampling: asyncio.Task[None] | None = None
         self._failed_count = 0
 
-    def look(self, lags: Lags) -> None:
+    def look(self, lags: GroupLags) -> None:
         """Somebody looks at these groups: keep what they see, and go on sampling them."""
         now_ms = self._clock.monotonic_ms()
         for name in lags:
@@ -91,14 +91,14 @@ class LagSampler:
             ):  # pages tell of it; here it is a gap in the plot
                 self._failed_count += 1
 
-    def _keep(self, lags: Lags) -> None:
+    def _keep(self, lags: GroupLags) -> None:
         now_ms = self._clock.wall_ms()
         for name, each in lags.items():
             samples = self._samples.get(name)
             if samples is None or isinstance(each, KafkaError):
                 continue
             if not samples or now_ms - samples[-1].time_ms >= _CLOSEST_MS:
-                samples.append(Sample(now_ms, by_topic(each)))
+                samples.append(Sample(now_ms, lag_by_topic(each)))
 
     def _forget(self, name: str) -> None:
         del self._samples[name]

@@ -4,12 +4,15 @@ import re
 from html import unescape
 
 import pytest
+from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as Position
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.group_messages import CommittedOffset
 from barnabas.testing import EmbeddedBroker
 from support.consoles import Visitor
-from support.rich_cluster import ORDERS, PARTITIONS
+from support.rich_cluster import ORDERS, PARTITIONS, open_address
+from support.waiting import until
 
 
 def committed(cluster: EmbeddedBroker, name: str) -> list[int]:
@@ -96,3 +99,24 @@ def test_offsets_that_cannot_be_are_refused_before_they_are_sent(
 ) -> None:
     answer = admin.submit(f"/groups/reset/{group}", f"/groups/{group}", offsets=offsets)
     assert answer.status_code == 400
+
+
+def test_partitions_without_a_commit_are_shown_and_make_the_total_a_lower_bound(
+    admin: Visitor, cluster: EmbeddedBroker
+) -> None:
+    settings = {
+        "bootstrap.servers": open_address(cluster),
+        "group.id": "newcomers",
+        "enable.auto.commit": False,
+    }
+    consumer = Consumer(settings)
+    try:
+        consumer.subscribe([ORDERS])
+        until(lambda: consumer.poll(0.05) or len(consumer.assignment()) == PARTITIONS)
+        page = admin.get("/groups/lags/newcomers").text
+        assert page.count('<td class="number">unknown</td>') == PARTITIONS
+        consumer.commit(offsets=[Position(ORDERS, 0, 10)], asynchronous=False)
+        assert "at least 40" in admin.get("/groups/lags/newcomers").text
+        assert "at least 40" in admin.get("/groups?q=newcomers").text
+    finally:
+        consumer.close()

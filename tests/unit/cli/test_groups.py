@@ -42,9 +42,21 @@ def test_groups_and_their_members_are_shown(coordinator: FakeCoordinator, run: R
 
 
 def test_offsets_are_shown_with_what_is_left_to_read(coordinator: FakeCoordinator, run: Run) -> None:
-    assert lines(run, "offsets", GROUP)[1] == ["t-0", "4", "10", "6", "m"]
-    coordinator.offsets[TopicPartition("gone", 0)] = 5
-    assert lines(run, "offsets", GROUP)[1] == ["gone-0", "5", "?", "?", "m"]
+    shown = lines(run, "offsets", GROUP)[1:]
+    assert shown[0] == ["t-0", "4", "10", "6", "m"]
+    assert shown[1:] == [["t-1", "-", "10", "unknown"], ["total", "at", "least", "6"]]
+    coordinator.offsets = {T1: 10, TopicPartition("gone", 0): 5}
+    shown = lines(run, "offsets", GROUP)[1:]
+    assert shown[0] == ["gone-0", "5", "unknown", "unknown", "m"]
+    assert shown[-1] == ["total", "unknown"]
+    coordinator.offsets = {T0: 4, T1: 9}
+    assert lines(run, "offsets", GROUP)[-1] == ["total", "7"]
+
+
+def test_a_partition_without_a_commit_has_no_lag_in_json(coordinator: FakeCoordinator, run: Run) -> None:
+    shown = json.loads(run("groups", "offsets", GROUP, "t:1", "--json").stdout)
+    nothing = {"committed": None, "leader_epoch": None, "metadata": None}
+    assert shown == [{"topic": "t", "partition": 1, **nothing, "end": 10, "lag": None}]
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,15 @@ import pytest
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
 from barnabas.client.cluster import Cluster
+from barnabas.client.group_lags import LagTotal, PartitionLag
+from barnabas.client.group_messages import CommittedOffset
 from barnabas.console import lag_sampler
 from barnabas.console.lag_sampler import GROUPS_MAX, SAMPLES_MAX, LagSampler, Sample
-from barnabas.console.lags import PartitionLag, by_topic, total
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 
 def behind(records_count: int, topic: str = "t") -> list[PartitionLag]:
-    return [PartitionLag(TopicPartition(topic, 0), 10, 10 + records_count, "")]
+    return [PartitionLag(TopicPartition(topic, 0), CommittedOffset(10, -1, ""), 10 + records_count)]
 
 
 @pytest.fixture
@@ -41,7 +42,10 @@ def test_what_somebody_sees_is_a_sample_but_not_too_often(sampler: LagSampler, c
         sampler.look({"g": behind(7)})
 
     asyncio.run(look())
-    assert sampler.of("g") == [Sample(1_000_000, {"t": 5}), Sample(1_004_000, {"t": 7})]
+    assert sampler.of("g") == [
+        Sample(1_000_000, {"t": LagTotal(5, 0)}),
+        Sample(1_004_000, {"t": LagTotal(7, 0)}),
+    ]
     assert sampler.of("other") == []
 
 
@@ -78,11 +82,3 @@ def test_a_group_that_may_not_be_seen_has_no_samples(sampler: LagSampler) -> Non
 
     asyncio.run(look())
     assert sampler.of("g") == []
-
-
-def test_the_lag_of_a_group_is_what_is_known_of_its_partitions() -> None:
-    lags = [*behind(5), *behind(2, "u"), PartitionLag(TopicPartition("gone", 0), 7, None, "")]
-    assert total(lags) == 7
-    assert by_topic(lags) == {"t": 5, "u": 2, "gone": 0}
-    assert total([]) is None
-    assert PartitionLag(TopicPartition("t", 0), 9, 4, "").lag == 0

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from barnabas.base.clock import SystemClock
 from barnabas.base.ids import TopicPartition
 from barnabas.cli.failures import NOT_FOUND, Failure, wrong_use
-from barnabas.cli.output import print_json, print_table
+from barnabas.cli.output import notice, print_json, print_table
 from barnabas.cli.partitions import Place
 from barnabas.cli.work.calls import with_cluster
 from barnabas.cli.work.places import print_outcomes, resolved
@@ -13,38 +13,43 @@ from barnabas.cli.work.times import parse_time_ms
 from barnabas.client.admin import Admin, raise_errors
 from barnabas.client.cluster import Cluster
 from barnabas.client.consumer import Start
+from barnabas.client.group_lags import PartitionLag, lags_of, lags_of_partitions, total_lag
 from barnabas.client.group_messages import CommittedOffset
 from barnabas.client.groups import Groups
 from barnabas.client.offset_resets import reset_offsets
-from barnabas.client.offsets import EARLIEST, LATEST, ListedOffset, OffsetSpec, list_offsets
+from barnabas.client.offsets import EARLIEST, LATEST, OffsetSpec
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 _COLUMNS = ("partition", "committed", "end", "lag", "metadata")
 
-#: What a group committed for a partition, and where that ends; None for a partition that is not there any more.
-Shown = tuple[TopicPartition, CommittedOffset, int | None]
+_UNKNOWN = "unknown"
 
 
 def show(bootstrap: str, name: str, places: Sequence[Place] | None, *, as_json: bool) -> None:
-    """Print committed offsets and lags.
+    """Print committed offsets and lags of the partitions that the group reads, or of `places`.
 
-    :raises KafkaError: What is wrong with the group, or a partition.
+    :raises KafkaError: An error of the group, or of a partition.
     """
-    found = with_cluster(bootstrap, lambda cluster: _offsets(cluster, name, places))
+    found = with_cluster(bootstrap, lambda cluster: _lags(cluster, name, places))
     if as_json:
-        print_json([_as_json(*each) for each in found])
-    else:
-        print_table(_COLUMNS, [_row(*each) for each in found])
+        print_json([_as_json(each) for each in found])
+        return
+    rows = [_row(each) for each in found]
+    if len(found) > 1:
+        rows.append(("total", "", "", str(total_lag(found)), ""))
+    print_table(_COLUMNS, rows)
+    if any(each.committed is None and each.lag is None for each in found):
+        notice("Without a committed offset, the lag depends on auto.offset.reset of the group's consumers.")
 
 
-async def _offsets(cluster: Cluster, name: str, places: Sequence[Place] | None) -> list[Shown]:
-    committed = await _committed(cluster, name, await _resolved(cluster, places))
-    ends = await list_offsets(cluster, dict.fromkeys(committed, LATEST)) if committed else {}
-    return [(place, committed[place], _end(ends[place])) for place in sorted(committed)]
-
-
-def _end(outcome: ListedOffset | KafkaError) -> int | None:
-    return outcome.offset if isinstance(outcome, ListedOffset) else None
+async def _lags(cluster: Cluster, name: str, places: Sequence[Place] | None) -> Sequence[PartitionLag]:
+    partitions = await _resolved(cluster, places)
+    if partitions is not None:
+        return await lags_of_partitions(cluster, name, partitions)
+    lags = (await lags_of(cluster, [name]))[name]
+    if isinstance(lags, KafkaError):
+        raise lags
+    return lags
 
 
 async def _committed(
@@ -131,27 +136,23 @@ def delete(bootstrap: str, name: str, places: Sequence[Place], *, as_json: bool)
     print_outcomes(with_cluster(bootstrap, work), "forgotten", {}, as_json=as_json)
 
 
-def _lag(committed: CommittedOffset, end: int | None) -> int | None:
-    return None if end is None else max(0, end - committed.offset)
-
-
-def _row(place: TopicPartition, committed: CommittedOffset, end: int | None) -> tuple[object, ...]:
-    lag = _lag(committed, end)
+def _row(each: PartitionLag) -> tuple[object, ...]:
     return (
-        place,
-        committed.offset,
-        "?" if end is None else end,
-        "?" if lag is None else lag,
-        committed.metadata,
+        each.tp,
+        "-" if each.committed is None else each.committed.offset,
+        _UNKNOWN if each.end is None else each.end,
+        _UNKNOWN if each.lag is None else each.lag,
+        "" if each.committed is None else each.committed.metadata,
     )
 
 
-def _as_json(place: TopicPartition, committed: CommittedOffset, end: int | None) -> dict[str, object]:
+def _as_json(each: PartitionLag) -> dict[str, object]:
+    committed = each.committed
     return {
-        **place._asdict(),
-        "committed": committed.offset,
-        "leader_epoch": committed.leader_epoch,
-        "metadata": committed.metadata,
-        "end": end,
-        "lag": _lag(committed, end),
+        **each.tp._asdict(),
+        "committed": None if committed is None else committed.offset,
+        "leader_epoch": None if committed is None else committed.leader_epoch,
+        "metadata": None if committed is None else committed.metadata,
+        "end": each.end,
+        "lag": each.lag,
     }

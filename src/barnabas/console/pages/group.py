@@ -8,12 +8,12 @@ from starlette.responses import Response
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.admin import raise_errors
+from barnabas.client.group_lags import PartitionLag, lags_of, total_lag
 from barnabas.client.group_messages import GroupDescription
 from barnabas.client.groups import Groups
 from barnabas.client.offset_resets import Shift, Target, reset_offsets
 from barnabas.client.offsets import EARLIEST, LATEST, OffsetSpec
 from barnabas.console.forms import OFFSET_MAX, PARTITION_MAX, Form, encodable
-from barnabas.console.lags import PartitionLag, lags_of, total
 from barnabas.console.page import Route
 from barnabas.console.permissions import operations_in
 from barnabas.console.plots import plot
@@ -68,10 +68,10 @@ async def _context(view: View, name: str, group: GroupDescription) -> dict[str, 
         "group": group,
         "owners": {place: member for member in group.members for place in member.assignment},
         "lags": rows,
-        "lag": total(rows),
+        "lag": total_lag(rows) if rows else None,
         "lags_error": sentence(lags) if isinstance(lags, KafkaError) else "",
         "plot": plot([(sample.time_ms, sample.total) for sample in samples]),
-        "topics": [(topic, topic) for topic in sorted({each.place.topic for each in rows})],
+        "topics": [(topic, topic) for topic in sorted({each.tp.topic for each in rows if each.committed})],
         "ways": WAYS,
         "may_reset": view.offers("READ", may),
         "may_delete": view.offers("DELETE", may),
@@ -90,7 +90,11 @@ async def reset(view: View) -> Response:
     target = target_of(form, view.console.clock.wall_ms())
     topic = form.text("topic", _EVERY_TOPIC)
     values = {key: form.text(key) for key in ("topic", "way", "time", "offset", "shift")}
-    committed = {each.place: each.committed for each in context["lags"] if topic in ("", each.place.topic)}
+    committed = {
+        each.tp: each.committed.offset
+        for each in context["lags"]
+        if each.committed and topic in ("", each.tp.topic)
+    }
     if not committed:
         form.refuse("topic", "The group has committed nothing here.")
     if target is None or form.errors:

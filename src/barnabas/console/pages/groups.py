@@ -1,12 +1,13 @@
 """The groups of the cluster, their states, and how far they are behind."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
+from barnabas.client.group_lags import LagTotal, PartitionLag, lags_of, total_lag
 from barnabas.client.group_messages import GroupListing
 from barnabas.client.groups import Groups
-from barnabas.console.lags import lags_of, total
 from barnabas.console.page import MenuEntry, Route
 from barnabas.console.paging import Wish, paged
 from barnabas.console.view import View
@@ -20,10 +21,10 @@ _COLUMNS = {
 
 
 class GroupRow(NamedTuple):
-    """A group, and how far it is behind: None when it has committed nothing, or may not be seen."""
+    """A group and its lag: None if it reads no partition, or if the principal may not see it (`refused`)."""
 
     group: GroupListing
-    lag: int | None
+    lag: LagTotal | None
     refused: bool
 
 
@@ -37,14 +38,17 @@ async def show(view: View) -> Response:
     part = paged(found, wish, _COLUMNS, lambda group, text: text in group.group_id.lower())
     lags = await lags_of(view.cluster, [group.group_id for group in part.rows])
     view.access.lags.look(lags)
-    rows = [
-        GroupRow(group, total(lags[group.group_id]), isinstance(lags[group.group_id], KafkaError))
-        for group in part.rows
-    ]
+    rows = [_row(group, lags[group.group_id]) for group in part.rows]
     context: dict[str, Any] = {"part": part, "rows": rows, "states": states, "state": state}
     if view.is_partial:
         return await view.piece("groups_list.html", **context)
     return await view.page("groups.html", **context)
+
+
+def _row(group: GroupListing, lags: Sequence[PartitionLag] | KafkaError) -> GroupRow:
+    if isinstance(lags, KafkaError):
+        return GroupRow(group, None, refused=True)
+    return GroupRow(group, total_lag(lags) if lags else None, refused=False)
 
 
 MENU = MenuEntry("Data", "Groups", "/groups")

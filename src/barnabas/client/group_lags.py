@@ -1,0 +1,181 @@
+"""Lags of groups: committed offsets beside the ends of the logs, for every partition that a group reads.
+
+No protocol carries `auto.offset.reset` of the members, so the lag of a partition without a committed offset is
+not known, unless the partition is empty. It is shown as unknown; totals are then lower bounds.
+"""
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin import raise_errors
+from barnabas.client.cluster import Cluster
+from barnabas.client.group_messages import CommittedOffset, GroupDescription
+from barnabas.client.groups import Groups
+from barnabas.client.metadata import Metadata
+from barnabas.client.offsets import EARLIEST, LATEST, ListedOffset, OffsetSpec, list_offsets
+from barnabas.wire.errors import KafkaError
+
+_CONCURRENT_GROUPS_MAX = 8
+_CONSUMER = "consumer"
+
+Committed = Mapping[TopicPartition, CommittedOffset]
+
+
+class PartitionLag(NamedTuple):
+    """A partition that a group reads; None stands for an offset that is not there or not known."""
+
+    tp: TopicPartition
+    committed: CommittedOffset | None
+    end: int | None
+    start: int | None = None  #: asked for only where the committed offset does not give the lag
+
+    @property
+    def lag(self) -> int | None:
+        """Records between the committed offset and the end.
+
+        None where the reset policy of the consumers decides: without a committed offset, or with one beyond the
+        end. An empty partition has no lag under any policy.
+        """
+        if self.end is None:
+            return None
+        if self.committed is not None and self.committed.offset <= self.end:
+            return self.end - self.committed.offset
+        return 0 if self.start == self.end else None
+
+
+class LagTotal(NamedTuple):
+    """A sum of lags: exact if `unknown_count` is 0, else a lower bound."""
+
+    records_count: int
+    unknown_count: int  #: partitions whose lag is not known
+
+    def __str__(self) -> str:
+        if not self.unknown_count:
+            return str(self.records_count)
+        return f"at least {self.records_count}" if self.records_count else "unknown"
+
+
+#: The partitions of each group by its name, or why they cannot be shown.
+GroupLags = Mapping[str, Sequence[PartitionLag] | KafkaError]
+
+
+async def lags_of(cluster: Cluster, names: Iterable[str]) -> GroupLags:
+    """Return the lag of every partition that each group reads (see `partitions_read`).
+
+    :raises BrokerConnectionError: When no broker answers.
+    """
+    groups, turns = Groups(cluster), asyncio.Semaphore(_CONCURRENT_GROUPS_MAX)
+
+    async def fetch(name: str) -> tuple[GroupDescription, Committed] | KafkaError:
+        async with turns:
+            try:
+                return await _described(groups, name), _without_errors(await groups.offsets(name))
+            except KafkaError as error:
+                return error
+
+    wanted = list(names)
+    found = dict(zip(wanted, await asyncio.gather(*map(fetch, wanted)), strict=True))
+    groups_read = {name: each for name, each in found.items() if not isinstance(each, KafkaError)}
+    topics = {topic for each in groups_read.values() for topic in topics_read(*each)}
+    metadata = await cluster.refresh(topics) if topics else cluster.metadata
+    committed = {name: each for name, (_, each) in groups_read.items()}
+    partitions = {name: partitions_read(*each, metadata) for name, each in groups_read.items()}
+    lags = await _partition_lags(cluster, committed, partitions)
+    return {name: each if isinstance(each, KafkaError) else lags[name] for name, each in found.items()}
+
+
+async def lags_of_partitions(
+    cluster: Cluster, name: str, partitions: Collection[TopicPartition]
+) -> Sequence[PartitionLag]:
+    """Return the lags of one group in these partitions, whether it reads them or not.
+
+    :raises KafkaError: GROUP_ID_NOT_FOUND and others of the group.
+    :raises BrokerConnectionError: When no broker answers.
+    """
+    groups = Groups(cluster)
+    await _described(groups, name)
+    offsets = await groups.offsets(name, partitions)
+    raise_errors(offsets.values())
+    return (await _partition_lags(cluster, {name: _without_errors(offsets)}, {name: partitions}))[name]
+
+
+def topics_read(group: GroupDescription, committed: Committed) -> set[str]:
+    """Return the topics of which the group reads every partition: those its members subscribe to or are assigned.
+
+    Without members, or while a rebalance hides their subscriptions, these are the topics with committed offsets,
+    unless the group never had members: consumers that assign partitions themselves read only those.
+    """
+    subscribed = {topic for member in group.members for topic in member.subscription}
+    subscribed |= {tp.topic for member in group.members for tp in member.assignment}
+    if subscribed or group.protocol_type != _CONSUMER:
+        return subscribed
+    return {tp.topic for tp in committed}
+
+
+def partitions_read(group: GroupDescription, committed: Committed, metadata: Metadata) -> set[TopicPartition]:
+    """Return every partition with a committed offset or an owner, and all of the topics that the group reads."""
+    partitions = set(committed) | {tp for member in group.members for tp in member.assignment}
+    for topic in topics_read(group, committed):
+        known = metadata.topics.get(topic)
+        partitions |= (
+            {TopicPartition(topic, each.partition_index) for each in known.partitions} if known else set()
+        )
+    return partitions
+
+
+def total_lag(lags: Iterable[PartitionLag]) -> LagTotal:
+    """Sum the lags of a group or a topic."""
+    values = [each.lag for each in lags]
+    known = [lag for lag in values if lag is not None]
+    return LagTotal(sum(known), len(values) - len(known))
+
+
+def lag_by_topic(lags: Iterable[PartitionLag]) -> dict[str, LagTotal]:
+    """Sum the lags of each topic."""
+    topics: dict[str, list[PartitionLag]] = {}
+    for each in lags:
+        topics.setdefault(each.tp.topic, []).append(each)
+    return {topic: total_lag(each) for topic, each in topics.items()}
+
+
+async def _described(groups: Groups, name: str) -> GroupDescription:
+    outcome = (await groups.describe([name]))[name]
+    if isinstance(outcome, KafkaError):
+        raise outcome
+    return outcome
+
+
+def _without_errors(offsets: Mapping[TopicPartition, CommittedOffset | KafkaError]) -> Committed:
+    return {tp: each for tp, each in offsets.items() if isinstance(each, CommittedOffset)}
+
+
+async def _partition_lags(
+    cluster: Cluster,
+    committed: Mapping[str, Committed],
+    partitions: Mapping[str, Collection[TopicPartition]],
+) -> dict[str, list[PartitionLag]]:
+    """Return the lags of each group; list the offsets of a partition once, however many groups read it."""
+    ends = await _list(cluster, {tp for each in partitions.values() for tp in each}, LATEST)
+    lags = {
+        name: [PartitionLag(tp, committed[name].get(tp), ends.get(tp)) for tp in sorted(each)]
+        for name, each in partitions.items()
+    }
+    unclear = {
+        each.tp for found in lags.values() for each in found if each.lag is None and each.end is not None
+    }
+    starts = await _list(cluster, unclear, EARLIEST)
+    return {
+        name: [each._replace(start=starts.get(each.tp)) for each in found] for name, found in lags.items()
+    }
+
+
+async def _list(
+    cluster: Cluster, partitions: Collection[TopicPartition], spec: OffsetSpec
+) -> dict[TopicPartition, int]:
+    """Return the offsets that brokers gave; partitions with errors are left out."""
+    if not partitions:
+        return {}
+    listed = await list_offsets(cluster, dict.fromkeys(sorted(partitions), spec))
+    return {tp: each.offset for tp, each in listed.items() if isinstance(each, ListedOffset)}
