@@ -4,7 +4,7 @@ import unicodedata
 from typing import NamedTuple
 
 from barnabas.client.fetched import ConsumedRecord
-from barnabas.console.records import SEARCHED_BYTES_MAX, printable, searched
+from barnabas.console.records import SEARCHED_BYTES_MAX, printable, searched, unformatted
 
 
 class Criteria(NamedTuple):
@@ -49,7 +49,16 @@ class Criteria(NamedTuple):
         )
 
     def _in(self, wanted: str, data: bytes | None, way: str) -> bool:
-        return not wanted or self._folded(" ".join(wanted.split())) in self._folded(searched(data, way))
+        if not wanted or not data:
+            return not wanted
+        may_match = self._may_match(wanted, unformatted(data, way))
+        return may_match and self._folded(" ".join(wanted.split())) in self._folded(searched(data, way))
+
+    def _may_match(self, wanted: str, plain: str | None) -> bool:
+        """Whether a field has the characters at all; most records need not be formatted."""
+        if plain is None or not unicodedata.is_normalized("NFC", plain):
+            return True
+        return self._folded("".join(wanted.split())) in self._folded(plain)
 
     def _folded(self, text: str) -> str:
         composed = text if text.isascii() else unicodedata.normalize("NFC", text)

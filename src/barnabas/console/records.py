@@ -22,7 +22,6 @@ _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOT
 _JSON_ESCAPES = re.compile(r"(?:\\u[0-9a-fA-F]{4})+|\\.", re.DOTALL)
 #: Bytes as the column beside hexadecimal shows them, in Latin-1.
 _LETTERS = bytes(each if 32 <= each < 127 else 0xB7 for each in range(256))
-_LINES = re.compile(r"[\n\t]")
 
 
 class Shown(NamedTuple):
@@ -69,14 +68,24 @@ def searched(data: bytes | None, way: str = "auto") -> str:
     return " ".join(printable(text if pretty is None else pretty).split())
 
 
+def unformatted(data: bytes, way: str = "auto") -> str | None:
+    """Return the text of a field without any blanks, which is cheap; formatting only adds and removes blanks.
+
+    None where the text that is shown has other characters: hexadecimal, escapes, and what cannot be seen.
+    """
+    if way == "hex" or len(data) > _JSON_BYTES_MAX or b"\\" in data:
+        return None
+    text = _text(data, lenient=way == "text")
+    squeezed = None if text is None else "".join(text.split())
+    return squeezed if squeezed is not None and squeezed.isprintable() else None
+
+
 def printable(text: str) -> str:
     """The text with what cannot be seen, or would turn what is around it, written as `\\u202e`."""
-    if all(map(str.isprintable, _LINES.split(text))):
+    if text.isprintable():
         return text
-    return "".join(
-        each if each in "\n\t" or each.isprintable() else each.encode("unicode_escape").decode("ascii")
-        for each in text
-    )
+    unseen = [each for each in set(text) if each not in "\n\t" and not each.isprintable()]
+    return text.translate({ord(each): each.encode("unicode_escape").decode("ascii") for each in unseen})
 
 
 def indented(text: str, characters_max: int | None = None) -> str:

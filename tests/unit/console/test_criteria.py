@@ -1,10 +1,14 @@
 """Searches look in the text that pages show."""
 
+import json
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from barnabas.client.fetched import ConsumedRecord
 from barnabas.console.criteria import Criteria
-from barnabas.console.records import SEARCHED_BYTES_MAX, shown
+from barnabas.console.records import SEARCHED_BYTES_MAX, WAYS, searched, shown, unformatted
 
 ORDER = rb'{"size":"GR\u00d6SSE 7","Items":["tea","cake"],"id":1.10}'
 
@@ -87,3 +91,25 @@ def test_a_field_that_is_not_searched_whole_is_known() -> None:
     large = b"x" * (SEARCHED_BYTES_MAX + 1)
     assert Criteria(value="x").cuts(record(large))
     assert not Criteria(key="x").cuts(record(large))
+
+
+TEXTS = st.text('aä\u0308 \n\t{}[]:,"\\1\u202eß')
+JSON = st.recursive(st.integers() | TEXTS, lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner))
+
+
+@given(
+    TEXTS.map(str.encode) | JSON.map(lambda value: json.dumps(value, ensure_ascii=False).encode()), st.data()
+)
+def test_what_a_page_shows_is_found_whatever_it_is(data: bytes, draw: st.DataObject) -> None:
+    way = draw.draw(st.sampled_from(WAYS))
+    text = searched(data, way)
+    begin = draw.draw(st.integers(0, len(text)))
+    part = text[begin : draw.draw(st.integers(begin, len(text)))]
+    folds = part and part[0] != "\u0308" and not text[begin + len(part) :].startswith("\u0308")
+    if part.strip() == part and folds:  # a part of a character is none
+        assert Criteria(value=part, way=way).matches(record(data))
+
+
+def test_records_are_formatted_only_if_their_characters_may_match() -> None:
+    assert unformatted(b'{"a": [1, "b c"]}') == '{"a":[1,"bc"]}'
+    assert [unformatted(each) for each in (b"\xff", rb'"\u00fc"', b"\x1b[0m")] == [None, None, None]

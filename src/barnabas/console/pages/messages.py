@@ -138,7 +138,7 @@ async def show(view: View) -> Response:
         asked = []
     time_ms = _time_ms(form, question)
     looked = await _look(view, topic, asked, question, time_ms) if asked and not form.errors else _NOTHING
-    head, found = frame(view, topic), looked.found
+    head, found = await frame(view, topic), looked.found
     path = f"{head['topic_path']}/messages"
     return await view.page(
         "messages.html",

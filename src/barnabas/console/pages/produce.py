@@ -86,7 +86,7 @@ def headers_in(form: Form) -> RecordHeaders:
 
 async def _form(view: View, topic: TopicView, values: dict[str, Any], errors: dict[str, str]) -> Response:
     status = 400 if errors else 200
-    head = frame(view, topic)
+    head = await frame(view, topic)
     return await view.page("produce.html", status=status, **head, values=values, errors=errors)
 
 

@@ -23,7 +23,7 @@ async def show(view: View) -> Response:
     """All configs of the topic, its own first."""
     topic = await topic_of(view)
     entries = sorted(await _entries(view, topic), key=lambda entry: (entry.source is not OWN, entry.name))
-    return await view.page("topic_configs.html", **_head(view, topic), entries=entries)
+    return await view.page("topic_configs.html", **await _head(view, topic), entries=entries)
 
 
 async def ask(view: View) -> Response:
@@ -63,7 +63,7 @@ async def alter(view: View) -> Response:
         return view.back_to(f"{topic_path(topic)}/configs", f"Changed: {keys}.")
     return await view.page(
         "topic_configs_preview.html",
-        **_head(view, topic),
+        **await _head(view, topic),
         changes=changes,
         differences=[(change.edit.key, change.before, change.after) for change in changes],
         values=values,
@@ -80,8 +80,8 @@ async def _entries(view: View, topic: TopicView) -> list[ConfigEntry]:
     return outcome
 
 
-def _head(view: View, topic: TopicView) -> dict[str, Any]:
-    head = frame(view, topic)
+async def _head(view: View, topic: TopicView) -> dict[str, Any]:
+    head = await frame(view, topic)
     may_alter = view.offers("ALTER_CONFIGS", topic.operations)
     return {
         **head,
@@ -103,7 +103,7 @@ async def _form(
     return await view.page(
         "topic_configs_alter.html",
         status=400 if errors else 200,
-        **_head(view, topic),
+        **await _head(view, topic),
         chosen=chosen,
         values=values,
         resets=resets,
