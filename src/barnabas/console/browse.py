@@ -15,7 +15,7 @@ from barnabas.console.topic_view import Reach
 SCAN_MS = 6_000
 SCAN_BYTES = 32 * 1024 * 1024
 #: How many offsets of each partition are read at a time, backward, where only some records are wanted.
-_SPAN, _SPAN_MAX = 500, 5_000
+_SPAN, _SPAN_MAX = 1_000, 10_000
 #: The share of the budget that one such span may use.
 _SPAN_SHARE = 4
 

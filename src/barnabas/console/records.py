@@ -69,15 +69,17 @@ def searched(data: bytes | None, way: str = "auto") -> str:
 
 
 def unformatted(data: bytes, way: str = "auto") -> str | None:
-    """Return the text of a field without any blanks, which is cheap; formatting only adds and removes blanks.
+    """Return the text of a field without any blanks, which is cheap; formatting adds and removes blanks alone.
 
-    None where the text that is shown has other characters: hexadecimal, escapes, and what cannot be seen.
+    Where JSON would be unescaped, a second line has it so. None where the text that is shown has other characters:
+    hexadecimal, and what cannot be seen.
     """
-    if way == "hex" or len(data) > _JSON_BYTES_MAX or b"\\" in data:
+    text = None if way == "hex" or len(data) > _JSON_BYTES_MAX else _text(data, lenient=way == "text")
+    if text is None:
         return None
-    text = _text(data, lenient=way == "text")
-    squeezed = None if text is None else "".join(text.split())
-    return squeezed if squeezed is not None and squeezed.isprintable() else None
+    texts = [text, _JSON_ESCAPES.sub(_unescaped, text)] if "\\" in text and way != "text" else [text]
+    squeezed = ["".join(each.split()) for each in texts]
+    return "\n".join(squeezed) if all(map(str.isprintable, squeezed)) else None
 
 
 def printable(text: str) -> str:

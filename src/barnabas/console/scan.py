@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from barnabas.base.buffers import Buffer
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
 from barnabas.client.cluster import Cluster
@@ -20,12 +21,13 @@ from barnabas.client.fetched import ConsumedRecord, read_fetched
 from barnabas.client.offsets import Isolation
 from barnabas.console.criteria import Criteria
 from barnabas.wire.messages.fetch import FetchResponse, PartitionData
+from barnabas.wire.records.batch import iterate_headers
 
 _LANE = "fetch"
 _MAX_WAIT_MS = 200
 #: Of all partitions together, in one round; and of one of them.
 _ROUND_BYTES = 8 * 1024 * 1024
-_FETCH_BYTES_MIN, _FETCH_BYTES_MAX = 16 * 1024, 512 * 1024
+_FETCH_BYTES_MIN, _FETCH_BYTES_MAX = 16 * 1024, 128 * 1024
 _CONCURRENT_FETCHES_MAX = 4
 #: How long a thread searches before it lets other threads run, and for how long.
 _WORK_MS, _PAUSE_S = 2, 0.001
@@ -170,10 +172,11 @@ def _chunk(
     budget: Budget,
 ) -> _Chunk:
     """The wanted records before `end`, or those up to where the budget was spent. Runs in a thread."""
+    pause_ms = budget.clock.monotonic_ms() + _WORK_MS
+    data.records = before(data.records or b"", end)
     records, next_offset = read_fetched(place, data, position, isolation)
     matching: list[ConsumedRecord] = []
     seen_count = cut_count = 0
-    pause_ms = budget.clock.monotonic_ms() + _WORK_MS
     for record in records:
         if record.offset >= end:
             break
@@ -188,6 +191,14 @@ def _chunk(
             time.sleep(_PAUSE_S)
             pause_ms = budget.clock.monotonic_ms() + _WORK_MS
     return _Chunk(matching, max(position, min(next_offset, end)), seen_count, cut_count)
+
+
+def before(batches: Buffer, end: int) -> Buffer:
+    """Return the batches that begin before `end`, so that others are not decoded."""
+    for position, header in iterate_headers(batches):
+        if header.base_offset >= end:
+            return memoryview(batches)[:position]
+    return batches
 
 
 def _size_bytes(record: ConsumedRecord) -> int:

@@ -17,7 +17,7 @@ from barnabas.client.offsets import Isolation
 from barnabas.console import browse
 from barnabas.console.browse import Browser, Found, Share, cursor, parse_cursor, shares
 from barnabas.console.criteria import Criteria
-from barnabas.console.scan import Budget, Scanner
+from barnabas.console.scan import Budget, Scanner, before
 from barnabas.console.topic_view import Reach
 from barnabas.wire.messages.fetch import PartitionData
 from barnabas.wire.records.record import Record, encode_batch
@@ -120,6 +120,13 @@ def test_the_event_loop_goes_on_while_records_are_searched() -> None:
         return await page
 
     assert len(asyncio.run(look()).records) == 1
+
+
+def test_batches_beyond_the_end_are_not_decoded() -> None:
+    first, second = (bytes(encode_batch([Record(at, 0, None, b"v")], base_offset=at)) for at in (5, 6))
+    assert bytes(before(first + second, 6)) == first
+    assert bytes(before(first + second, 7)) == first + second
+    assert bytes(before(first, 5)) == b""
 
 
 def test_a_budget_is_spent_by_bytes_and_by_time() -> None:
