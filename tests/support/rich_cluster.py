@@ -27,6 +27,11 @@ PAGES = {
     "topics": "/topics",
     "topic": "/topics/shop.orders",
     "topic-configs": "/topics/shop.orders/configs",
+    "topic-groups": "/topics/shop.orders/groups",
+    "topic-acls": "/acls?topic=shop.orders",
+    "topic-delete": "/topics/shop.orders/delete",
+    "deleted-topics": "/trash",
+    "search": "/topics/shop.orders/messages?value=COFFEE",
     "messages": "/topics/shop.orders/messages",
     "groups": "/groups",
     "group": "/groups/shipping",
@@ -50,6 +55,7 @@ PAGES = {
 USERS = {"admin": "admin-secret", "alice": "alice-secret", "nobody": "nobody-secret"}
 GROUP = "billing"
 LIVE_GROUP = "shipping"
+DELETED = "shop.returns"
 ORDERS, PARTITIONS, ORDERS_COUNT = "shop.orders", 6, 300
 
 _POLICIES = r"""
@@ -107,6 +113,7 @@ def filled(client: Client, address: str) -> Iterator[None]:
     """Give a cluster of any Kafka its data; nobody need log in at `address`. A consumer stays until the block ends."""
     topics = [NewTopic(name, partitions, configs=configs) for name, (partitions, configs) in _TOPICS.items()]
     raise_errors(client.admin.create_topics(topics).values())
+    _delete_one(client)
     _produce(client)
     _produce_in_transactions(address)
     committed = {TopicPartition(ORDERS, index): 5 * index for index in range(PARTITIONS)}
@@ -117,6 +124,16 @@ def filled(client: Client, address: str) -> Iterator[None]:
         yield
     finally:
         consumer.close()
+
+
+def _delete_one(client: Client) -> None:
+    """Leave a topic among the deleted ones, where the cluster keeps them."""
+    raise_errors(client.admin.create_topics([NewTopic(DELETED, 3)]).values())
+    with client.producer() as producer:
+        for number in range(100):
+            producer.send(DELETED, f"return {number}".encode())
+        producer.flush()
+    raise_errors(client.admin.delete_topics([DELETED]).values())
 
 
 def _produce(client: Client) -> None:

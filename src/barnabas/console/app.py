@@ -61,6 +61,8 @@ class Console:
         )
         #: who opens a page that needs no session, and looks at no cluster
         self._nobody = Session("", "", Access(settings, clock, None), 0, 0, own_access=False)
+        #: records are decoded and searched for one page at a time, so that other threads get their share
+        self.search_turns = asyncio.Semaphore(1)
         self._guests: Access | None = None
         self.plans = PlanProcesses()
         self._closing: set[asyncio.Task[None]] = set()

@@ -1,83 +1,112 @@
-"""Looking into partitions: forward from a place, or backward from the end, a page of records at a time."""
+"""Looking into partitions: forward from an offset, or backward from the end, a page of records at a time."""
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from barnabas.base.clock import Clock
-from barnabas.base.ids import TopicPartition
-from barnabas.client.cluster import Cluster
-from barnabas.client.consumer import Consumer
-from barnabas.client.fetch_messages import FetchLimits
 from barnabas.client.fetched import ConsumedRecord
-from barnabas.client.offsets import Isolation
+from barnabas.console.criteria import Criteria
+from barnabas.console.scan import Budget, Reading, Scanner
 from barnabas.console.topic_view import Reach
 
-#: How many offsets of a partition are looked through at a time where only some records are wanted.
-SCAN_RECORDS = 5_000
-#: How long, and how much, before what was found is shown.
+#: How long one request looks, and through how many bytes of records.
 SCAN_MS = 6_000
 SCAN_BYTES = 32 * 1024 * 1024
-_LIMITS = FetchLimits(max_wait_ms=200, max_bytes=4 * 1024 * 1024, partition_max_bytes=512 * 1024)
-
-Wanted = Callable[[ConsumedRecord], bool]
+#: How many offsets of each partition are read at a time, backward, where only some records are wanted.
+_SPAN, _SPAN_MAX = 1_000, 10_000
+#: The share of the budget that one such span may use.
+_SPAN_SHARE = 4
 
 
 @dataclass
 class Found:
-    """Records in the order in which they are shown, and offsets by partition from which to go on."""
+    """Records in the order in which they are shown, and offsets by partition from which to go on.
+
+    Where only some records are wanted, all those between the beginning and these offsets are among `records`.
+    """
 
     records: list[ConsumedRecord]
-    newer: dict[int, int] = field(default_factory=dict)  #: read forward from here; empty when that is the end
-    older: dict[int, int] = field(
-        default_factory=dict
-    )  #: read backward from here; empty when that is the beginning
+    newer: dict[int, int] = field(default_factory=dict)  #: read forward from here; empty at the end
+    older: dict[int, int] = field(default_factory=dict)  #: read backward from here; empty at the beginning
     seen_count: int = 0  #: records that were looked at
+    cut_count: int = 0  #: records of which only the beginning was searched
     is_hurried: bool = False  #: stopped for time or size, with more to be looked at
+
+
+class Share(NamedTuple):
+    """How far a search has come in one partition: offsets from `begin` to `at`, of those up to `limit`."""
+
+    begin: int
+    at: int
+    limit: int
+
+    @property
+    def searched_count(self) -> int:
+        """Offsets that were looked at."""
+        return abs(self.at - self.begin)
+
+    @property
+    def total_count(self) -> int:
+        """Offsets from where the search began."""
+        return abs(self.limit - self.begin)
 
 
 class Browser:
     """Reads a topic's partitions for a page."""
 
-    def __init__(self, cluster: Cluster, clock: Clock, topic: str, isolation: Isolation) -> None:
-        self._cluster = cluster
+    def __init__(self, scanner: Scanner, clock: Clock) -> None:
+        self._scanner = scanner
         self._clock = clock
-        self._topic = topic
-        self._isolation = isolation
 
     async def forward(
-        self, reach: Mapping[int, Reach], starts: Mapping[int, int], wanted: Wanted | None, limit: int
+        self, reach: Mapping[int, Reach], starts: Mapping[int, int], wanted: Criteria, limit: int
     ) -> Found:
         """The first `limit` wanted records from `starts` on, oldest first."""
-        begin = {index: min(max(starts[index], reach[index].first), reach[index].end) for index in starts}
+        begin = within(starts, reach)
         ends = {index: reach[index].end for index in begin}
-        by_partition, positions, found = await self._read(begin, ends, wanted, limit)
-        merged = heapq.merge(*by_partition.values(), key=_time)
-        found.records = _first(merged, limit)
-        shown_until = {each.partition: each.offset + 1 for each in found.records}
-        for index in begin:
-            whole = sum(each.partition == index for each in found.records) == len(by_partition[index])
-            found.newer[index] = positions[index] if whole else shown_until.get(index, begin[index])
-        found.older = dict(begin)
+        budget = self._budget()
+        reading = await self._scanner.read(begin, ends, wanted, budget, enough=limit)
+        found = _found(reading)
+        found.records = _first(heapq.merge(*reading.records.values(), key=_time), limit)
+        found.newer = dict(reading.positions)
+        for index, shown in _partly_shown(reading.records, found.records).items():
+            found.newer[index] = shown[-1].offset + 1 if shown else begin[index]
+        found.older = begin
+        found.is_hurried = budget.is_spent and len(found.records) < limit
         _drop_ends(found, reach)
         return found
 
     async def backward(
-        self, reach: Mapping[int, Reach], ends: Mapping[int, int], wanted: Wanted | None, limit: int
+        self, reach: Mapping[int, Reach], ends: Mapping[int, int], wanted: Criteria, limit: int
     ) -> Found:
-        """The last `limit` wanted records before `ends`, newest first."""
-        span = limit if wanted is None else SCAN_RECORDS
-        upto = {index: min(max(ends[index], reach[index].first), reach[index].end) for index in ends}
-        begin = {index: max(reach[index].first, upto[index] - span) for index in upto}
-        by_partition, positions, found = await self._read(begin, upto, wanted, None)
-        newest = [list(reversed(records)) for records in by_partition.values()]
-        merged = heapq.merge(*newest, key=lambda each: -_time(each))
-        found.records = _first(merged, limit)
-        oldest = {each.partition: each.offset for each in found.records}
-        for index in begin:
-            whole = sum(each.partition == index for each in found.records) == len(by_partition[index])
-            found.older[index] = begin[index] if whole else oldest.get(index, upto[index])
-        found.newer = dict(positions if found.is_hurried else upto)
+        """The last `limit` wanted records before `ends`, newest first.
+
+        Read span by span, as logs can only be read forward. A span that takes too long or too much is left out
+        and read again in smaller ones.
+        """
+        upto = within(ends, reach)
+        budget, total = self._budget(), Reading.of(upto)
+        span = _SPAN if wanted else limit
+        while True:
+            begin = {index: max(reach[index].first, at - span) for index, at in total.positions.items()}
+            part = budget.part(_SPAN_SHARE)
+            reading = await self._scanner.read(begin, total.positions, wanted, part)
+            budget.take(part)
+            whole = _prepend(total, reading, begin)
+            at_first = all(at <= reach[index].first for index, at in total.positions.items())
+            if at_first or total.matching_count >= limit or budget.is_spent:
+                break
+            span = min(2 * span, _SPAN_MAX) if whole else max(1, span // 8)
+        found = _found(total)
+        newest_first = {index: records[::-1] for index, records in total.records.items()}
+        found.records = _first(heapq.merge(*newest_first.values(), key=lambda each: -_time(each)), limit)
+        found.older = dict(total.positions)
+        for index, shown in _partly_shown(newest_first, found.records).items():
+            found.older[index] = shown[-1].offset if shown else upto[index]
+        found.newer = upto
+        found.is_hurried = budget.is_spent and len(found.records) < limit
         _drop_ends(found, reach)
         return found
 
@@ -86,39 +115,54 @@ class Browser:
 
         :raises KafkaError: OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION.
         """
-        begin = {partition: offset}
-        by_partition, _, _ = await self._read(begin, {partition: offset + 1}, None, 1)
-        return next((each for each in by_partition[partition] if each.offset == offset), None)
+        reading = await self._scanner.read(
+            {partition: offset}, {partition: offset + 1}, Criteria(), self._budget()
+        )
+        return next((each for each in reading.records[partition] if each.offset == offset), None)
 
-    async def _read(
-        self, begin: Mapping[int, int], ends: Mapping[int, int], wanted: Wanted | None, enough: int | None
-    ) -> tuple[dict[int, list[ConsumedRecord]], dict[int, int], Found]:
-        """Wanted records by partition, where reading stopped, and how much was looked at."""
-        by_partition: dict[int, list[ConsumedRecord]] = {index: [] for index in begin}
-        found = Found([])
-        open_starts = {
-            TopicPartition(self._topic, index): begin[index] for index in begin if begin[index] < ends[index]
-        }
-        size_bytes = matching_count = 0
-        give_up_ms = self._clock.monotonic_ms() + SCAN_MS
-        async with Consumer(self._cluster, isolation=self._isolation, limits=_LIMITS) as consumer:
-            await consumer.assign(open_starts)
-            for place, position in consumer.positions.items():
-                position.end = ends[place.partition]
-            while not consumer.finished and (enough is None or matching_count < enough):
-                left_ms = give_up_ms - self._clock.monotonic_ms()
-                if left_ms <= 0 or size_bytes > SCAN_BYTES:
-                    found.is_hurried = True
-                    break
-                for record in await consumer.poll(left_ms):
-                    found.seen_count += 1
-                    size_bytes += len(record.value or b"") + len(record.key or b"")
-                    size_bytes += sum(len(name) + len(data or b"") for name, data in record.headers)
-                    if wanted is None or wanted(record):
-                        by_partition[record.partition].append(record)
-                        matching_count += 1
-            positions = {place.partition: each.offset for place, each in consumer.positions.items()}
-        return by_partition, {**begin, **positions}, found
+    def _budget(self) -> Budget:
+        return Budget(self._clock, SCAN_MS, SCAN_BYTES)
+
+
+def within(offsets: Mapping[int, int], reach: Mapping[int, Reach]) -> dict[int, int]:
+    """The offsets, each within what its partition has."""
+    return {index: min(max(at, reach[index].first), reach[index].end) for index, at in offsets.items()}
+
+
+def shares(
+    reach: Mapping[int, Reach], began: Mapping[int, int], at: Mapping[int, int], *, backward: bool
+) -> dict[int, Share]:
+    """How far a search has come that began at `began`; an empty `at` stands for all the way."""
+    found = {}
+    for index, begin in within(began, reach).items():
+        limit = reach[index].first if backward else reach[index].end
+        found[index] = Share(begin, at.get(index, limit), limit)
+    return found
+
+
+def _prepend(total: Reading, reading: Reading, begin: Mapping[int, int]) -> bool:
+    """Add the partitions of a span that were read to its end; gives whether all were."""
+    total.seen_count += reading.seen_count
+    total.cut_count += reading.cut_count
+    unread = {index for index, end in total.positions.items() if reading.positions[index] < end}
+    for index in begin.keys() - unread:
+        total.records[index] = reading.records[index] + total.records[index]
+        total.positions[index] = begin[index]
+    return not unread
+
+
+def _partly_shown(
+    by_partition: Mapping[int, Sequence[ConsumedRecord]], shown: Sequence[ConsumedRecord]
+) -> dict[int, list[ConsumedRecord]]:
+    """What is shown of each partition of which not everything is."""
+    found: dict[int, list[ConsumedRecord]] = {index: [] for index in by_partition}
+    for record in shown:
+        found[record.partition].append(record)
+    return {index: each for index, each in found.items() if len(each) < len(by_partition[index])}
+
+
+def _found(reading: Reading) -> Found:
+    return Found([], seen_count=reading.seen_count, cut_count=reading.cut_count)
 
 
 def _time(record: ConsumedRecord) -> int:

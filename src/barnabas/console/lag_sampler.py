@@ -30,6 +30,11 @@ class Sample(NamedTuple):
         """Of all topics: a lower bound while the lag of a partition is not known."""
         return sum(each.records_count for each in self.lags.values())
 
+    @property
+    def is_lower_bound(self) -> bool:
+        """Whether the lag of a partition was not known."""
+        return any(each.unknown_count for each in self.lags.values())
+
 
 class LagSampler:
     """Samples the groups of one principal in the background, from the first look at one until `stop`."""

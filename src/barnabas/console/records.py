@@ -1,20 +1,27 @@
-"""Bytes of records as people can look at them, whatever they are."""
+"""Bytes of records as pages show them: JSON, text or hexadecimal; and the text in which searches look."""
 
 import json
 import re
-from collections.abc import Iterable
 from typing import NamedTuple
 
 #: Of one field a page shows no more; the rest can be downloaded.
 SHOWN_CHARACTERS_MAX = 20_000
 #: What is larger is not taken apart to see whether it is JSON.
 _JSON_BYTES_MAX = 256 * 1024
+#: Of one field no more is searched.
+SEARCHED_BYTES_MAX = 1024 * 1024
+#: So many bytes of a large field decide whether it is text.
+_HEAD_BYTES = 4 * SHOWN_CHARACTERS_MAX
 _LINE_BYTES = 16
 _LINE_CHARACTERS = 160
 _DEPTH_MAX = 100
 WAYS = ("auto", "json", "text", "hex")
 
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
+#: An escape in a JSON string, or several in a row: one character can take two (a surrogate pair).
+_JSON_ESCAPES = re.compile(r"(?:\\u[0-9a-fA-F]{4})+|\\.", re.DOTALL)
+#: Bytes as the column beside hexadecimal shows them, in Latin-1.
+_LETTERS = bytes(each if 32 <= each < 127 else 0xB7 for each in range(256))
 
 
 class Shown(NamedTuple):
@@ -43,18 +50,50 @@ def shown(data: bytes | None, way: str = "auto") -> Shown:
     return Shown(kind, body[:SHOWN_CHARACTERS_MAX], len(data), len(body) > SHOWN_CHARACTERS_MAX, line)
 
 
+def searched(data: bytes | None, way: str = "auto") -> str:
+    """Return the text that `shown` shows of a field, not cut after `SHOWN_CHARACTERS_MAX`, without layout.
+
+    Runs of blanks and line ends are one blank, so that text copied from a page is found. Hexadecimal is followed
+    by its column of letters. Of a field larger than `SEARCHED_BYTES_MAX` it is the beginning.
+    """
+    if not data:
+        return ""
+    head = data[:SEARCHED_BYTES_MAX]
+    text = None if way == "hex" else _text(data, lenient=way == "text")
+    if text is None:
+        return f"{head.hex(' ')} {_letters(head)}"
+    if len(data) > _JSON_BYTES_MAX:
+        text = head.decode(errors="replace")
+    pretty = _json(text, None) if way in ("auto", "json") and len(data) <= _JSON_BYTES_MAX else None
+    return " ".join(printable(text if pretty is None else pretty).split())
+
+
+def unformatted(data: bytes, way: str = "auto") -> str | None:
+    """Return the text of a field without any blanks, which is cheap; formatting adds and removes blanks alone.
+
+    Where JSON would be unescaped, a second line has it so. None where the text that is shown has other characters:
+    hexadecimal, and what cannot be seen.
+    """
+    text = None if way == "hex" or len(data) > _JSON_BYTES_MAX else _text(data, lenient=way == "text")
+    if text is None:
+        return None
+    texts = [text, _JSON_ESCAPES.sub(_unescaped, text)] if "\\" in text and way != "text" else [text]
+    squeezed = ["".join(each.split()) for each in texts]
+    return "\n".join(squeezed) if all(map(str.isprintable, squeezed)) else None
+
+
 def printable(text: str) -> str:
     """The text with what cannot be seen, or would turn what is around it, written as `\\u202e`."""
     if text.isprintable():
         return text
-    return "".join(
-        each if each in "\n\t" or each.isprintable() else each.encode("unicode_escape").decode("ascii")
-        for each in text
-    )
+    unseen = [each for each in set(text) if each not in "\n\t" and not each.isprintable()]
+    return text.translate({ord(each): each.encode("unicode_escape").decode("ascii") for each in unseen})
 
 
 def indented(text: str, characters_max: int | None = None) -> str:
-    """JSON with a line for every element; the elements as they were written. Cut soon after `characters_max`.
+    """JSON with a line for every element, and escaped characters that can be seen (`\\u00fc`) as such.
+
+    The elements are otherwise as they were written. Cut soon after `characters_max`.
 
     :raises ValueError: When it is so deep that indentation would be most of it.
     """
@@ -63,6 +102,8 @@ def indented(text: str, characters_max: int | None = None) -> str:
     before = ""
     for match in _JSON_TOKEN.finditer(text):
         token, gap = match[0], ""
+        if "\\" in token:
+            token = _JSON_ESCAPES.sub(_unescaped, token)
         if token in "}]":
             depth -= 1
             gap = "" if before in ("{", "[") else "\n" + "  " * depth
@@ -80,29 +121,19 @@ def indented(text: str, characters_max: int | None = None) -> str:
     return "".join(out)
 
 
-def matches(
-    key: bytes | None,
-    value: bytes | None,
-    headers: Iterable[tuple[str, bytes | None]],
-    *,
-    wanted_key: str = "",
-    wanted_value: str = "",
-    wanted_header: str = "",
-) -> bool:
-    """Whether key and value contain these texts, and a header is so called (`name`) or contains that (`name=text`)."""
-    if wanted_key and wanted_key.encode() not in (key or b""):
-        return False
-    if wanted_value and wanted_value.encode() not in (value or b""):
-        return False
-    if not wanted_header:
-        return True
-    name, _, text = wanted_header.partition("=")
-    return any(each == name and text.encode() in (data or b"") for each, data in headers)
+def _unescaped(escapes: re.Match[str]) -> str:
+    """Escapes of JSON as characters where these can be seen, and mean the same within quotes."""
+    if not escapes[0].startswith("\\u"):
+        return "/" if escapes[0] == "\\/" else escapes[0]
+    text: str = json.loads(f'"{escapes[0]}"')
+    return "".join(
+        each if each.isprintable() and each not in '"\\' else json.dumps(each)[1:-1] for each in text
+    )
 
 
 def _text(data: bytes, *, lenient: bool) -> str | None:
     """The bytes as UTF-8, unless they are something else; all the same when `lenient`."""
-    head = data[: 4 * SHOWN_CHARACTERS_MAX] if len(data) > _JSON_BYTES_MAX else data
+    head = data[:_HEAD_BYTES] if len(data) > _JSON_BYTES_MAX else data
     try:
         text = head.decode()
     except UnicodeDecodeError as error:
@@ -114,12 +145,12 @@ def _text(data: bytes, *, lenient: bool) -> str | None:
     return None if binary and not lenient else text
 
 
-def _json(text: str) -> str | None:
+def _json(text: str, characters_max: int | None = SHOWN_CHARACTERS_MAX) -> str | None:
     if text.lstrip()[:1] not in ("{", "["):
         return None
     try:
         json.loads(text)
-        return indented(text, SHOWN_CHARACTERS_MAX)
+        return indented(text, characters_max)
     except (ValueError, RecursionError):
         return None
 
@@ -129,7 +160,10 @@ def _hex(data: bytes) -> Shown:
     lines = []
     for start in range(0, min(len(data), lines_max * _LINE_BYTES), _LINE_BYTES):
         part = data[start : start + _LINE_BYTES]
-        seen = "".join(chr(each) if 32 <= each < 127 else "·" for each in part)
-        lines.append(f"{start:06x}  {part.hex(' '):<{_LINE_BYTES * 3}} {seen}")
+        lines.append(f"{start:06x}  {part.hex(' '):<{_LINE_BYTES * 3}} {_letters(part)}")
     line = data[: _LINE_CHARACTERS // 4].hex(" ")
     return Shown("hex", "\n".join(lines), len(data), len(data) > lines_max * _LINE_BYTES, line)
+
+
+def _letters(data: bytes) -> str:
+    return data.translate(_LETTERS).decode("latin-1")

@@ -22,7 +22,9 @@ from barnabas.console.pages import (
     theme,
     topic,
     topic_configs,
+    topic_groups,
     topics,
+    trash,
     users,
 )
 
@@ -34,6 +36,7 @@ _PAGES = (
     log_dirs,
     reassignments,
     topics,
+    trash,
     groups,
     acls,
     users,
@@ -53,6 +56,7 @@ _FURTHER = (
     theme,
     topic,
     topic_configs,
+    topic_groups,
 )
 
 ROUTES: tuple[Route, ...] = tuple(route for page in (*_PAGES, *_FURTHER) for route in page.ROUTES)

@@ -8,7 +8,7 @@ from barnabas.base.ids import TopicPartition, uuid_to_text
 from barnabas.client.admin import Admin
 from barnabas.client.errors import check
 from barnabas.client.metadata import NO_LEADER
-from barnabas.client.offsets import EARLIEST, LATEST, ListedOffset
+from barnabas.client.offsets import EARLIEST, LATEST, Isolation, ListedOffset
 from barnabas.console.permissions import operations_in
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
@@ -90,13 +90,19 @@ async def find_topic(admin: Admin, name: str) -> TopicView:
     return TopicView(name, uuid_to_text(topic.topic_id), topic.is_internal, partitions, operations)
 
 
-async def reaches(admin: Admin, places: Iterable[TopicPartition]) -> dict[TopicPartition, Reach]:
-    """First and end offset of those partitions whose leaders tell."""
+async def reaches(
+    admin: Admin, places: Iterable[TopicPartition], isolation: Isolation = Isolation.READ_UNCOMMITTED
+) -> dict[TopicPartition, Reach]:
+    """Return first and end offset of the partitions whose leaders answer.
+
+    Read committed, the end is where the first open transaction begins.
+    """
     wanted = list(places)
     if not wanted:
         return {}
     firsts, ends = await asyncio.gather(
-        admin.list_offsets(dict.fromkeys(wanted, EARLIEST)), admin.list_offsets(dict.fromkeys(wanted, LATEST))
+        admin.list_offsets(dict.fromkeys(wanted, EARLIEST)),
+        admin.list_offsets(dict.fromkeys(wanted, LATEST), isolation),
     )
     found = {}
     for place in wanted:

@@ -8,7 +8,7 @@ from playwright.sync_api import expect
 from barnabas.testing import EmbeddedBroker
 from support.audit import published
 from support.browsers import Watched
-from support.rich_cluster import ORDERS
+from support.rich_cluster import DELETED, ORDERS
 
 Visit = Callable[[str], Watched]
 
@@ -48,17 +48,57 @@ def test_messages_are_looked_at(admin: Watched) -> None:
     admin.keep("message")
 
 
+def test_a_search_goes_on_where_it_stopped(admin: Watched) -> None:
+    page = admin.open(f"/topics/{ORDERS}/messages")
+    page.get_by_label("Value contains").fill("COFFEE")
+    page.get_by_label("Records per page").select_option("25")
+    page.get_by_role("button", name="Show").click()
+    progress = page.get_by_role("region", name="Search progress")
+    expect(progress).to_contain_text("25 records found on this page")
+    expect(progress).to_contain_text("ignoring case")
+    progress.locator("summary").click()
+    assert admin.violations() == []
+    admin.keep("search-progress", whole=True)
+    progress.get_by_role("link", name="Continue searching").click()
+    expect(page.get_by_label("Value contains")).to_have_value("COFFEE")
+    expect(progress).to_contain_text("of 300 offsets")
+    page.get_by_label("Match case").check()
+    page.get_by_role("button", name="Show").click()
+    expect(progress).to_contain_text("0 records found on this page. Searched 300 of 300 offsets")
+
+
+def test_a_deleted_topic_is_brought_back_and_another_purged(admin: Watched, cluster: EmbeddedBroker) -> None:
+    page = admin.open("/trash")
+    page.get_by_role("searchbox").press_sequentially("RETURNS")
+    page.get_by_role("link", name=DELETED).click()
+    assert admin.violations() == []
+    admin.keep("deleted-topic")
+    page.get_by_role("button", name="Undelete topic").click()
+    expect(page.locator("#notices")).to_contain_text(f"Topic {DELETED} is back with 3 partitions.")
+    assert cluster.topics()[DELETED] == 3
+    page = admin.open(f"/topics/{DELETED}/delete")
+    page.get_by_label("Type the topic's name to confirm").fill(DELETED)
+    page.get_by_role("button", name="Delete topic").click()
+    expect(page.locator("#notices")).to_contain_text("It can be brought back")
+    page = admin.open("/trash")
+    page.get_by_role("link", name=DELETED).click()
+    page.get_by_label("Type the topic's name to confirm").fill(DELETED)
+    page.get_by_role("button", name="Purge topic").click()
+    expect(page.locator("#notices")).to_contain_text("is purged")
+    expect(page.get_by_role("link", name=DELETED)).to_have_count(0)
+
+
 def test_offsets_are_reset_after_they_were_seen(admin: Watched, cluster: EmbeddedBroker) -> None:
     page = admin.open("/groups")
     page.get_by_role("link", name="billing").click()
-    page.get_by_label("Go to").select_option("shift")
-    page.get_by_label("Records").fill("7")
-    page.get_by_role("button", name="Show the new offsets").click()
-    expect(page.get_by_role("table")).to_contain_text("7 records passed over")
+    page.get_by_label("Reset to").select_option("shift")
+    page.get_by_label("Shift by").fill("7")
+    page.get_by_role("button", name="Preview new offsets").click()
+    expect(page.get_by_role("table")).to_contain_text("7 records skipped")
     assert admin.violations() == []
     admin.keep("offsets-preview")
     page.get_by_role("button", name="Commit these offsets").click()
-    expect(page.locator("#notices")).to_contain_text("goes on at the new offsets")
+    expect(page.locator("#notices")).to_contain_text("Offsets of group billing are reset.")
     expect(page.locator(".plot svg")).to_be_visible()  # the second sample has come
     admin.keep("lag", "light")
 
@@ -90,11 +130,11 @@ def test_an_acl_is_made_and_removed(admin: Watched) -> None:
     page.get_by_label("Principal", exact=True).fill("zoe")
     page.get_by_role("checkbox", name="read", exact=True).check()
     page.get_by_label("Name", exact=True).fill("shop.orders")
-    page.get_by_role("button", name="Make it so").click()
-    expect(page.locator("#notices")).to_contain_text("1 made for User:zoe.")
+    page.get_by_role("button", name="Create ACLs").click()
+    expect(page.locator("#notices")).to_contain_text("1 ACL created for User:zoe.")
     page.get_by_role("checkbox", name=re.compile("User:zoe, read")).check()
-    page.get_by_role("button", name="Remove those chosen").click()
-    expect(page.locator("#notices")).to_contain_text("1 removed.")
+    page.get_by_role("button", name="Delete selected ACLs").click()
+    expect(page.locator("#notices")).to_contain_text("1 ACL deleted.")
 
 
 def test_the_audit_is_followed_while_one_looks(admin: Watched, cluster: EmbeddedBroker) -> None:
@@ -110,7 +150,7 @@ def test_what_somebody_may_not_do_is_not_offered(visit: Visit) -> None:
     expect(page.get_by_role("link", name="ACLs")).to_have_count(0)
     expect(page.get_by_role("link", name="Users")).to_have_count(0)
     page = alice.open("/groups/billing")
-    expect(page.get_by_role("button", name="Show the new offsets")).to_have_count(0)
+    expect(page.get_by_role("button", name="Preview new offsets")).to_have_count(0)
     alice.expect(403)
     page = alice.open("/users")
     expect(page.get_by_role("heading", level=1)).to_have_text("You may not see or do this")

@@ -89,7 +89,10 @@ def test_every_page_is_sound_and_can_be_read_by_everybody(admin: Watched) -> Non
 def test_what_kafka_does_not_have_is_said(admin: Watched, cluster: Kafka) -> None:
     for path in ("/audit", "/audit?resource=topic/*", f"/history/topic/{ORDERS}"):
         expect(admin.open(path).locator(".empty")).to_contain_text("This cluster has no audit.")
-    expect(admin.page.locator(".empty")).to_contain_text(f"topic/{ORDERS} was like before")
+    expect(admin.page.locator(".empty")).to_contain_text(f"no history of topic/{ORDERS}")
+    expect(admin.open("/trash").locator(".empty")).to_contain_text("Apache Kafka deletes them immediately")
+    delete_page = admin.open(f"/topics/{ORDERS}/delete").locator("main")
+    expect(delete_page).to_contain_text("deleted immediately and cannot be brought back")
     expect(admin.open("/policies").locator("main")).to_contain_text("rules in a file are Barnabas's")
     assert "__barnabas_audit" not in cluster.client.admin.describe_topics()
 
@@ -116,7 +119,7 @@ def test_a_topic_is_made_altered_written_to_and_deleted(admin: Watched) -> None:
     expect(page.get_by_role("table")).to_contain_text('"refund": 4')
     assert admin.violations() == []
     page = admin.open("/topics/shop.refunds/delete")
-    page.get_by_label("Type the topic's name to go on").fill("shop.refunds")
+    page.get_by_label("Type the topic's name to confirm").fill("shop.refunds")
     page.get_by_role("button", name="Delete topic").click()
     expect(page.locator("#notices")).to_contain_text("Topic shop.refunds is deleted.")
     expect(page.get_by_role("link", name="shop.refunds")).to_have_count(0)
@@ -131,13 +134,13 @@ def test_messages_are_found_by_their_text(admin: Watched) -> None:
 
 def test_offsets_are_reset_after_they_were_seen(admin: Watched, cluster: Kafka) -> None:
     page = admin.open("/groups/billing")
-    page.get_by_label("Go to").select_option("shift")
-    page.get_by_label("Records").fill("7")
-    page.get_by_role("button", name="Show the new offsets").click()
-    expect(page.get_by_role("table")).to_contain_text("7 records passed over")
+    page.get_by_label("Reset to").select_option("shift")
+    page.get_by_label("Shift by").fill("7")
+    page.get_by_role("button", name="Preview new offsets").click()
+    expect(page.get_by_role("table")).to_contain_text("7 records skipped")
     assert admin.violations() == []
     page.get_by_role("button", name="Commit these offsets").click()
-    expect(page.locator("#notices")).to_contain_text("goes on at the new offsets")
+    expect(page.locator("#notices")).to_contain_text("Offsets of group billing are reset.")
     committed = cluster.client.groups.offsets("billing")
     assert [committed[place].offset for place in sorted(committed)] == [7, 12, 17, 22, 27, 32]
 
@@ -175,7 +178,7 @@ def test_a_user_of_plain_logs_in_with_the_right_password_alone(browser: Browser,
 def test_what_a_reader_may_not_do_is_not_offered_and_is_refused(visit: Visit) -> None:
     alice = visit("alice")
     page = alice.open("/groups/billing")
-    expect(page.get_by_role("button", name="Show the new offsets")).to_have_count(0)
+    expect(page.get_by_role("button", name="Preview new offsets")).to_have_count(0)
     expect(alice.open("/").get_by_role("link", name="Users")).to_have_count(0)
     alice.expect(403)
     expect(alice.open("/users").get_by_role("heading", level=1)).to_have_text("You may not see or do this")

@@ -15,7 +15,7 @@ def test_a_page_is_sound_and_can_be_read_by_everybody(admin: Watched, name: str)
 
 
 def test_a_page_looks_well_in_the_dark(admin: Watched) -> None:
-    for name in ("overview", "group", "audit"):
+    for name in ("overview", "group", "audit", "search", "deleted-topics"):
         admin.open(PAGES[name])
         admin.keep(f"{name}-dark", "dark")
 
@@ -42,6 +42,7 @@ def test_pages_are_used_by_keyboard_alone(admin: Watched) -> None:
 
 def test_a_narrow_screen_is_not_wider_than_itself(admin: Watched) -> None:
     admin.page.set_viewport_size({"width": 390, "height": 800})
-    for path in ("/", "/groups/billing", "/acls", "/audit", "/log-dirs"):
+    pages = ("topic", "messages", "search", "topic-groups", "topic-acls", "topic-delete", "deleted-topics")
+    for path in ("/", "/groups/billing", "/acls", "/audit", "/log-dirs", *(PAGES[name] for name in pages)):
         page = admin.open(path)
         assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"), path

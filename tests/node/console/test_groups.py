@@ -54,7 +54,7 @@ def test_new_offsets_are_shown_before_they_are_committed(
     preview = admin.submit(f"/groups/reset/{group}", f"/groups/{group}", way="shift", shift="1", topic=ORDERS)
     assert committed(cluster, group) == [2] * PARTITIONS
     done = admin.submit(f"/groups/reset/{group}", f"/groups/{group}", offsets=shown(preview.text))
-    assert "goes on at the new offsets" in done.text
+    assert "Offsets of group readers are reset." in done.text
     assert committed(cluster, group) == [3] * PARTITIONS
 
 
@@ -62,14 +62,14 @@ def test_what_makes_no_sense_is_said_beside_its_field(admin: Visitor, group: str
     def answer(**fields: str) -> str:
         return admin.submit(f"/groups/reset/{group}", f"/groups/{group}", **fields).text
 
-    assert "Say which offset." in answer(way="offset")
+    assert "Enter an offset." in answer(way="offset")
     assert "&#39;soon&#39; is no time." in answer(way="time", time="soon")
-    assert "Say by how many records" in answer(way="shift", shift="0")
-    assert "committed nothing here" in answer(way="latest", topic="other")
+    assert "Enter a number of records" in answer(way="shift", shift="0")
+    assert "no committed offsets here" in answer(way="latest", topic="other")
 
 
 def test_offsets_of_a_group_in_use_are_left_alone(admin: Visitor) -> None:
-    assert "stop its members first" in admin.get("/groups/shipping").text
+    assert "stop them first" in admin.get("/groups/shipping").text
     refused = admin.submit("/groups/delete/shipping", "/groups/shipping")
     assert (refused.status_code, "Stop its members first" in refused.text) == (409, True)
 

@@ -77,7 +77,77 @@ def test_records_are_found_by_key_value_and_header(kafka: EmbeddedBroker, person
     assert values(person.get("/topics/t/messages?key=key+299").text) == ["value 299."]
     page = person.get("/topics/t/messages?header=n%3D3&limit=250").text
     assert values(page) == [f"value {index}." for index in range(299, -1, -1) if index % 7 == 3]
-    assert "No record that was looked at is like that" in person.get("/topics/t/messages?value=nothing").text
+    page = person.get("/topics/t/messages?value=nothing").text
+    assert "No record found among those searched." in page
+    assert "Searched 300 of 300 offsets (100&nbsp;%)" in page
+    assert "The search is complete." in page
+
+
+def test_records_are_found_by_the_text_that_the_page_shows(kafka: EmbeddedBroker, person: Visitor) -> None:
+    kafka.create_topic("t")
+    kafka.produce("t", rb'{"city":"M\u00fcnchen","zip":80331}', headers=[("Source", "Übersicht".encode())])
+    kafka.produce("t", b"other")
+    for query in ("value=m%C3%BCnchen", "value=%22zip%22%3A+80331", "header=source", "header=%3D%C3%BCber"):
+        assert values(person.get(f"/topics/t/messages?{query}").text) == [
+            '{ "city": "München", "zip": 80331 }'
+        ]
+    assert values(person.get("/topics/t/messages?value=m%C3%BCnchen&case=1").text) == []
+    page = person.get("/topics/t/messages?value=M%C3%BCnchen&case=1").text
+    assert len(values(page)) == 1
+    assert "matching case" in page
+    assert 'name="case" value="1" checked' in page
+    assert values(person.get("/topics/t/messages?value=%5Cu00fc&as=text").text)
+
+
+def test_a_page_says_how_far_the_search_has_come_and_a_link_continues_it(
+    kafka: EmbeddedBroker, person: Visitor
+) -> None:
+    kafka.create_topic("t", partitions=2)
+    for index in range(60):
+        kafka.produce("t", b"%d" % index, partition=index % 2, timestamp_ms=1_000_000 + index, key=b"k")
+    for place, order, rest in (
+        ("end", range(59, -1, -1), "newest first"),
+        ("beginning", range(60), "oldest first"),
+    ):
+        page = person.get(f"/topics/t/messages?from={place}&key=K&limit=25").text
+        assert values(page) == [str(each) for each in order][:25]
+        assert (
+            f"Searched 25 of 60 offsets (41.7&nbsp;%) from where the search started, {rest}, ignoring case."
+            in page
+        )
+        page = person.get(link(page, "Continue searching")).text
+        assert values(page) == [str(each) for each in order][25:50]
+        assert "Searched 50 of 60 offsets (83.3&nbsp;%)" in page
+        page = person.get(link(page, "Continue searching")).text
+        assert "Searched 60 of 60 offsets (100&nbsp;%)" in page
+        assert not link(page, "Continue searching")
+
+
+def test_a_search_stops_when_it_has_read_much_and_continues_there(
+    kafka: EmbeddedBroker, person: Visitor
+) -> None:
+    kafka.create_topic("t")
+    kafka.produce("t", b"needle")
+    for _ in range(45):
+        kafka.produce("t", b"v", headers=[("h", bytes(900_000))])
+    pages, path = [], "/topics/t/messages?value=needle"
+    while path:
+        pages.append(person.get(path).text)
+        path = link(pages[-1], "Continue searching")
+    assert len(pages) > 1
+    assert "through 32.0 MiB at most" in pages[0]
+    assert [values(page) for page in pages] == [*([[]] * (len(pages) - 1)), ["needle"]]
+    assert "Searched 46 of 46 offsets (100&nbsp;%)" in pages[-1]
+
+
+def test_a_search_of_bytes_at_an_offset_counts_from_there(kafka: EmbeddedBroker, person: Visitor) -> None:
+    kafka.create_topic("t")
+    for _ in range(10):
+        kafka.produce("t", b"\x00\xff")
+    page = person.get("/topics/t/messages?from=offset&offset=4&value=00+FF").text
+    assert len(values(page)) == 6
+    assert "Searched 6 of 6 offsets" in page
+    assert '<td class="number">4</td><td class="number">9</td>' in page
 
 
 def test_the_form_says_what_cannot_be(kafka: EmbeddedBroker, person: Visitor) -> None:
@@ -115,7 +185,7 @@ def test_headers_count_among_what_is_read_for_a_page(kafka: EmbeddedBroker, pers
     kafka.create_topic("t")
     for _ in range(40):
         kafka.produce("t", b"v", headers=[("h", bytes(900_000))])
-    assert "Looking further would take long" in person.get("/topics/t/messages").text
+    assert "The records are large" in person.get("/topics/t/messages").text
 
 
 def test_what_is_large_is_cut_and_can_be_downloaded(kafka: EmbeddedBroker, person: Visitor) -> None:

@@ -26,11 +26,11 @@ def test_acls_are_made_filtered_and_removed(admin: Visitor) -> None:
         resource_name="secret.",
         host="10.0.0.1",
     )
-    assert "2 made for User:bob." in made.text
+    assert "2 ACLs created for User:bob." in made.text
     piece = admin.get("/acls?q=bob", headers={"HX-Request": "true"}).text
-    assert ("denied" in piece, "User:alice" in piece) == (True, False)
+    assert (">deny<" in piece, "User:alice" in piece) == (True, False)
     removed = admin.submit("/acls/remove", "/acls", acl=value_of(piece, "acl", "write"))
-    assert "1 removed." in removed.text
+    assert "1 ACL deleted." in removed.text
     assert "read\tallow" not in admin.get("/acls?q=bob").text
 
 
@@ -39,7 +39,7 @@ def test_an_acl_that_cannot_be_is_explained(admin: Visitor) -> None:
     refused = admin.submit("/acls", principal="*", operation="write", resource_name="t")
     assert (refused.status_code, "writers have names" in refused.text) == (400, True)
     assert admin.submit("/acls/remove", "/acls", acl="nonsense").status_code == 400
-    assert "Nothing was chosen." in admin.submit("/acls/remove", "/acls").text
+    assert "No ACL was selected." in admin.submit("/acls/remove", "/acls").text
 
 
 def test_a_cluster_without_an_authorizer_says_so(kafka: EmbeddedBroker) -> None:

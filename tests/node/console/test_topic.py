@@ -1,9 +1,16 @@
 """The page of a topic: its partitions; more of them; its end."""
 
+import re
+
 import pytest
 
+from barnabas.base.ids import TopicPartition
+from barnabas.console.pages import topic_groups
 from barnabas.testing import EmbeddedBroker
-from support.consoles import visiting
+from barnabas.wire.acls import AclOperation
+from support.acls import allow
+from support.consoles import Visitor, visiting
+from support.rich_cluster import ORDERS
 
 
 def test_partitions_are_told_with_offsets_and_sizes(kafka: EmbeddedBroker) -> None:
@@ -17,7 +24,60 @@ def test_partitions_are_told_with_offsets_and_sizes(kafka: EmbeddedBroker) -> No
     assert 'href="/topics/t/messages?partition=1"' in page
 
 
-@pytest.mark.parametrize("path", ["/topics/", "/groups/", "/groups/lags/"])
+def test_the_page_of_a_topic_leads_to_its_groups_acls_and_history(alice: Visitor, admin: Visitor) -> None:
+    page = admin.get(f"/topics/{ORDERS}").text
+    paths = [f"/topics/{ORDERS}/groups", f"/acls?topic={ORDERS}", f"/history/topic/{ORDERS}"]
+    for path in paths:
+        assert f'href="{path}"' in page
+        assert admin.get(path).status_code == 200
+    page = alice.get(f"/topics/{ORDERS}").text  # who may not describe the cluster sees no ACLs, and no audit
+    assert [f'href="{path}"' in page for path in paths] == [True, False, False]
+
+
+def test_the_groups_that_read_a_topic_are_listed_with_their_lags_in_it(
+    admin: Visitor, cluster: EmbeddedBroker
+) -> None:
+    cluster.client.groups.commit_offsets("elsewhere", {TopicPartition("web.clicks", 0): 1})
+    cluster.client.groups.commit_offsets(
+        "both", {TopicPartition(ORDERS, 0): 10, TopicPartition("web.clicks", 1): 0}
+    )
+    text = admin.get(f"/topics/{ORDERS}/groups").text
+    assert re.findall(r'href="/groups/([^"]+)"', text) == ["billing", "both", "shipping"]
+    assert '<td class="number">1 of 6</td><td class="number">40</td>' in text
+    assert "No group reads this topic." in admin.get("/topics/web.images/groups").text
+
+
+def test_groups_of_a_topic_are_checked_some_at_a_time(
+    admin: Visitor, cluster: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topic_groups, "_GROUPS_MAX", 1)
+    found, path = list[str](), f"/topics/{ORDERS}/groups"
+    while path:
+        text = admin.get(path).text
+        found += re.findall(r'href="/groups/([^"]+)"', text)
+        link = re.search(r'href="([^"]+)">Check the next groups', text)
+        path = link[1] if link else ""
+    assert {"billing", "shipping"} <= set(found)
+    assert len(found) == len(set(found))
+
+
+def test_acls_of_a_topic_are_those_that_apply_to_it(admin: Visitor, cluster: EmbeddedBroker) -> None:
+    cluster.client.admin.create_acls(
+        [allow(AclOperation.READ, name=name) for name in (ORDERS, "web.clicks", "*")]
+    )
+    text = admin.get(f"/acls?topic={ORDERS}").text
+    assert f"ACLs of topic {ORDERS}" in text
+    names = set(re.findall(r"topic <strong>([^<]+)</strong>", text))
+    assert names == {ORDERS, "*", "shop."}
+    assert f'value="{ORDERS}"' in text
+
+
+def test_a_topic_without_changes_in_the_audit_has_an_empty_history(admin: Visitor) -> None:
+    page = admin.get("/history/topic/__consumer_offsets")
+    assert page.status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/topics/", "/groups/", "/groups/lags/", "/acls?topic="])
 def test_a_name_that_is_too_long_for_kafka_is_not_found(kafka: EmbeddedBroker, path: str) -> None:
     with visiting(kafka.bootstrap) as person:
         assert person.get(path + "x" * 32_768).status_code == 404

@@ -82,3 +82,9 @@ def test_a_group_that_may_not_be_seen_has_no_samples(sampler: LagSampler) -> Non
 
     asyncio.run(look())
     assert sampler.of("g") == []
+
+
+def test_a_sample_is_a_lower_bound_while_the_lag_of_a_partition_is_unknown() -> None:
+    assert not Sample(1, {"t": LagTotal(5, 0)}).is_lower_bound
+    unclear = Sample(1, {"t": LagTotal(5, 0), "u": LagTotal(2, 1)})
+    assert (unclear.total, unclear.is_lower_bound) == (7, True)

@@ -7,11 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.console.records import (
+    SEARCHED_BYTES_MAX,
     SHOWN_CHARACTERS_MAX,
     WAYS,
     indented,
-    matches,
     printable,
+    searched,
     shown,
 )
 
@@ -42,10 +43,26 @@ def test_a_field_is_shown_as_what_it_looks_like(data: bytes | None, kind: str) -
 
 
 def test_json_is_indented_and_not_changed_otherwise() -> None:
-    text = '{"a":1.10,"b":[1e400,"x,\\"y\\u0041:{"],"c":{},"d":[]}'
+    text = '{"a":1.10,"b":[1e400,"x,\\"y:{"],"c":{},"d":[]}'
     assert shown(text.encode()).text == (
-        '{\n  "a": 1.10,\n  "b": [\n    1e400,\n    "x,\\"y\\u0041:{"\n  ],\n  "c": {},\n  "d": []\n}'
+        '{\n  "a": 1.10,\n  "b": [\n    1e400,\n    "x,\\"y:{"\n  ],\n  "c": {},\n  "d": []\n}'
     )
+
+
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        (r"Gr\u00f6\u00DFe", "Größe"),
+        (r"\ud83d\ude00!", "\U0001f600!"),
+        (r"a\/b", "a/b"),
+        (r"\\u00f6", r"\\u00f6"),
+        (r"\u0022 \u005c \u000a \u202e", r"\" \\ \n \u202e"),
+        (r"\ud800", r"\ud800"),
+    ],
+)
+def test_escapes_in_json_are_shown_as_characters_where_these_can_be_seen(written: str, text: str) -> None:
+    assert shown(f'["{written}"]'.encode()).text == f'[\n  "{text}"\n]'
+    assert shown(f'["{written}"]'.encode(), "text").text == f'["{written}"]'
 
 
 @given(JSON)
@@ -95,14 +112,35 @@ def test_whatever_it_is_it_can_be_shown(data: bytes, way: str) -> None:
     assert all(each in "\n\t" or each.isprintable() for each in field.text)
 
 
-def test_records_are_found_by_what_key_value_and_headers_contain() -> None:
-    record = (b"customer-7", '{"größe": 1}'.encode(), [("trace", b"abc"), ("none", None)])
-    assert matches(*record)
-    assert matches(*record, wanted_key="tomer", wanted_value="größe", wanted_header="trace")
-    assert matches(*record, wanted_header="trace=b")
-    assert matches(*record, wanted_header="none")
-    assert not matches(*record, wanted_key="x")
-    assert not matches(*record, wanted_value="x")
-    assert not matches(*record, wanted_header="trace=x")
-    assert not matches(*record, wanted_header="tra")
-    assert not matches(None, None, [], wanted_key="x")
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("data", LARGE.values(), ids=LARGE)
+def test_what_is_shown_of_a_large_field_is_searched_and_what_follows_it(data: bytes, way: str) -> None:
+    field = shown(data, way)
+    text = searched(data, way)
+    assert field.text in text or field.line in text
+    assert len(text) > SHOWN_CHARACTERS_MAX
+
+
+@given(st.binary() | JSON.map(json.dumps).map(str.encode), st.sampled_from(WAYS))
+def test_a_field_is_searched_as_it_is_shown(data: bytes, way: str) -> None:
+    field = shown(data, way)
+    if field.kind != "hex":
+        assert searched(data, way) == " ".join(field.text.split())
+    assert field.line in searched(data, way)
+
+
+def test_bytes_are_searched_across_the_lines_of_the_page() -> None:
+    text = searched(bytes(range(64, 96)), "hex")
+    assert "4e 4f 50 51" in text
+    assert "NOPQ" in text
+
+
+def test_json_is_searched_whole_though_its_beginning_is_shown() -> None:
+    data = json.dumps([*range(20_000), "the end"]).encode()
+    assert searched(data).endswith('19999, "the end" ]')
+    assert '"the end"' not in shown(data).text
+
+
+def test_of_a_very_large_field_the_beginning_is_searched() -> None:
+    data = b"x" * SEARCHED_BYTES_MAX + b"beyond"
+    assert searched(data) == "x" * SEARCHED_BYTES_MAX

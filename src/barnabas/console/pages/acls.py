@@ -1,4 +1,4 @@
-"""ACLs: who may do what, from where; made and removed."""
+"""ACLs: who may do what, from where; creating and deleting them."""
 
 from collections.abc import Sequence
 from enum import IntEnum
@@ -7,10 +7,11 @@ from typing import TypeVar
 from starlette.responses import Response
 
 from barnabas.client.admin import raise_errors
-from barnabas.console.forms import Form
+from barnabas.console.formatting import plural
+from barnabas.console.forms import Form, too_long
 from barnabas.console.page import MenuEntry, Route
 from barnabas.console.paging import Wish, paged
-from barnabas.console.problems import sentence, wrong_form
+from barnabas.console.problems import not_found, sentence, wrong_form
 from barnabas.console.settled import made, seen
 from barnabas.console.view import View
 from barnabas.declared.state import State
@@ -57,16 +58,20 @@ def choices(kind: type[IntEnum]) -> list[str]:
 
 
 async def show(view: View) -> Response:
-    """The ACLs, filtered."""
+    """The ACLs, filtered; those that apply to a topic if the address names one."""
     return await _page(view, {}, {})
 
 
 async def _page(view: View, values: dict[str, str], errors: dict[str, str]) -> Response:
-    wish = Wish.of("/acls", view.query, "principal", extra=("type", "permission"))
+    wish = Wish.of("/acls", view.query, "principal", extra=("type", "permission", "topic"))
     kind, permission = view.query.get("type", ""), view.query.get("permission", "")
+    topic = view.query.get("topic", "")
+    if too_long(topic):
+        raise not_found()
+    applying = AclFilter(ResourceType.TOPIC, topic, PatternType.MATCH) if topic else None
     secured, everything = True, list[AclBinding]()
     try:
-        everything = await view.admin.describe_acls()
+        everything = await view.admin.describe_acls(applying)
     except KafkaError as error:
         if error.code is not ErrorCode.SECURITY_DISABLED:
             raise
@@ -82,6 +87,7 @@ async def _page(view: View, values: dict[str, str], errors: dict[str, str]) -> R
         "word": word,
         "written": written,
         "kind": kind,
+        "topic": topic,
         "permission": permission,
         "types": choices(ResourceType),
         "type_choices": [(each, each) for each in choices(ResourceType)],
@@ -102,14 +108,16 @@ def _matches(acl: AclBinding, text: str) -> bool:
 
 
 async def create(view: View) -> Response:
-    """Make one ACL for each operation that is ticked."""
+    """Create one ACL for each operation that is ticked."""
     form = await view.form()
     bindings = bindings_of(form)
     if not form.errors:
         failures = [error for error in await view.admin.create_acls(bindings) if error is not None]
         if not failures:
             await made(view.admin, State(acls=frozenset(bindings)))
-            return view.back_to("/acls", f"{len(bindings)} made for {bindings[0].principal}.")
+            return view.back_to(
+                "/acls", f"{plural(len(bindings), 'ACL')} created for {bindings[0].principal}."
+            )
         form.refuse("principal", sentence(failures[0]))
     names = ("principal", "resource_type", "resource_name", "pattern_type", "host", "permission")
     return await _page(view, {name: form.text(name) for name in names}, form.errors)
@@ -142,17 +150,17 @@ def bindings_of(form: Form) -> list[AclBinding]:
 
 
 async def remove(view: View) -> Response:
-    """Remove those that are ticked."""
+    """Delete the ACLs that are ticked."""
     chosen = (await view.form()).all("acl")
     if not chosen:
-        return view.back_to("/acls", "Nothing was chosen.", "bad")
+        return view.back_to("/acls", "No ACL was selected.", "bad")
     bindings = frozenset(map(binding_in, chosen))
     outcomes = await view.admin.delete_acls([AclFilter(*each) for each in bindings])
     raise_errors(outcomes)
     fates = [fate for outcome in outcomes if isinstance(outcome, dict) for fate in outcome.values()]
     raise_errors(fates)
     await seen(view.admin, State(acls=bindings), lambda live: not bindings & live.acls)
-    return view.back_to("/acls", f"{len(fates)} removed.")
+    return view.back_to("/acls", f"{plural(len(fates), 'ACL')} deleted.")
 
 
 def written(acl: AclBinding) -> str:

@@ -1,4 +1,4 @@
-"""One group: its members, its lags, other offsets for it, and its end."""
+"""One group: its members and lags; resetting and deleting its offsets; deleting it."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -23,11 +23,11 @@ from barnabas.console.view import View, segment
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 WAYS = {
-    "earliest": "the beginning of each log",
-    "latest": "the end of each log",
-    "time": "the first record at or after a time",
-    "offset": "an offset",
-    "shift": "so many records on, or back with a minus",
+    "earliest": "earliest offset",
+    "latest": "latest offset",
+    "time": "first offset at or after a time",
+    "offset": "specific offset",
+    "shift": "shift by a number of records",
 }
 _EVERY_TOPIC = ""
 #: Of the offsets that a form carries, some twenty thousand.
@@ -73,6 +73,7 @@ async def _context(view: View, name: str, group: GroupDescription) -> dict[str, 
         "lag": total_lag(rows) if rows else None,
         "lags_error": sentence(lags) if isinstance(lags, KafkaError) else "",
         "plot": plot([(sample.time_ms, sample.total) for sample in samples]),
+        "plot_is_lower_bound": any(sample.is_lower_bound for sample in samples),
         "topics": [(topic, topic) for topic in sorted({each.tp.topic for each in rows if each.committed})],
         "ways": WAYS,
         "may_reset": view.offers("READ", may),
@@ -86,7 +87,7 @@ async def reset(view: View) -> Response:
     if form.text("offsets"):
         offsets = offsets_in(form.text("offsets"))
         raise_errors((await Groups(view.cluster).commit_offsets(name, offsets)).values())
-        return view.back_to(_address(name), f"Group {name} goes on at the new offsets.")
+        return view.back_to(_address(name), f"Offsets of group {name} are reset.")
     group = await _described(view, name)
     context = await _context(view, name, group)
     target = target_of(form, view.console.clock.wall_ms())
@@ -98,7 +99,7 @@ async def reset(view: View) -> Response:
         if each.committed and topic in ("", each.tp.topic)
     }
     if not committed:
-        form.refuse("topic", "The group has committed nothing here.")
+        form.refuse("topic", "The group has no committed offsets here.")
     if target is None or form.errors:
         return await view.page("group.html", status=400, **context, values=values, errors=form.errors)
     offsets = await reset_offsets(view.cluster, committed, target)
@@ -123,12 +124,12 @@ def target_of(form: Form, now_ms: int) -> Target | None:
     if way == "offset":
         offset = form.whole("offset")
         if offset is None:
-            form.refuse("offset", "Say which offset.")
+            form.refuse("offset", "Enter an offset.")
         return offset
     if way == "shift":
         by = form.whole("shift", minimum=-(2**62), maximum=2**62)
         if not by:
-            form.refuse("shift", "Say by how many records, such as 100 or -100.")
+            form.refuse("shift", "Enter a number of records, such as 100 or -100.")
         return Shift(by) if by else None
     return EARLIEST if way == "earliest" else LATEST
 
@@ -162,14 +163,14 @@ def _number(value: object, maximum: int) -> int:
 
 
 async def forget(view: View) -> Response:
-    """Forget what the group has committed for a topic."""
+    """Delete the committed offsets of one topic."""
     name, topic = view.path("group"), (await view.form()).text("topic")
     groups = Groups(view.cluster)
     places = [place for place in await groups.offsets(name) if place.topic == topic]
     if not places:
-        raise wrong_form(f"The group has committed nothing for topic '{topic}'.")
+        raise wrong_form(f"The group has no committed offsets for topic '{topic}'.")
     raise_errors((await groups.delete_offsets(name, places)).values())
-    return view.back_to(_address(name), f"What group {name} had committed for {topic} is forgotten.")
+    return view.back_to(_address(name), f"Offsets of group {name} for topic {topic} are deleted.")
 
 
 async def delete(view: View) -> Response:

@@ -58,11 +58,13 @@ async def _page(view: View, **more: Any) -> Response:
         view.cluster, AuditWish(resource=resource), count=_COUNT_MAX, look_max=HISTORY_LOOK_MAX
     )
     if not found.exists:
-        return await view.page("history_none.html", resource=resource)
+        return await view.page("history_none.html", resource=resource, has_audit=False)
     events = found.events[::-1]
     revisions = revisions_of(events)
+    if not revisions and await _is_topic(view, resource):
+        return await view.page("history_none.html", resource=resource, has_audit=True)
     if not revisions:
-        raise not_found(f"The audit knows of no change of {resource}.")
+        raise not_found(f"The audit has no change of {resource}.")
     numbers = [each.revision for each in revisions]
     newer = _chosen(view, "to", numbers, numbers[0])
     older = _chosen(view, "from", numbers, numbers[min(numbers.index(newer) + 1, len(numbers) - 1)])
@@ -91,6 +93,14 @@ async def _page(view: View, **more: Any) -> Response:
 def _chosen(view: View, name: str, numbers: Sequence[int], default: int) -> int:
     text = view.query.get(name, "")
     return int(text) if text.isdecimal() and len(text) < 19 and int(text) in numbers else default
+
+
+async def _is_topic(view: View, resource: str) -> bool:
+    kind, _, name = resource.partition("/")
+    try:
+        return kind == "topic" and bool(await find_topic(view.admin, name))
+    except KafkaError:
+        return False
 
 
 async def _may_roll_back(view: View, resource: str) -> bool:

@@ -1,6 +1,6 @@
-"""The records of a topic: found by place, time and text, shown as JSON, text or bytes."""
+"""The records of a topic: found by offset, time and text, shown as JSON, text or bytes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -9,19 +9,22 @@ from starlette.responses import Response
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.offsets import Isolation, ListedOffset, OffsetSpec
-from barnabas.console.browse import Browser, Found, cursor, parse_cursor
+from barnabas.console.browse import SCAN_BYTES, SCAN_MS, Browser, Found, Share, cursor, parse_cursor, shares
+from barnabas.console.criteria import Criteria, header_way
 from barnabas.console.forms import Form
 from barnabas.console.page import Route
 from barnabas.console.pages.topic import frame, topic_of
 from barnabas.console.problems import not_found
-from barnabas.console.records import WAYS, matches, shown
+from barnabas.console.records import SEARCHED_BYTES_MAX, WAYS, shown
+from barnabas.console.scan import Scanner
 from barnabas.console.topic_view import Reach, TopicView, reaches
 from barnabas.console.view import View
 
 PLACES = ("end", "beginning", "offset", "time", "forward", "backward")
+_BACKWARD = ("end", "backward")
 LIMITS = ("25", "50", "100", "250")
 _PARTS = ("key", "value")
-#: What may lie between the partitions of one page: of more, one is chosen.
+#: So many partitions one page reads; of a topic with more, one is chosen.
 _PARTITIONS_MAX = 200
 #: Of one record a page shows no more headers.
 _HEADERS_MAX = 100
@@ -35,36 +38,75 @@ class Question(NamedTuple):
     offset: int
     time_text: str
     cursor: str
+    began: str  #: the cursor from which a search that goes on began
     limit: int
-    way: str
-    key: str
-    value: str
-    header: str
+    wanted: Criteria
     committed: bool
 
     @property
-    def filters(self) -> bool:
-        """Whether only some records are wanted."""
-        return bool(self.key or self.value or self.header)
+    def is_backward(self) -> bool:
+        """Whether the newest records come first."""
+        return self.place in _BACKWARD
 
-    def link(self, path: str, place: str, at: Mapping[int, int]) -> str:
-        """The address of what comes before or after."""
+    def link(self, path: str, place: str, at: Mapping[int, int], began: Mapping[int, int]) -> str:
+        """The address of what comes before or after; none where there is nothing."""
+        if not at:
+            return ""
+        goes_on = self.wanted and self.is_backward == (place in _BACKWARD)
         parts = {
             "partition": self.partition,
             "from": place,
             "at": cursor(at),
+            "began": cursor(began) if goes_on else "",
             "limit": self.limit,
-            "as": self.way,
-            "key": self.key,
-            "value": self.value,
-            "header": self.header,
+            "as": self.wanted.way,
+            "key": self.wanted.key,
+            "value": self.wanted.value,
+            "header": self.wanted.header,
+            "case": "1" if self.wanted.match_case else "",
             "committed": "1" if self.committed else "",
         }
         return f"{path}?{urlencode({name: value for name, value in parts.items() if value != ''})}"
 
 
+class Looked(NamedTuple):
+    """What a page found, and how far the search has come by partition."""
+
+    found: Found
+    began: Mapping[int, int]
+    shares: Mapping[int, Share]
+    unread: Sequence[int] = ()  #: partitions without a leader that answers
+
+    @property
+    def searched_count(self) -> int:
+        """Offsets that were looked at since the search began."""
+        return sum(each.searched_count for each in self.shares.values())
+
+    @property
+    def total_count(self) -> int:
+        """Offsets that there are to look at from where the search began."""
+        return sum(each.total_count for each in self.shares.values())
+
+    @property
+    def percent(self) -> str:
+        """The share that was looked at: neither all nor nothing where it is only nearly so."""
+        if self.searched_count == self.total_count:
+            return "100"
+        part = 100 * self.searched_count / self.total_count
+        return (
+            f"{part:.1f}"
+            if 0.1 <= part < 99.9
+            else "less than 0.1"
+            if part and part < 0.1
+            else f"{min(part, 99.9):.1f}"
+        )
+
+
+_NOTHING = Looked(Found([]), {}, {})
+
+
 def question_of(form: Form, partitions_count: int) -> Question:
-    """What a query asks for; what cannot be is told in the form's errors."""
+    """Return what a query asks for; mistakes are in the form's errors."""
     partition = form.whole("partition", maximum=max(0, partitions_count - 1))
     return Question(
         partition="" if partition is None else str(partition),
@@ -72,11 +114,15 @@ def question_of(form: Form, partitions_count: int) -> Question:
         offset=form.whole("offset", default=0) or 0,
         time_text=form.text("time"),
         cursor=form.text("at"),
+        began=form.text("began"),
         limit=int(form.one_of("limit", ("50", *LIMITS))),
-        way=form.one_of("as", WAYS),
-        key=form.text("key"),
-        value=form.text("value"),
-        header=form.text("header"),
+        wanted=Criteria(
+            key=form.text("key"),
+            value=form.text("value"),
+            header=form.text("header"),
+            way=form.one_of("as", WAYS),
+            match_case=form.flag("case"),
+        ),
         committed=form.flag("committed"),
     )
 
@@ -91,10 +137,8 @@ async def show(view: View) -> Response:
         form.refuse("partition", f"The topic has {len(asked)} partitions: choose one of them.")
         asked = []
     time_ms = _time_ms(form, question)
-    found = Found([])
-    if asked and not form.errors:
-        found = await _look(view, topic, asked, question, time_ms)
-    head = frame(view, topic)
+    looked = await _look(view, topic, asked, question, time_ms) if asked and not form.errors else _NOTHING
+    head, found = await frame(view, topic), looked.found
     path = f"{head['topic_path']}/messages"
     return await view.page(
         "messages.html",
@@ -102,10 +146,15 @@ async def show(view: View) -> Response:
         here=path,
         question=question,
         errors=form.errors,
+        looked=looked,
         found=found,
-        rows=[(record, _fields(record, question.way)) for record in found.records],
-        newer=question.link(path, "forward", found.newer) if found.newer else "",
-        older=question.link(path, "backward", found.older) if found.older else "",
+        rows=[(record, _fields(record, question.wanted.way)) for record in found.records],
+        newer=question.link(path, "forward", found.newer, looked.began),
+        older=question.link(path, "backward", found.older, looked.began),
+        wanted=question.wanted,
+        searched_bytes_max=SEARCHED_BYTES_MAX,
+        scan_ms=SCAN_MS,
+        scan_bytes=SCAN_BYTES,
         limits=[(limit, limit) for limit in LIMITS],
     )
 
@@ -122,8 +171,7 @@ async def download(view: View) -> Response:
     reach = (await reaches(view.admin, [place] if place in topic.led else [])).get(place)
     record = None
     if reach is not None and reach.first <= offset < reach.end:
-        browser = Browser(view.cluster, view.access.clock, topic.name, Isolation.READ_UNCOMMITTED)
-        record = await browser.one(partition, offset)
+        record = await _browser(view, topic.name, Isolation.READ_UNCOMMITTED).one(partition, offset)
     if record is None:
         raise not_found(f"There is no record at offset {offset} of partition {partition}.")
     data = record.key if part == "key" else record.value
@@ -132,30 +180,32 @@ async def download(view: View) -> Response:
     return Response(data or b"", media_type="application/octet-stream", headers=headers)
 
 
+def _browser(view: View, topic: str, isolation: Isolation) -> Browser:
+    scanner = Scanner(view.cluster, view.console.search_turns, topic, isolation)
+    return Browser(scanner, view.access.clock)
+
+
 async def _look(
     view: View, topic: TopicView, asked: list[TopicPartition], question: Question, time_ms: int
-) -> Found:
-    reach = {place.partition: each for place, each in (await reaches(view.admin, asked)).items()}
+) -> Looked:
     isolation = Isolation.READ_COMMITTED if question.committed else Isolation.READ_UNCOMMITTED
-    browser = Browser(view.cluster, view.access.clock, topic.name, isolation)
-
-    def wanted(record: Any) -> bool:
-        return matches(
-            record.key,
-            record.value,
-            record.headers,
-            wanted_key=question.key,
-            wanted_value=question.value,
-            wanted_header=question.header,
-        )
-
-    chosen = wanted if question.filters else None
+    found_reach = await reaches(view.admin, asked, isolation)
+    reach = {place.partition: each for place, each in found_reach.items()}
+    browser = _browser(view, topic.name, isolation)
     at = parse_cursor(question.cursor, reach)
-    if question.place in ("end", "backward"):
-        ends = {index: at.get(index, each.end) for index, each in reach.items()}
-        return await browser.backward(reach, ends, chosen, question.limit)
-    starts = await _starts(view, reach, topic.name, question, at, time_ms)
-    return await browser.forward(reach, starts, chosen, question.limit)
+    if question.is_backward:
+        began = {index: at.get(index, each.end) for index, each in reach.items()}
+        found = await browser.backward(reach, began, question.wanted, question.limit)
+    else:
+        began = await _starts(view, reach, topic.name, question, at, time_ms)
+        found = await browser.forward(reach, began, question.wanted, question.limit)
+    began |= parse_cursor(question.began, reach)
+    here = found.older if question.is_backward else found.newer
+    read = shares(reach, began, here, backward=question.is_backward)
+    wanted_partitions = [
+        each.partition for each in topic.partitions if question.partition in ("", str(each.partition))
+    ]
+    return Looked(found, began, read, [each for each in wanted_partitions if each not in reach])
 
 
 async def _starts(
@@ -200,10 +250,7 @@ def _fields(record: Any, way: str) -> dict[str, Any]:
     return {
         "key": shown(record.key, way),
         "value": shown(record.value, way),
-        "headers": [
-            (name, shown(data, "auto" if way == "json" else way))
-            for name, data in record.headers[:_HEADERS_MAX]
-        ],
+        "headers": [(name, shown(data, header_way(way))) for name, data in record.headers[:_HEADERS_MAX]],
         "headers_count": len(record.headers),
     }
 

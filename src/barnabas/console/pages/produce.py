@@ -10,7 +10,7 @@ from starlette.responses import Response
 from barnabas.client.producer import Producer
 from barnabas.console.forms import Form
 from barnabas.console.page import Route
-from barnabas.console.pages.topic import frame, topic_of
+from barnabas.console.pages.topic import frame, topic_of, topic_path
 from barnabas.console.problems import sentence
 from barnabas.console.topic_view import TopicView
 from barnabas.console.view import View
@@ -47,7 +47,7 @@ async def produce(view: View) -> Response:
         except KafkaError as error:
             form.refuse("", sentence(error))
         else:
-            path = frame(view, topic)["topic_path"]
+            path = topic_path(topic)
             notice = f"Written to partition {delivery.place.partition} at offset {delivery.offset}."
             return view.back_to(f"{path}/messages?partition={delivery.place.partition}", notice)
     names = ("partition", "key", "value", "headers", "key_form", "value_form", "no_key", "no_value")
@@ -93,7 +93,7 @@ def headers_in(form: Form) -> RecordHeaders:
 
 async def _form(view: View, topic: TopicView, values: dict[str, Any], errors: dict[str, str]) -> Response:
     status = 400 if errors else 200
-    head = frame(view, topic)
+    head = await frame(view, topic)
     return await view.page("produce.html", status=status, **head, values=values, errors=errors)
 
 

@@ -7,10 +7,12 @@ from starlette.responses import Response
 
 from barnabas.client.admin import raise_errors
 from barnabas.console.page import Route
+from barnabas.console.pages.audit import history_path
 from barnabas.console.paging import Wish, paged
 from barnabas.console.problems import sentence
 from barnabas.console.settled import made, seen
 from barnabas.console.topic_view import TopicView, find_topic, reaches, sizes
+from barnabas.console.trash_rule import trash_rule
 from barnabas.console.view import View, segment
 from barnabas.declared.state import State, Topic
 from barnabas.wire.errors import KafkaError
@@ -26,10 +28,25 @@ async def topic_of(view: View) -> TopicView:
     return await find_topic(view.admin, view.path("name"))
 
 
-def frame(view: View, topic: TopicView) -> dict[str, Any]:
-    """What the head of every page about a topic shows."""
-    path = f"/topics/{segment(topic.name)}"
-    tabs = [("Partitions", path), ("Messages", f"{path}/messages"), ("Configuration", f"{path}/configs")]
+def topic_path(topic: TopicView) -> str:
+    """Return the address of a topic's page."""
+    return f"/topics/{segment(topic.name)}"
+
+
+async def frame(view: View, topic: TopicView) -> dict[str, Any]:
+    """Return what the head of every page about a topic shows: tabs and buttons."""
+    path = topic_path(topic)
+    tabs = [
+        ("Partitions", path),
+        ("Messages", f"{path}/messages"),
+        ("Configuration", f"{path}/configs"),
+        ("Groups", f"{path}/groups"),
+    ]
+    if await view.may("DESCRIBE"):
+        tabs += [
+            ("ACLs", f"/acls?topic={segment(topic.name)}"),
+            ("History", history_path(f"topic/{topic.name}")),
+        ]
     return {
         "topic": topic,
         "topic_path": path,
@@ -43,7 +60,7 @@ def frame(view: View, topic: TopicView) -> dict[str, Any]:
 async def show(view: View) -> Response:
     """Partitions with leaders, replicas, offsets and sizes."""
     topic = await topic_of(view)
-    head = frame(view, topic)
+    head = await frame(view, topic)
     wish = Wish.of(head["topic_path"], view.query, "partition")
     partitions = paged(
         topic.partitions, wish, {"partition": lambda each: each.partition}, lambda each, text: True
@@ -61,7 +78,7 @@ async def ask_growth(view: View) -> Response:
     """The form to add partitions."""
     topic = await topic_of(view)
     return await view.page(
-        "topic_grow.html", **frame(view, topic), errors={}, total=len(topic.partitions) + 1
+        "topic_grow.html", **await frame(view, topic), errors={}, total=len(topic.partitions) + 1
     )
 
 
@@ -82,9 +99,9 @@ async def grow(view: View) -> Response:
             await made(view.admin, State({topic.name: Topic(total)}))
             view.access.topics.forget()
             notice = f"{topic.name} has {total} partitions now, {total - have} more than before."
-            return view.back_to(frame(view, topic)["topic_path"], notice)
+            return view.back_to(topic_path(topic), notice)
         form.refuse("total", sentence(error))
-    head = frame(view, topic)
+    head = await frame(view, topic)
     return await view.page(
         "topic_grow.html", status=400, **head, errors=form.errors, total=form.text("total")
     )
@@ -92,8 +109,17 @@ async def grow(view: View) -> Response:
 
 async def ask_deletion(view: View) -> Response:
     """The form to delete the topic, which wants its name typed."""
-    topic = await topic_of(view)
-    return await view.page("topic_delete.html", **frame(view, topic), errors={})
+    return await _deletion_page(view, await topic_of(view), {})
+
+
+async def _deletion_page(view: View, topic: TopicView, errors: dict[str, str]) -> Response:
+    return await view.page(
+        "topic_delete.html",
+        status=400 if errors else 200,
+        **await frame(view, topic),
+        rule=await trash_rule(view),
+        errors=errors,
+    )
 
 
 async def delete(view: View) -> Response:
@@ -107,10 +133,11 @@ async def delete(view: View) -> Response:
         except KafkaError as error:
             form.refuse("typed", sentence(error))
     if form.errors:
-        return await view.page("topic_delete.html", status=400, **frame(view, topic), errors=form.errors)
+        return await _deletion_page(view, topic, form.errors)
     await seen(view.admin, State({topic.name: Topic()}), lambda live: topic.name not in live.topics)
     view.access.topics.forget()
-    return view.back_to("/topics", f"Topic {topic.name} is deleted.")
+    way_back = " It can be brought back from “Deleted topics”." if (await trash_rule(view)).keeps else ""
+    return view.back_to("/topics", f"Topic {topic.name} is deleted.{way_back}")
 
 
 ROUTES = (

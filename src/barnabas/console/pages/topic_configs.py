@@ -10,7 +10,7 @@ from barnabas.client.admin_model import ConfigEntry
 from barnabas.config.resources import Resource, ResourceKind
 from barnabas.console.config_changes import OWN, SOURCES, changes_of, is_stale
 from barnabas.console.page import Route
-from barnabas.console.pages.topic import frame, topic_of
+from barnabas.console.pages.topic import frame, topic_of, topic_path
 from barnabas.console.problems import sentence
 from barnabas.console.settled import made
 from barnabas.console.topic_view import TopicView
@@ -23,7 +23,7 @@ async def show(view: View) -> Response:
     """All configs of the topic, its own first."""
     topic = await topic_of(view)
     entries = sorted(await _entries(view, topic), key=lambda entry: (entry.source is not OWN, entry.name))
-    return await view.page("topic_configs.html", **_head(view, topic), entries=entries)
+    return await view.page("topic_configs.html", **await _head(view, topic), entries=entries)
 
 
 async def ask(view: View) -> Response:
@@ -32,7 +32,7 @@ async def ask(view: View) -> Response:
     keys = view.request.query_params.getlist("key")
     chosen = [entry for entry in await _entries(view, topic) if entry.name in keys]
     if not chosen:
-        return view.back_to(_head(view, topic)["here"], "Choose which configs to change.", "warn")
+        return view.back_to(f"{topic_path(topic)}/configs", "Choose which configs to change.", "warn")
     values = {entry.name: entry.value or "" for entry in chosen}
     return await _form(view, topic, chosen, values, set())
 
@@ -60,10 +60,10 @@ async def alter(view: View) -> Response:
         values_now = {change.edit.key: change.edit.value for change in changes}
         await made(view.admin, State({topic.name: Topic(configs=values_now)}))
         keys = ", ".join(change.edit.key for change in changes)
-        return view.back_to(_head(view, topic)["here"], f"Changed: {keys}.")
+        return view.back_to(f"{topic_path(topic)}/configs", f"Changed: {keys}.")
     return await view.page(
         "topic_configs_preview.html",
-        **_head(view, topic),
+        **await _head(view, topic),
         changes=changes,
         differences=[(change.edit.key, change.before, change.after) for change in changes],
         values=values,
@@ -80,8 +80,8 @@ async def _entries(view: View, topic: TopicView) -> list[ConfigEntry]:
     return outcome
 
 
-def _head(view: View, topic: TopicView) -> dict[str, Any]:
-    head = frame(view, topic)
+async def _head(view: View, topic: TopicView) -> dict[str, Any]:
+    head = await frame(view, topic)
     may_alter = view.offers("ALTER_CONFIGS", topic.operations)
     return {
         **head,
@@ -103,7 +103,7 @@ async def _form(
     return await view.page(
         "topic_configs_alter.html",
         status=400 if errors else 200,
-        **_head(view, topic),
+        **await _head(view, topic),
         chosen=chosen,
         values=values,
         resets=resets,

@@ -1,0 +1,206 @@
+"""Reads records of partitions for pages, within a budget, and beside the event loop rather than on it.
+
+The console may run in the process of a broker, whose event loop waits while other threads run Python. So records are
+decoded and searched in one thread at a time, which stops every few milliseconds.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from barnabas.base.buffers import Buffer
+from barnabas.base.clock import Clock
+from barnabas.base.ids import TopicPartition
+from barnabas.client.cluster import Cluster
+from barnabas.client.errors import check
+from barnabas.client.fetch_messages import FetchLimits, data_by_place, fetch_request, version_max
+from barnabas.client.fetched import ConsumedRecord, read_fetched
+from barnabas.client.offsets import Isolation
+from barnabas.console.criteria import Criteria
+from barnabas.wire.messages.fetch import FetchResponse, PartitionData
+from barnabas.wire.records.batch import iterate_headers
+
+_LANE = "fetch"
+_MAX_WAIT_MS = 200
+#: Of all partitions together, in one round; and of one of them.
+_ROUND_BYTES = 8 * 1024 * 1024
+_FETCH_BYTES_MIN, _FETCH_BYTES_MAX = 16 * 1024, 128 * 1024
+_CONCURRENT_FETCHES_MAX = 4
+#: How long a thread searches before it lets other threads run, and for how long.
+_WORK_MS, _PAUSE_S = 2, 0.001
+
+
+class Budget:
+    """How long and how much may still be read; a budget that is spent stays so."""
+
+    def __init__(self, clock: Clock, limit_ms: int, bytes_max: int) -> None:
+        self.clock = clock
+        self.deadline_ms = clock.monotonic_ms() + limit_ms
+        self.bytes_max = bytes_max
+        self.used_bytes = 0
+        self.is_spent = False
+
+    def use(self, size_bytes: int) -> None:
+        """Count bytes that were read."""
+        self.used_bytes += size_bytes
+        late = self.clock.monotonic_ms() >= self.deadline_ms
+        self.is_spent = self.is_spent or late or self.used_bytes > self.bytes_max
+
+    def part(self, share: int) -> "Budget":
+        """One part of so many; `take` what it has used."""
+        left_ms = max(0, self.deadline_ms - self.clock.monotonic_ms())
+        return Budget(self.clock, left_ms // share, self.bytes_max // share)
+
+    def take(self, part: "Budget") -> None:
+        """Count what a part has used."""
+        self.use(part.used_bytes)
+
+
+@dataclass
+class Reading:
+    """Wanted records by partition, the offsets up to which everything was looked at, and how much that was."""
+
+    records: dict[int, list[ConsumedRecord]]
+    positions: dict[int, int]
+    seen_count: int = 0
+    cut_count: int = 0  #: records of which only the beginning was searched
+
+    @classmethod
+    def of(cls, positions: Mapping[int, int]) -> "Reading":
+        """Nothing yet, at these offsets."""
+        return cls({index: [] for index in positions}, dict(positions))
+
+    @property
+    def matching_count(self) -> int:
+        """Wanted records."""
+        return sum(map(len, self.records.values()))
+
+
+class _Chunk(NamedTuple):
+    """What one fetch gave."""
+
+    records: list[ConsumedRecord]
+    next_offset: int
+    seen_count: int
+    cut_count: int
+
+
+class Scanner:
+    """Reads partitions of one topic. `turns` is shared by all searches of a console."""
+
+    def __init__(self, cluster: Cluster, turns: asyncio.Semaphore, topic: str, isolation: Isolation) -> None:
+        self._cluster = cluster
+        self._turns = turns
+        self._topic = topic
+        self._isolation = isolation
+
+    async def read(
+        self,
+        begin: Mapping[int, int],
+        ends: Mapping[int, int],
+        wanted: Criteria,
+        budget: Budget,
+        enough: int | None = None,
+    ) -> Reading:
+        """Read from `begin` to `ends`, until the budget is spent, or a round over all partitions gave `enough`.
+
+        :raises KafkaError: OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION, CORRUPT_MESSAGE and others.
+        """
+        reading = Reading.of(begin)
+        while not budget.is_spent and (enough is None or reading.matching_count < enough):
+            open_partitions = deque(index for index in begin if reading.positions[index] < ends[index])
+            if not open_partitions:
+                break
+            limits = _limits(len(open_partitions))
+            while open_partitions and not budget.is_spent:
+                group = [
+                    open_partitions.popleft()
+                    for _ in range(min(len(open_partitions), _CONCURRENT_FETCHES_MAX))
+                ]
+                await asyncio.gather(
+                    *(self._advance(reading, each, ends[each], wanted, budget, limits) for each in group)
+                )
+        return reading
+
+    async def _advance(
+        self, reading: Reading, index: int, end: int, wanted: Criteria, budget: Budget, limits: FetchLimits
+    ) -> None:
+        position = reading.positions[index]
+        place = TopicPartition(self._topic, index)
+        data = await self._fetch(place, position, limits)
+        async with self._turns:
+            chunk = await asyncio.to_thread(
+                _chunk, place, data, position, end, self._isolation, wanted, budget
+            )
+        reading.records[index] += chunk.records
+        # Nothing to be seen: an open transaction, read committed. What comes later is newer than the page.
+        reading.positions[index] = chunk.next_offset if chunk.next_offset > position else end
+        reading.seen_count += chunk.seen_count
+        reading.cut_count += chunk.cut_count
+
+    async def _fetch(self, place: TopicPartition, position: int, limits: FetchLimits) -> PartitionData:
+        async def attempt() -> PartitionData:
+            leader = await self._cluster.leader(place)
+            metadata = self._cluster.metadata
+            request = fetch_request({place: position}, metadata, limits, self._isolation)
+            response: FetchResponse = await self._cluster.send(
+                request, leader, lane=_LANE, version_max=version_max(request)
+            )
+            check(response.error_code, f"broker {leader} refused Fetch")
+            data = data_by_place(response, metadata)[place]
+            check(data.error_code, f"fetch from offset {position} of partition {place}")
+            return data
+
+        return await self._cluster.retrying(attempt)
+
+
+def _limits(partitions_count: int) -> FetchLimits:
+    size_bytes = min(max(_ROUND_BYTES // partitions_count, _FETCH_BYTES_MIN), _FETCH_BYTES_MAX)
+    return FetchLimits(max_wait_ms=_MAX_WAIT_MS, max_bytes=size_bytes, partition_max_bytes=size_bytes)
+
+
+def _chunk(
+    place: TopicPartition,
+    data: PartitionData,
+    position: int,
+    end: int,
+    isolation: Isolation,
+    wanted: Criteria,
+    budget: Budget,
+) -> _Chunk:
+    """The wanted records before `end`, or those up to where the budget was spent. Runs in a thread."""
+    pause_ms = budget.clock.monotonic_ms() + _WORK_MS
+    data.records = before(data.records or b"", end)
+    records, next_offset = read_fetched(place, data, position, isolation)
+    matching: list[ConsumedRecord] = []
+    seen_count = cut_count = 0
+    for record in records:
+        if record.offset >= end:
+            break
+        seen_count += 1
+        cut_count += wanted.cuts(record)
+        if wanted.matches(record):
+            matching.append(record)
+        budget.use(_size_bytes(record))
+        if budget.is_spent:
+            return _Chunk(matching, record.offset + 1, seen_count, cut_count)
+        if budget.clock.monotonic_ms() >= pause_ms:
+            time.sleep(_PAUSE_S)
+            pause_ms = budget.clock.monotonic_ms() + _WORK_MS
+    return _Chunk(matching, max(position, min(next_offset, end)), seen_count, cut_count)
+
+
+def before(batches: Buffer, end: int) -> Buffer:
+    """Return the batches that begin before `end`, so that others are not decoded."""
+    for position, header in iterate_headers(batches):
+        if header.base_offset >= end:
+            return memoryview(batches)[:position]
+    return batches
+
+
+def _size_bytes(record: ConsumedRecord) -> int:
+    headers_bytes = sum(len(name) + len(data or b"") for name, data in record.headers)
+    return len(record.key or b"") + len(record.value or b"") + headers_bytes

@@ -1,0 +1,157 @@
+"""Pages of records from partitions in memory: nothing is left out, nothing comes twice, the event loop goes on."""
+
+import asyncio
+import threading
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.base.clock import ManualClock
+from barnabas.base.ids import TopicPartition
+from barnabas.client.cluster import Cluster
+from barnabas.client.fetch_messages import FetchLimits
+from barnabas.client.fetched import ConsumedRecord
+from barnabas.client.offsets import Isolation
+from barnabas.console import browse
+from barnabas.console.browse import Browser, Found, Share, cursor, parse_cursor, shares
+from barnabas.console.criteria import Criteria
+from barnabas.console.scan import Budget, Scanner, before
+from barnabas.console.topic_view import Reach
+from barnabas.wire.messages.fetch import PartitionData
+from barnabas.wire.records.record import Record, encode_batch
+
+#: Offsets of the records by partition; compaction has left holes.
+Logs = Mapping[int, Sequence[int]]
+LOGS = st.dictionaries(st.integers(0, 3), st.lists(st.integers(0, 60), unique=True).map(sorted), min_size=1)
+
+
+class MemoryScanner(Scanner):
+    """Fetches two records at a time from logs in memory; values are the offsets."""
+
+    def __init__(self, logs: Logs, value_bytes: int = 0) -> None:
+        super().__init__(Cluster("127.0.0.1:1"), asyncio.Semaphore(1), "t", Isolation.READ_UNCOMMITTED)
+        self._logs = logs
+        self._value_bytes = value_bytes
+
+    async def _fetch(self, place: TopicPartition, position: int, limits: FetchLimits) -> PartitionData:
+        at = [each for each in self._logs[place.partition] if each >= position][:2]
+        if not at:
+            return PartitionData(partition_index=place.partition)
+        value = b"x" * self._value_bytes
+        records = [Record(each, each * 10 + place.partition, None, b"%d " % each + value) for each in at]
+        data = bytes(encode_batch(records, base_offset=position, keep_offsets=True))
+        return PartitionData(partition_index=place.partition, records=data)
+
+
+def reach_of(logs: Logs) -> dict[int, Reach]:
+    return {index: Reach(0, max(offsets, default=-1) + 1) for index, offsets in logs.items()}
+
+
+def pages_of(
+    logs: Logs, wanted: Criteria, limit: int, *, backward: bool, value_bytes: int = 0
+) -> list[Found]:
+    """Every page, by the links from one to the next."""
+
+    async def look() -> list[Found]:
+        browser, reach = Browser(MemoryScanner(logs, value_bytes), ManualClock()), reach_of(logs)
+        at = {index: each.end if backward else each.first for index, each in reach.items()}
+        pages: list[Found] = []
+        while at:
+            page = browser.backward if backward else browser.forward
+            pages.append(await page(reach, at, wanted, limit))
+            at = pages[-1].older if backward else pages[-1].newer
+        return pages
+
+    return asyncio.run(look())
+
+
+def offsets_of(records: Sequence[ConsumedRecord]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for each in records:
+        found.setdefault(each.partition, []).append(each.offset)
+    return found
+
+
+@given(LOGS, st.integers(1, 7), st.booleans(), st.sampled_from(["", "1", "3"]))
+def test_pages_have_every_wanted_record_once_and_in_order(
+    logs: Logs, limit: int, backward: bool, text: str
+) -> None:
+    pages = pages_of(logs, Criteria(value=text), limit, backward=backward)
+    found = offsets_of([each for page in pages for each in page.records])
+    wanted = {index: [each for each in offsets if text in str(each)] for index, offsets in logs.items()}
+    if backward:
+        wanted = {index: offsets[::-1] for index, offsets in wanted.items()}
+    assert found == {index: offsets for index, offsets in wanted.items() if offsets}
+    assert all(len(page.records) <= limit for page in pages)
+
+
+@pytest.mark.parametrize("backward", [True, False])
+def test_records_of_several_partitions_are_in_the_order_of_their_times(backward: bool) -> None:
+    logs = {0: range(0, 40, 2), 1: range(1, 40, 2)}
+    pages = pages_of(logs, Criteria(), 10, backward=backward)
+    order = [each.offset for page in pages for each in page.records]
+    assert order == sorted(range(40), reverse=backward)
+
+
+def test_a_page_of_large_records_stops_and_the_next_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(browse, "SCAN_BYTES", 4_000)
+    logs = {0: range(30), 1: range(30)}
+    pages = pages_of(logs, Criteria(value="7"), 50, backward=True, value_bytes=300)
+    assert [page.is_hurried for page in pages] == [*([True] * (len(pages) - 1)), pages[-1].is_hurried]
+    assert len(pages) > 5
+    assert offsets_of([each for page in pages for each in page.records]) == {0: [27, 17, 7], 1: [27, 17, 7]}
+
+
+def test_the_event_loop_goes_on_while_records_are_searched() -> None:
+    searching, answered = threading.Event(), threading.Event()
+
+    class Slow(Criteria):
+        def matches(self, record: ConsumedRecord) -> bool:
+            searching.set()
+            return answered.wait(30)
+
+    async def look() -> Found:
+        browser = Browser(MemoryScanner({0: [0]}), ManualClock())
+        page = asyncio.ensure_future(browser.forward({0: Reach(0, 1)}, {0: 0}, Slow(value="x"), 5))
+        await asyncio.to_thread(searching.wait, 30)
+        answered.set()  # by a loop that is not held
+        return await page
+
+    assert len(asyncio.run(look()).records) == 1
+
+
+def test_batches_beyond_the_end_are_not_decoded() -> None:
+    first, second = (bytes(encode_batch([Record(at, 0, None, b"v")], base_offset=at)) for at in (5, 6))
+    assert bytes(before(first + second, 6)) == first
+    assert bytes(before(first + second, 7)) == first + second
+    assert bytes(before(first, 5)) == b""
+
+
+def test_a_budget_is_spent_by_bytes_and_by_time() -> None:
+    clock = ManualClock()
+    budget = Budget(clock, 1_000, 100)
+    part = budget.part(4)
+    part.use(26)
+    assert (part.is_spent, budget.is_spent) == (True, False)
+    budget.take(part)
+    budget.use(74)
+    assert not budget.is_spent
+    clock.advance(1_000)
+    budget.use(0)
+    assert budget.is_spent
+
+
+def test_how_far_a_search_has_come_is_counted_from_where_it_began() -> None:
+    reach = {0: Reach(10, 110), 1: Reach(0, 50)}
+    back = shares(reach, {0: 110, 1: 40}, {0: 85, 1: 40}, backward=True)
+    assert back == {0: Share(110, 85, 10), 1: Share(40, 40, 0)}
+    assert [(each.searched_count, each.total_count) for each in back.values()] == [(25, 100), (0, 40)]
+    assert shares(reach, {0: 0}, {}, backward=False)[0].searched_count == 100
+
+
+def test_a_cursor_is_read_as_it_was_written() -> None:
+    offsets = {0: 15, 12: 0}
+    assert parse_cursor(cursor(offsets), [0, 12]) == offsets
+    assert parse_cursor("0:15,x:1,1:-4,3,2:7", [0, 1]) == {0: 15}
