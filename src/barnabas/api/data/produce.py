@@ -13,12 +13,14 @@ error closes the connection.
 
 import asyncio
 from collections.abc import Awaitable
+from concurrent.futures import ThreadPoolExecutor
 
 from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.base.buffers import Buffer
-from barnabas.log.validation import InvalidRecords
+from barnabas.log.record_validation import InvalidRecords
+from barnabas.log.validation import ValidatedBatch
 from barnabas.metadata.topics import INTERNAL_TOPICS
 from barnabas.replication.partition import ALL_REPLICAS, Partition
 from barnabas.replication.transaction_verification import (
@@ -50,6 +52,9 @@ FIRST_VERSION_WITH_IMPLICIT_TRANSACTIONS = 12
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 VERIFICATION_ENABLED = "transaction.partition.verification.enable"
 NO_OFFSET = -1
+
+#: Threads that check batches which would hold up the event loop; each may unpack as much as a request can have.
+_VALIDATORS = ThreadPoolExecutor(2, thread_name_prefix="validate")
 
 #: Errors that come without the log's start offset, as in Apache Kafka; producers look at it for the others.
 _START_NOT_TOLD = {
@@ -86,7 +91,9 @@ async def handle(context: RequestContext, request: ProduceRequest) -> ProduceRes
     response = ProduceResponse()
     waits: list[Awaitable[None]] = []
     for topic in request.topic_data:
-        answers = [_append(context, request, topic, data, verified, waits) for data in topic.partition_data]
+        answers = [
+            await _append(context, request, topic, data, verified, waits) for data in topic.partition_data
+        ]
         response.responses.append(
             TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers)
         )
@@ -174,7 +181,7 @@ def _answer(
     return None
 
 
-def _append(
+async def _append(
     context: RequestContext,
     request: ProduceRequest,
     topic: TopicProduceData,
@@ -192,7 +199,10 @@ def _append(
     if partition in verified.errors:
         return _refused(data.index, verified.errors[partition])
     try:
-        appended = partition.append_as_leader(records, request.acks, verified.verifications.get(partition))
+        batch = partition.validate_inline(records, request.acks)
+        if batch is None:
+            batch = await _validate_in_thread(request, partition, data)
+        appended = partition.append_as_leader(batch, request.acks, verified.verifications.get(partition))
     except KafkaError as error:
         answer = _refused(data.index, error)
         if error.code not in _START_NOT_TOLD:
@@ -219,6 +229,21 @@ def _append(
     if request.acks == ALL_REPLICAS and (reached := partition.replicated(appended.last_offset + 1)):
         waits.append(_replicated(reached, request.timeout_ms, answer))
     return answer
+
+
+async def _validate_in_thread(
+    request: ProduceRequest, partition: Partition, data: PartitionProduceData
+) -> ValidatedBatch:
+    """Check records that take long, while the event loop serves others.
+
+    :raises KafkaError: What is wrong with them; NOT_LEADER_OR_FOLLOWER if that changed meanwhile.
+    """
+    _keep_records(request)
+    records = data.records
+    assert isinstance(records, memoryview)
+    batch = await asyncio.get_running_loop().run_in_executor(_VALIDATORS, partition.log.validate, records)
+    partition.check_leader()
+    return batch
 
 
 def _find(context: RequestContext, topic: TopicProduceData, index: int) -> Partition:
