@@ -24,7 +24,7 @@ from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.wire.messages.produce import ProduceRequest
-from differential.batches import IN_RECORDS, UNREADABLE, Batch
+from differential.batches import UNREADABLE, Batch
 from differential.compare import MISSING, Difference
 from differential.listed_configs import LISTED_CONFIGS
 from differential.listed_control import LISTED_CONTROL
@@ -221,12 +221,6 @@ LISTED = (
             beginning()[0],
             (DescribeTopicPartitionsRequest([DescribedTopic(_A)], 9, DescribedFrom(_A, 2**31 - 1)), 0),
         ),
-    ),
-    Listed(
-        "Produce", "responses.partition_responses", "records that do not fit the header of their batch",
-        "Kafka unpacks every batch; Barnabas trusts a header whose CRC is right, and looks at records only where the "
-        "topic demands it (compaction, bounds for timestamps, another codec).",
-        _has_flaw(*IN_RECORDS), (beginning()[0], *produce("a", Batch(flaw="spoiled records"))),
     ),
     Listed(
         "Produce", "responses.partition_responses.error_code", "a codec that does not exist, records that cannot be "

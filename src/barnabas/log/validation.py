@@ -60,7 +60,7 @@ RECORDS_COUNT_MAX = 1 << 19
 # hundred times as long.
 
 #: The largest batch, by its codec. Gzip and snappy take long for members and blocks that hold nothing.
-_INLINE_BYTES_MAX = (1 << 20, 1 << 14, 1 << 14, 1 << 16, 1 << 16) if COMPILED else (1 << 14,) * 5
+INLINE_BYTES_MAX = (1 << 20, 1 << 14, 1 << 14, 1 << 16, 1 << 16) if COMPILED else (1 << 14,) * 5
 #: The largest records section after decompression.
 _UNPACKED_INLINE_BYTES_MAX = 1 << 18 if COMPILED else 1 << 14
 #: The largest records section that is compressed with another codec.
@@ -122,7 +122,7 @@ def is_plain(header: HeaderFields, records: memoryview, config: LogConfig, now_m
         or size_bytes != len(records)
         or size_bytes > config.max_message_bytes
         or not 0 <= attributes <= _CODEC_MAX
-        or size_bytes > _INLINE_BYTES_MAX[attributes]
+        or size_bytes > INLINE_BYTES_MAX[attributes]
         or not 0 < count <= RECORDS_COUNT_MAX
         or last_delta != count - 1
         or (producer_id > NO_PRODUCER_ID and sequence < 0)
@@ -244,7 +244,7 @@ def is_costly(records: Buffer, config: LogConfig) -> bool:
     if codec > _CODEC_MAX:
         return False
     recompressed = config.target_codec is not None and config.target_codec != codec
-    return size_bytes > _INLINE_BYTES_MAX[codec] or (
+    return size_bytes > INLINE_BYTES_MAX[codec] or (
         recompressed and size_bytes > _RECOMPRESSED_INLINE_BYTES_MAX
     )
 

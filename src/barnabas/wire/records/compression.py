@@ -175,7 +175,7 @@ def _compress_lz4_frame(data: memoryview) -> bytes:
 
 def _decompress_snappy(data: memoryview, output: memoryview) -> int:
     if data[:_XERIAL_MAGIC_BYTES] != _XERIAL_HEADER[:_XERIAL_MAGIC_BYTES]:
-        return _decompress_snappy_block(data, output)
+        return _decompress_snappy_block(data, output, 0)
     position, end = len(_XERIAL_HEADER), 0
     while position < len(data):
         (block_bytes,) = struct.unpack_from(">i", data, position)
@@ -183,12 +183,12 @@ def _decompress_snappy(data: memoryview, output: memoryview) -> int:
         if not 0 <= block_bytes <= len(data) - position:
             message = f"snappy block of {block_bytes} bytes where {len(data) - position} are left"
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
-        end += _decompress_snappy_block(data[position : position + block_bytes], output[end:])
+        end += _decompress_snappy_block(data[position : position + block_bytes], output, end)
         position += block_bytes
     return end
 
 
-def _decompress_snappy_block(data: memoryview, output: memoryview) -> int:
-    if cramjam.snappy.decompress_raw_len(data) > len(output):
+def _decompress_snappy_block(data: memoryview, output: memoryview, position: int) -> int:
+    if cramjam.snappy.decompress_raw_len(data) > len(output) - position:
         raise _too_large(Compression.SNAPPY, len(output))
-    return cramjam.snappy.decompress_raw_into(data, output)
+    return cramjam.snappy.decompress_raw_into(data, output[position:])
