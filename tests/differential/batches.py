@@ -179,7 +179,7 @@ FLAWS: dict[str, Callable[[bytearray], bytes]] = {
     "key too long": _byte(4, lambda length: 100),
     "key of negative length": _byte(4, lambda length: 5),
     "bytes behind the records": _records(lambda body: bytes(body) + b"\0\0\0\0\0\0\0"),
-    "headers without end": _last_field(b"\x80\x80\x80\x80\x10"),
+    "number of 33 bits": _last_field(b"\x80\x80\x80\x80\x10"),
     "negative count of headers": _last_field(b"\x01"),
     "more headers than bytes": _last_field(b"\x7e"),
     "header without a key": _last_field(b"\x02\x01\x01"),
@@ -203,8 +203,11 @@ UNREADABLE = {
     "codec 7",
 }  # fmt: skip
 
-#: Flaws that Apache Kafka takes, or takes in compressed batches.
-TAKEN: set[str] = set()
+#: Flaws that Apache Kafka passes over, in uncompressed or in compressed records: not every consumer can read these.
+TAKEN = {
+    "offset delta 5", "negative offset delta", "number of 33 bits", "record too long", "record too short",
+    "negative record length", "packed bytes behind", "packed in two",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -26,39 +26,13 @@ from barnabas.wire.records.record import (
     decode_records,
     encode_batch,
 )
-from barnabas.wire.records.varint import write_varint
+from support.malformed import NOW_MS, batch_of, record_with_headers, with_body
 
 OpenLog = Callable[..., PartitionLog]
 MakeBatch = Callable[..., memoryview]
 
-NOW_MS = 1_700_000_000_000
 CONFIG = LogConfig()
 PACKING = [codec for codec in Compression if codec is not Compression.NONE]
-
-
-def with_body(batch: bytes | bytearray | memoryview, packed: bytes, count: int | None = None) -> memoryview:
-    """The header of `batch` before other bytes, under a length and a CRC that are right."""
-    made = bytearray(batch[:BATCH_HEADER_BYTES]) + packed
-    struct.pack_into(">i", made, 8, len(made) - 12)
-    if count is not None:
-        struct.pack_into(">i", made, 23, count - 1)
-        struct.pack_into(">i", made, 57, count)
-    seal(made, 0)
-    return memoryview(made)
-
-
-def batch_of(codec: Compression, body: bytes, count: int = 1) -> memoryview:
-    empty = encode_batch([Record(0, NOW_MS, None, None)], compression=codec)
-    return with_body(empty, compress(codec, body), count)
-
-
-def record_with_headers(count: int) -> bytes:
-    body = bytearray(b"\0\0\0\1\1")
-    write_varint(body, count)
-    body += bytes(2 * count)
-    length = bytearray()
-    write_varint(length, len(body))
-    return bytes(length + body)
 
 
 def check(records: memoryview, config: LogConfig = CONFIG) -> ValidatedBatch:
