@@ -5,6 +5,8 @@ BIN := $(VENV)/bin
 ARGS ?=
 # How many tests run at a time; with 0 all run in one process, as debuggers want it.
 WORKERS ?= 2
+# What becomes machine code where there is a C compiler.
+COMPILED := $(wildcard src/barnabas/wire/records/walk.p*)
 PARALLEL := -n $(WORKERS) --dist worksteal
 # Spark starts once in each of them, and serves whole files.
 SPARK_PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
@@ -18,15 +20,15 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
-$(VENV)/.installed: pyproject.toml | $(BIN)/python
+$(VENV)/.installed: pyproject.toml $(COMPILED) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable .
 	@touch $@
 
-$(VENV)/.installed-test: pyproject.toml | $(BIN)/python
+$(VENV)/.installed-test: pyproject.toml $(COMPILED) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
 	@touch $@ $(VENV)/.installed
 
-$(VENV)/.installed-check: pyproject.toml | $(BIN)/python
+$(VENV)/.installed-check: pyproject.toml $(COMPILED) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[check,test]'
 	@touch $@ $(VENV)/.installed $(VENV)/.installed-test
 
@@ -82,4 +84,4 @@ example-orders: $(VENV)/.installed-test  ## A million events of a shop through S
 	$(BIN)/python -m examples.orders $(ARGS)
 
 clean:  ## Remove what was built and installed
-	rm -rf $(VENV) .venv-spark-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-spark-* build dist src/barnabas/wire/records/walk.c src/barnabas/wire/records/walk.*.so .mypy_cache .ruff_cache .pytest_cache .hypothesis

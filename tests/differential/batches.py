@@ -15,8 +15,9 @@ from barnabas.wire.records.batch import (
     read_header,
     seal,
 )
-from barnabas.wire.records.compression import Compression
-from barnabas.wire.records.record import Record, encode_batch
+from barnabas.wire.records.compression import Compression, compress
+from barnabas.wire.records.record import Record, batch_body, encode_batch, recompress
+from barnabas.wire.records.varint import write_varint
 from differential.identities import Identities
 from differential.symbols import Now
 
@@ -60,6 +61,59 @@ def _old_message(magic: int) -> bytes:
     """A message of the formats before record batches (CRC left zero)."""
     body = bytes([0, 0, 0, 0, magic, 0]) + (bytes(8) if magic else b"") + b"\xff\xff\xff\xff\x00\x00\x00\x01v"
     return struct.pack(">qi", 0, len(body)) + body
+
+
+def _records(change: Callable[[bytearray], bytes]) -> Callable[[bytearray], bytes]:
+    """A flaw in the records before they are packed."""
+
+    def spoil(batch: bytearray) -> bytes:
+        header = read_header(batch)
+        body = change(bytearray(batch_body(batch, 0, header)))
+        return bytes(recompress(header, body, header.compression))
+
+    return spoil
+
+
+def _byte(position: int, change: Callable[[int], int]) -> Callable[[bytearray], bytes]:
+    """A flaw in one byte of the records: 0 length, 1 attributes, 2 and 3 deltas, 4 the length of a short key."""
+
+    def spoil(body: bytearray) -> bytes:
+        body[position] = change(body[position])
+        return bytes(body)
+
+    return _records(spoil)
+
+
+def _last_field(field: bytes) -> Callable[[bytearray], bytes]:
+    """A flaw in the headers of the first record, under a length that is right."""
+
+    def spoil(body: bytearray) -> bytes:
+        size_bytes = body[0] // 2
+        first, rest = body[1 : size_bytes + 1], body[size_bytes + 1 :]
+        longer = first[:-1] + field
+        length = bytearray()
+        write_varint(length, len(longer))
+        return bytes(length + longer + rest)
+
+    return _records(spoil)
+
+
+def _packed(change: Callable[[Compression, bytes], bytes]) -> Callable[[bytearray], bytes]:
+    """A flaw in how the records are packed, under a length and a CRC that are right."""
+
+    def spoil(batch: bytearray) -> bytes:
+        header = read_header(batch)
+        changed = batch[:BATCH_HEADER_BYTES] + change(header.compression, batch_body(batch, 0, header))
+        struct.pack_into(">i", changed, 8, len(changed) - 12)
+        seal(changed, 0)
+        return bytes(changed)
+
+    return spoil
+
+
+def _in_two(codec: Compression, body: bytes) -> bytes:
+    half = len(body) // 2
+    return compress(codec, body[:half]) + compress(codec, body[half:])
 
 
 #: What can be wrong with a batch, by name.
@@ -115,6 +169,31 @@ FLAWS: dict[str, Callable[[bytearray], bytes]] = {
     "five bytes": lambda batch: bytes(batch[:5]),
     "spoiled records": _spoiled_body,
     "last record cut": _shorter_body,
+    "record too long": _byte(0, lambda length: length + 2),
+    "record too short": _byte(0, lambda length: length - 2),
+    "negative record length": _byte(0, lambda length: length + 1),
+    "attributes of a record": _byte(1, lambda attributes: 0x55),
+    "timestamp below none": _byte(2, lambda delta: 0x7F),
+    "offset delta 5": _byte(3, lambda delta: 10),
+    "negative offset delta": _byte(3, lambda delta: 1),
+    "key too long": _byte(4, lambda length: 100),
+    "key of negative length": _byte(4, lambda length: 5),
+    "bytes behind the records": _records(lambda body: bytes(body) + b"\0\0\0\0\0\0\0"),
+    "number of 33 bits": _last_field(b"\x80\x80\x80\x80\x10"),
+    "negative count of headers": _last_field(b"\x01"),
+    "more headers than bytes": _last_field(b"\x7e"),
+    "header without a key": _last_field(b"\x02\x01\x01"),
+    "header without a value": _last_field(b"\x02\x02k\x01"),
+    "header that is cut off": _last_field(b"\x02\x02k\x08v"),
+}
+
+#: What can be wrong with the bytes that a codec has made.
+PACKED_FLAWS: dict[str, Callable[[bytearray], bytes]] = {
+    "packed in two": _packed(_in_two),
+    "packed bytes missing": _packed(lambda codec, body: compress(codec, body)[:-5]),
+    "packed bytes behind": _packed(lambda codec, body: compress(codec, body) + b"\0\0\0\0\0"),
+    "packed nothing": _packed(lambda codec, body: b""),
+    "packed zeros": _packed(lambda codec, body: bytes(50)),
 }
 
 
@@ -124,10 +203,10 @@ UNREADABLE = {
     "codec 7",
 }  # fmt: skip
 
-#: Flaws in the records alone, under a header that is right: Barnabas looks at records only where it must.
-IN_RECORDS = {
-    "one record too few", "count and delta too large", "says gzip", "says zstd", "spoiled records",
-    "last record cut",
+#: Flaws that Apache Kafka passes over, in uncompressed or in compressed records: not every consumer can read these.
+TAKEN = {
+    "offset delta 5", "negative offset delta", "number of 33 bits", "record too long", "record too short",
+    "negative record length", "packed bytes behind", "packed in two",
 }  # fmt: skip
 
 
@@ -161,4 +240,4 @@ class Batch:
                 "base_sequence": sequence,
             }
         batch = encode_batch(records, compression=self.compression, **producer)
-        return bytes(batch) if self.flaw is None else FLAWS[self.flaw](batch)
+        return bytes(batch) if self.flaw is None else (FLAWS | PACKED_FLAWS)[self.flaw](batch)

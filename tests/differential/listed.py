@@ -24,7 +24,7 @@ from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.wire.messages.produce import ProduceRequest
-from differential.batches import IN_RECORDS, UNREADABLE, Batch
+from differential.batches import TAKEN, UNREADABLE, Batch
 from differential.compare import MISSING, Difference
 from differential.listed_configs import LISTED_CONFIGS
 from differential.listed_control import LISTED_CONTROL
@@ -206,10 +206,12 @@ LISTED = (
         ),
     ),
     Listed(
-        "Produce", "responses.partition_responses", "records that do not fit the header of their batch",
-        "Kafka unpacks every batch; Barnabas trusts a header whose CRC is right, and looks at records only where the "
-        "topic demands it (compaction, bounds for timestamps, another codec).",
-        _has_flaw(*IN_RECORDS), (beginning()[0], *produce("a", Batch(flaw="spoiled records"))),
+        "Produce", "responses.partition_responses",
+        "wrong offset deltas of uncompressed records, wrong lengths of compressed ones, numbers of more than 32 bits, "
+        "bytes behind what gzip or LZ4 has compressed, Snappy streams one behind the other",
+        "Kafka passes over these and appends them, though not every consumer can read them; Barnabas answers "
+        "INVALID_RECORD.",
+        _has_flaw(*TAKEN), (beginning()[0], *produce("a", Batch(flaw="offset delta 5"))),
     ),
     Listed(
         "Produce", "responses.partition_responses.error_code", "a codec that does not exist, records that cannot be "

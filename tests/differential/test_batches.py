@@ -3,7 +3,7 @@
 import pytest
 
 from barnabas.wire.records.compression import Compression
-from differential.batches import FLAWS, IN_RECORDS, Batch
+from differential.batches import FLAWS, PACKED_FLAWS, TAKEN, Batch
 from differential.sequences import beginning, produce
 from differential.test_histories import check
 from differential.world import World
@@ -19,6 +19,16 @@ def test_a_flawed_batch_is_met_as_kafka_meets_it(
 ) -> None:
     check(world, beginning())
     batches = [Batch(RECORDS, compression, flaw=flaw), Batch(RECORDS, compression, producer=1, flaw=flaw)]
-    check(world, produce(topic, *batches[: 1 if flaw in IN_RECORDS else 2]))
-    if flaw not in IN_RECORDS:  # of those, what follows depends on whether they were taken
+    check(world, produce(topic, *batches[: 1 if flaw in TAKEN else 2]))
+    if flaw not in TAKEN:  # of those, what follows depends on whether they were taken
         check(world, produce(topic, Batch(RECORDS)))
+
+
+@pytest.mark.parametrize("flaw", PACKED_FLAWS)
+@pytest.mark.parametrize("topic", ["a", "compacted"])
+@pytest.mark.parametrize("compression", [codec for codec in Compression if codec], ids=str)
+def test_what_a_codec_cannot_unpack_is_met_as_kafka_meets_it(
+    world: World, topic: str, compression: Compression, flaw: str
+) -> None:
+    check(world, beginning())
+    check(world, produce(topic, Batch(RECORDS, compression, flaw=flaw)))

@@ -35,7 +35,7 @@ from barnabas.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 from barnabas.wire.messages.write_txn_markers import WritableTxnMarker, WriteTxnMarkersRequest
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.schema import Field, Message, Struct
-from differential.batches import FLAWS, HOUR_MS, IN_RECORDS, UNREADABLE, Batch
+from differential.batches import FLAWS, HOUR_MS, TAKEN, UNREADABLE, Batch
 from differential.config_values import alterations
 from differential.identities import UNKNOWN_TOPIC_ID
 from differential.symbols import LogDir, Name, Now, Producer, Session, SessionEpoch, TopicId
@@ -252,7 +252,7 @@ def batches() -> SearchStrategy[Batch]:
     keys = st.sampled_from([b"k", b"", None])
     values = st.sampled_from([b"v", b"", None, b"x" * 100])
     records = st.lists(st.tuples(st.sampled_from(STAMPS), keys, values), min_size=1, max_size=3).map(tuple)
-    flaws = st.one_of(st.none(), st.none(), st.none(), st.sampled_from(sorted(FLAWS.keys() - IN_RECORDS)))
+    flaws = st.one_of(st.none(), st.none(), st.none(), st.sampled_from(sorted(FLAWS.keys() - TAKEN)))
     return st.builds(
         Batch,
         records=records,

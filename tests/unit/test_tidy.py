@@ -150,9 +150,17 @@ def layers() -> list[set[str]]:
 
 def test_what_is_installed_for_the_tests_is_all_that_they_and_the_code_import() -> None:
     """Packages that come along with others today may be gone tomorrow."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    project, build = settings["project"], settings["build-system"]
     extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *extras["test"], *extras["spark"], *extras["tracing"], "pip"]
+    wanted = [
+        *project["dependencies"],
+        *extras["test"],
+        *extras["spark"],
+        *extras["tracing"],
+        *build["requires"],
+        "pip",
+    ]
     declared = {re.split(r"[<>=~! ;\[]", each)[0].lower().replace("_", "-") for each in wanted}
     own = {
         "barnabas",

@@ -49,6 +49,8 @@ class LogConfig:
     preallocate: bool = False
     min_insync_replicas: int = 1
     verifies_transactions: bool = True
+    #: The most that the records of a produced batch may unpack to: what a request can have uncompressed.
+    unpacked_bytes_max: int = 100 << 20
 
     def __post_init__(self) -> None:
         assert self.compression_type == "producer" or self.compression_type in _CODECS, self.compression_type

@@ -22,11 +22,10 @@ from barnabas.log.timestamps import TimestampOffset
 from barnabas.log.transactional_log import TransactionalLog
 from barnabas.log.validation import (
     AppendOrigin,
-    check_batch,
-    needs_rewrite,
-    own_header,
-    plain_header,
-    rewrite,
+    ValidatedBatch,
+    prepare_own,
+    validate,
+    validate_inline,
 )
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import (
@@ -172,32 +171,27 @@ class PartitionLog(TransactionalLog):
 
     def append_as_leader(
         self,
-        records: memoryview,
+        batch: ValidatedBatch | memoryview,
         leader_epoch: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
         verification: Verification | None = None,
     ) -> AppendInfo:
-        """Check one batch, give it its offsets in place (`records` is written to) and append it.
+        """Give one batch its offsets in place and append it; mere records are validated first, however long it takes.
 
         The first of a transaction comes with the `verification` that `start_verification` gave for it.
 
-        :raises KafkaError: INVALID_RECORD, INVALID_TIMESTAMP (both perhaps as `InvalidRecords`),
-            MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, CORRUPT_MESSAGE, INVALID_PRODUCER_EPOCH,
+        :raises KafkaError: What `validate` raises, RECORD_LIST_TOO_LARGE, INVALID_PRODUCER_EPOCH,
             OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE, KAFKA_STORAGE_ERROR; nothing is appended then.
         """
         if self.failure is not None:
             raise self._offline()
-        config = self.config
-        now_ms = self._clock.wall_ms()
-        if origin is AppendOrigin.COORDINATOR:
-            header = own_header(records, config)
-        else:
-            header = plain_header(records, config, now_ms)
-        if header is None:
-            records, batch = check_batch(records, config, origin)
-            if needs_rewrite(batch, config, now_ms):
-                records, batch = rewrite(records, batch, config, now_ms)
-            header = batch
+        config, now_ms = self.config, self._clock.wall_ms()
+        if isinstance(batch, memoryview):
+            if origin is AppendOrigin.COORDINATOR:
+                batch = prepare_own(batch, config, now_ms)
+            else:
+                batch = validate_inline(batch, config, now_ms) or validate(batch, config, now_ms)
+        header, records = batch
         size_bytes = len(records)
         if size_bytes > config.segment_bytes:
             raise self._too_large_for_segment(size_bytes)
@@ -219,6 +213,14 @@ class PartitionLog(TransactionalLog):
             self._remember_producer(records, placed(header, base_offset, leader_epoch))
         append_time_ms = max_timestamp if config.stamps_append_time else NO_TIMESTAMP
         return AppendInfo(base_offset, last_offset, append_time_ms, self.log_start_offset, False, size_bytes)
+
+    def validate_inline(self, records: memoryview) -> ValidatedBatch | None:
+        """`validation.validate_inline` as the topic wants it now."""
+        return validate_inline(records, self.config, self._clock.wall_ms())
+
+    def validate(self, records: memoryview) -> ValidatedBatch:
+        """`validation.validate` as the topic wants it now; for any thread."""
+        return validate(records, self.config, self._clock.wall_ms())
 
     def append_end_marker(
         self, marker: EndMarker, leader_epoch: int, transaction_version: int = 0

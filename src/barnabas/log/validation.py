@@ -1,10 +1,26 @@
-"""What a batch must be before a leader appends it: the checks, their order and codes of Apache Kafka."""
+"""What a batch must be before a leader appends it: the checks, their order and codes of Apache Kafka.
 
+A produced batch is checked by `validate_inline` on the event loop, or, where that gives None, by `validate` in a worker
+thread. Either gives a `ValidatedBatch`, which `PartitionLog.append_validated` appends.
+"""
+
+import mmap
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import Enum
+from typing import NamedTuple
 
 from crc32c import crc32c
 
 from barnabas.log.log_config import LogConfig
+from barnabas.log.record_validation import (
+    INT64_MAX,
+    INT64_MIN,
+    Walk,
+    check_records,
+    check_timestamp_type,
+    invalid,
+)
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import (
     BATCH_HEADER,
@@ -13,11 +29,9 @@ from barnabas.wire.records.batch import (
     COMPRESSION_MASK,
     CONTROL_BIT,
     CRC_START,
-    LOG_APPEND_TIME_BIT,
     MAGIC,
     MAGIC_POSITION,
     NO_PRODUCER_ID,
-    NO_TIMESTAMP,
     BatchHeader,
     HeaderFields,
     iterate_headers,
@@ -25,25 +39,38 @@ from barnabas.wire.records.batch import (
     stamp_append_time,
     stamp_create_time,
 )
-from barnabas.wire.records.compression import Compression
-from barnabas.wire.records.record import Record, decode_batch, recompress
+from barnabas.wire.records.compression import (
+    Buffer,
+    Compression,
+    UnpackedTooLarge,
+    check_frame,
+    decompress_into,
+)
+from barnabas.wire.records.record import RECORD_HEADERS_COUNT_MAX, batch_body, recompress
+from barnabas.wire.records.walk import COMPILED, Problem, walk, walk_unlocked
 
 _unpack_header = BATCH_HEADER.unpack_from
 #: Attributes up to here say nothing but the codec.
 _CODEC_MAX = int(Compression.ZSTD)
 
-#: A batch of a few bytes can claim two thousand million records, and one of a few kilobytes hold tens of millions.
-#: Whoever decodes it, now or when an offset is looked up by time, holds up the one thread that serves everybody.
+#: A batch of a few kilobytes can hold tens of millions of records. Each becomes an object wherever it is read.
 RECORDS_COUNT_MAX = 1 << 19
 
-#: So many records are named at most that were refused.
-RECORD_ERRORS_COUNT_MAX = 1000
+# What the event loop checks itself, within about 5 ms whatever the bytes are. Without machine code a walk takes a
+# hundred times as long.
 
-#: Kafka names at most this many bad records in the message; `record_errors` has them all.
-_ERRORS_SHOWN = 3
+#: The largest batch, by its codec. Gzip and snappy take long for members and blocks that hold nothing.
+INLINE_BYTES_MAX = (1 << 20, 1 << 14, 1 << 14, 1 << 16, 1 << 16) if COMPILED else (1 << 14,) * 5
+#: The largest records section after decompression.
+_UNPACKED_INLINE_BYTES_MAX = 1 << 18 if COMPILED else 1 << 14
+#: The largest records section that is compressed with another codec.
+_RECOMPRESSED_INLINE_BYTES_MAX = 1 << 14
 
-#: Apache Kafka's words.
-_INVALID_TIMESTAMP = "One or more records have been rejected due to invalid timestamp"
+#: Where the event loop, and no other thread, unpacks what it checks.
+_SCRATCH = memoryview(bytearray(_UNPACKED_INLINE_BYTES_MAX))
+
+#: The low byte of a batch's attributes, which has the codec.
+_ATTRIBUTES_POSITION = 22
 
 
 class AppendOrigin(Enum):
@@ -53,17 +80,11 @@ class AppendOrigin(Enum):
     COORDINATOR = "coordinator"
 
 
-class InvalidRecords(KafkaError):
-    """Single records of a batch are refused; the whole batch with them."""
+class ValidatedBatch(NamedTuple):
+    """One whole batch as it may be appended, and its header, with the largest timestamp and codec that it must have."""
 
-    def __init__(self, code: ErrorCode, message: str, record_errors: tuple[tuple[int, str], ...]) -> None:
-        super().__init__(code, message)
-        #: (index of the record in its batch, what is wrong with it)
-        self.record_errors = record_errors
-
-
-def _invalid(message: str) -> KafkaError:
-    return KafkaError(ErrorCode.INVALID_RECORD, message)
+    header: HeaderFields
+    records: memoryview
 
 
 def plain_header(records: memoryview, config: LogConfig, now_ms: int) -> HeaderFields | None:
@@ -75,9 +96,9 @@ def plain_header(records: memoryview, config: LogConfig, now_ms: int) -> HeaderF
 
 
 def is_plain(header: HeaderFields, records: memoryview, config: LogConfig, now_ms: int) -> bool:
-    """Whether `records` is the batch that nearly every producer sends, whose header alone shows that it is right.
+    """Whether `records` is a sound batch that is kept as it came, as nearly every producer sends it.
 
-    Whatever is not must be looked at by `check_batch`, `needs_rewrite` and `rewrite`, be it good or bad.
+    False for others, good or bad, and for those that take long to check: `validate_inline` knows more.
     """
     (
         base_offset,
@@ -87,7 +108,7 @@ def is_plain(header: HeaderFields, records: memoryview, config: LogConfig, now_m
         crc,
         attributes,
         last_delta,
-        _,
+        base_timestamp,
         max_timestamp,
         producer_id,
         _,
@@ -95,19 +116,45 @@ def is_plain(header: HeaderFields, records: memoryview, config: LogConfig, now_m
         count,
     ) = header
     size_bytes = length + BATCH_OVERHEAD_BYTES
-    return not (
+    if (
         base_offset
         or magic != MAGIC
         or size_bytes != len(records)
         or size_bytes > config.max_message_bytes
         or not 0 <= attributes <= _CODEC_MAX
+        or size_bytes > INLINE_BYTES_MAX[attributes]
         or not 0 < count <= RECORDS_COUNT_MAX
         or last_delta != count - 1
         or (producer_id > NO_PRODUCER_ID and sequence < 0)
         or max_timestamp - now_ms > config.message_timestamp_after_max_ms
         or not config.keeps_batches
         or crc32c(records[CRC_START:]) != crc
+    ):
+        return False
+    body, start = records, BATCH_HEADER_BYTES
+    if attributes:
+        unpacked = _unpack_inline(attributes, records)
+        if unpacked is None:
+            return False
+        body, start = unpacked, 0
+    problem, _, _, _, largest_ms = walk(
+        body, start, 0, count, base_timestamp, INT64_MIN, INT64_MAX, False, RECORD_HEADERS_COUNT_MAX
     )
+    return problem == Problem.NONE and largest_ms == max_timestamp
+
+
+def _unpack_inline(codec: int, records: memoryview) -> memoryview | None:
+    """The records of the compressed batch, to be used before the next ones are unpacked; None if that takes long.
+
+    None too if they cannot be unpacked: `validate` finds out why.
+    """
+    packed, compression = records[BATCH_HEADER_BYTES:], Compression(codec)
+    try:
+        size_bytes = decompress_into(compression, packed, _SCRATCH)
+        check_frame(compression, packed)
+    except KafkaError:
+        return None
+    return _SCRATCH[:size_bytes]
 
 
 def own_header(records: memoryview, config: LogConfig) -> HeaderFields | None:
@@ -140,7 +187,7 @@ def check_batch(
         if header.batch_length != size_bytes - BATCH_OVERHEAD_BYTES or header.magic != MAGIC:
             records, header = _find_single_batch(records)
     if header.base_offset != 0 and origin is AppendOrigin.CLIENT:
-        raise _invalid(f"base offset {header.base_offset} in a produced batch: 0 is expected")
+        raise invalid(f"base offset {header.base_offset} in a produced batch: 0 is expected")
     if header.batch_length > config.max_message_bytes - BATCH_OVERHEAD_BYTES:
         message = f"batch of {header.size_bytes} bytes: max.message.bytes allows {config.max_message_bytes}"
         raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, message)
@@ -148,7 +195,7 @@ def check_batch(
         message = f"the batch does not match its CRC {header.crc:#010x}"
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
     if header.attributes & COMPRESSION_MASK > Compression.ZSTD:
-        raise _invalid(f"compression codec {header.attributes & COMPRESSION_MASK} does not exist")
+        raise invalid(f"compression codec {header.attributes & COMPRESSION_MASK} does not exist")
     if origin is AppendOrigin.CLIENT:
         _check_client_header(header)
     return records, header
@@ -157,131 +204,153 @@ def check_batch(
 def _find_single_batch(records: memoryview) -> tuple[memoryview, BatchHeader]:
     """The slow way for what is not exactly one batch: find out why, or cut off the partial rest."""
     if len(records) > MAGIC_POSITION and records[MAGIC_POSITION] in (0, 1):
-        raise _invalid(f"message format {records[MAGIC_POSITION]}: batches must have magic {MAGIC}")
+        raise invalid(f"message format {records[MAGIC_POSITION]}: batches must have magic {MAGIC}")
     batches = iterate_headers(records)
     first = next(batches, None)
     if first is None:
-        raise _invalid(f"{len(records)} bytes hold no whole record batch; exactly one is expected")
+        raise invalid(f"{len(records)} bytes hold no whole record batch; exactly one is expected")
     if next(batches, None) is not None:
-        raise _invalid("more than one record batch for a partition; exactly one is expected")
+        raise invalid("more than one record batch for a partition; exactly one is expected")
     return records[: first[1].size_bytes], first[1]
 
 
 def _check_client_header(header: BatchHeader) -> None:
     count = header.records_count
     if count <= 0 or header.last_offset_delta != count - 1:
-        raise _invalid(
+        raise invalid(
             f"{count} records with a last offset delta of {header.last_offset_delta}: "
             f"a batch has at least one record and a delta of one less than their number"
         )
     if count > RECORDS_COUNT_MAX:
-        raise _invalid(f"{count} records in a batch: {RECORDS_COUNT_MAX} are the most")
+        raise invalid(f"{count} records in a batch: {RECORDS_COUNT_MAX} are the most")
     if header.attributes & CONTROL_BIT:
-        raise _invalid("control records are written by brokers only")
+        raise invalid("control records are written by brokers only")
     if header.producer_id > NO_PRODUCER_ID and header.base_sequence < 0:
-        raise _invalid(
+        raise invalid(
             f"sequence {header.base_sequence} of producer {header.producer_id}: it must not be negative"
         )
 
 
-def needs_rewrite(header: BatchHeader, config: LogConfig, now_ms: int) -> bool:
-    """Whether the header alone does not settle that the batch is kept as it came."""
-    return (
-        config.stamps_append_time
-        or _needs_decoding(header, config, now_ms)
-        or (config.target_codec is not None and config.target_codec != header.attributes & COMPRESSION_MASK)
-    )
+# Produced batches
 
 
-def _needs_decoding(header: BatchHeader, config: LogConfig, now_ms: int) -> bool:
-    if config.stamps_append_time:
-        return config.is_compacted
-    return (
-        config.inspects_records
-        or header.max_timestamp - now_ms > config.message_timestamp_after_max_ms
-        or bool(header.attributes & LOG_APPEND_TIME_BIT)
-    )
+def is_costly(records: Buffer, config: LogConfig) -> bool:
+    """Whether to check these records may hold the event loop for long, by their size and codec alone.
 
-
-def rewrite(
-    records: memoryview, header: BatchHeader, config: LogConfig, now_ms: int
-) -> tuple[memoryview, BatchHeader]:
-    """Check the single records where the topic demands it, then stamp and recompress the batch.
-
-    :raises InvalidRecords: INVALID_TIMESTAMP or INVALID_RECORD.
-    :raises KafkaError: INVALID_RECORD for records that cannot be decoded; MESSAGE_TOO_LARGE when the
-        topic's codec makes the batch too large.
+    False for a small batch that unpacks to a large one: `validate_inline` stops there.
     """
-    if _needs_decoding(header, config, now_ms):
-        decoded = _decode(records, header)
-        _check_records(decoded, header, config, now_ms)
-        if not config.stamps_append_time:
-            largest_ms = max(record.timestamp_ms for record in decoded)
-            header = stamp_create_time(records, 0, header, largest_ms)
-    if config.stamps_append_time:
-        _check_append_time(header)
-        header = stamp_append_time(records, 0, header, now_ms)
-    codec = config.target_codec
-    if codec is not None and codec != header.attributes & COMPRESSION_MASK and not header.is_control:
-        return _recompress(records, header, codec, config)
-    return records, header
+    size_bytes = len(records)
+    codec = records[_ATTRIBUTES_POSITION] & COMPRESSION_MASK if size_bytes > _ATTRIBUTES_POSITION else 0
+    if codec > _CODEC_MAX:
+        return False
+    recompressed = config.target_codec is not None and config.target_codec != codec
+    return size_bytes > INLINE_BYTES_MAX[codec] or (
+        recompressed and size_bytes > _RECOMPRESSED_INLINE_BYTES_MAX
+    )
 
 
-def _decode(records: memoryview, header: BatchHeader) -> list[Record]:
+def validate_inline(records: memoryview, config: LogConfig, now_ms: int) -> ValidatedBatch | None:
+    """Check one produced batch within the time that the event loop has, and patch its header where it is wrong.
+
+    None when it takes longer: `validate` is to check a copy of the records, as their buffer is used again, in a
+    worker thread. To be called on the event loop alone.
+
+    :raises KafkaError: As `validate`.
+    """
+    plain = plain_header(records, config, now_ms)
+    if plain is not None:
+        return ValidatedBatch(plain, records)
+    if is_costly(records, config):
+        return None
+    records, header = check_batch(records, config, AppendOrigin.CLIENT)
+    codec = header.attributes & COMPRESSION_MASK
+    body = _unpack_inline(codec, records) if codec else records[BATCH_HEADER_BYTES:]
+    if body is None or (_recompresses(header, config) and len(body) > _RECOMPRESSED_INLINE_BYTES_MAX):
+        return None
+    return _check_and_correct(records, header, body, config, now_ms, walk)
+
+
+def validate(records: memoryview, config: LogConfig, now_ms: int) -> ValidatedBatch:
+    """Check one produced batch, however long it takes, and patch its header where it is wrong. For worker threads.
+
+    The GIL is not held while the records are unpacked, walked through (by machine code) or compressed.
+
+    :raises InvalidRecords: INVALID_TIMESTAMP or INVALID_RECORD for single records.
+    :raises KafkaError: INVALID_RECORD, MESSAGE_TOO_LARGE (also of records that unpack to more than a request may
+        have, or that the topic's codec makes too large), CORRUPT_MESSAGE.
+    """
+    records, header = check_batch(records, config, AppendOrigin.CLIENT)
+    codec = Compression(header.attributes & COMPRESSION_MASK)
+    packed = records[BATCH_HEADER_BYTES:]
+    if codec is Compression.NONE:
+        return _check_and_correct(records, header, packed, config, now_ms, walk_unlocked)
+    with _unpacked(codec, packed, config.unpacked_bytes_max) as body:
+        return _check_and_correct(records, header, body, config, now_ms, walk_unlocked)
+
+
+@contextmanager
+def _unpacked(codec: Compression, packed: memoryview, size_max_bytes: int) -> Iterator[memoryview]:
+    # An anonymous map costs only the pages that the records touch, so the bound itself is free.
+    output = mmap.mmap(-1, size_max_bytes)
     try:
-        return decode_batch(records, 0, header)
+        size_bytes = decompress_into(codec, packed, output)
+        check_frame(codec, packed)
+    except UnpackedTooLarge as error:
+        message = f"{error.message}: no more can be sent uncompressed (socket.request.max.bytes)"
+        raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, message) from error
     except KafkaError as error:
         # The CRC was right, so the bytes came as they were sent: to send them again cannot help.
-        raise _invalid(error.message) from error
+        raise invalid(error.message) from error
+    with memoryview(output)[:size_bytes] as body:
+        yield body
 
 
-def _check_append_time(header: BatchHeader) -> None:
-    if header.attributes & LOG_APPEND_TIME_BIT:
-        what = "the timestamp type LogAppendTime is set by the broker, not by producers"
-        errors = tuple((index, what) for index in range(min(header.records_count, RECORD_ERRORS_COUNT_MAX)))
-        raise InvalidRecords(ErrorCode.INVALID_TIMESTAMP, _INVALID_TIMESTAMP, errors)
+def _check_and_correct(
+    records: memoryview, header: BatchHeader, body: memoryview, config: LogConfig, now_ms: int, walk: Walk
+) -> ValidatedBatch:
+    largest_ms = check_records(body, header, config, now_ms, walk)
+    check_timestamp_type(header, config, now_ms)
+    if config.stamps_append_time:
+        header = stamp_append_time(records, 0, header, now_ms)
+    else:
+        header = stamp_create_time(records, 0, header, largest_ms)
+    if _recompresses(header, config):
+        return _recompressed(header, body, config)
+    return ValidatedBatch(header, records)
 
 
-def _check_records(records: list[Record], header: BatchHeader, config: LogConfig, now_ms: int) -> None:
-    earliest_ms = now_ms - config.message_timestamp_before_max_ms
-    latest_ms = now_ms + config.message_timestamp_after_max_ms
-    errors: list[tuple[int, str]] = []
-    code = ErrorCode.INVALID_RECORD
-    for index, record in enumerate(records):
-        if config.is_compacted and record.key is None:
-            errors.append((index, "a record without a key: compacted topics need one"))
-        elif config.stamps_append_time:
-            continue
-        elif record.timestamp_ms == NO_TIMESTAMP:
-            if header.is_log_append_time:
-                code = ErrorCode.INVALID_TIMESTAMP
-                errors.append((index, "the timestamp type LogAppendTime is set by the broker"))
-        elif not earliest_ms <= record.timestamp_ms <= latest_ms:
-            code = ErrorCode.INVALID_TIMESTAMP
-            what = (
-                f"Timestamp {record.timestamp_ms} of message with offset {record.offset} is out of range. "
-                f"The timestamp should be within [{earliest_ms}, {latest_ms}]"
-            )
-            errors.append((index, what))
-    if code is ErrorCode.INVALID_TIMESTAMP:
-        raise InvalidRecords(code, _INVALID_TIMESTAMP, tuple(errors[:RECORD_ERRORS_COUNT_MAX]))
-    if errors:
-        shown = "; ".join(f"record {index}: {what}" for index, what in errors[:_ERRORS_SHOWN])
-        message = f"{len(errors)} of {len(records)} records are refused: {shown}"
-        raise InvalidRecords(code, message, tuple(errors[:RECORD_ERRORS_COUNT_MAX]))
+def _recompresses(header: BatchHeader, config: LogConfig) -> bool:
+    codec = config.target_codec
+    return codec is not None and codec != header.attributes & COMPRESSION_MASK and not header.is_control
 
 
-def _recompress(
-    records: memoryview, header: BatchHeader, codec: Compression, config: LogConfig
-) -> tuple[memoryview, BatchHeader]:
-    try:
-        packed = memoryview(recompress(records, 0, header, codec, config.target_level))
-    except KafkaError as error:
-        raise _invalid(error.message) from error
+def _recompressed(header: BatchHeader, body: Buffer, config: LogConfig) -> ValidatedBatch:
+    codec = config.target_codec
+    assert codec is not None
+    packed = memoryview(recompress(header, body, codec, config.target_level))
     if len(packed) > config.max_message_bytes:
         message = (
             f"batch of {len(packed)} bytes as {codec.name.lower()}: "
             f"max.message.bytes allows {config.max_message_bytes}"
         )
         raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, message)
-    return packed, read_header(packed)
+    return ValidatedBatch(read_header(packed), packed)
+
+
+# Batches of this broker's coordinators
+
+
+def prepare_own(records: memoryview, config: LogConfig, now_ms: int) -> ValidatedBatch:
+    """Bring a batch of this broker's coordinators, whose records are right, into the form that the topic wants.
+
+    :raises KafkaError: MESSAGE_TOO_LARGE.
+    """
+    plain = own_header(records, config)
+    if plain is not None:
+        return ValidatedBatch(plain, records)
+    records, header = check_batch(records, config, AppendOrigin.COORDINATOR)
+    if config.stamps_append_time:
+        header = stamp_append_time(records, 0, header, now_ms)
+    if _recompresses(header, config):
+        return _recompressed(header, batch_body(records, 0, header), config)
+    return ValidatedBatch(header, records)

@@ -60,4 +60,5 @@ def log_config(broker_config: BrokerConfig, overrides: Mapping[str, str]) -> Log
         preallocate=topic.preallocate,
         min_insync_replicas=topic.min_insync_replicas,
         verifies_transactions=broker_config.boolean("transaction.partition.verification.enable"),
+        unpacked_bytes_max=broker_config.integer("socket.request.max.bytes"),
     )

@@ -6,7 +6,7 @@ from barnabas.log.log_config import LogConfig
 from barnabas.log.partition_log import AppendInfo, PartitionLog
 from barnabas.log.producer_state import Verification
 from barnabas.log.segments import LogSlice
-from barnabas.log.validation import AppendOrigin
+from barnabas.log.validation import AppendOrigin, ValidatedBatch
 from barnabas.metadata.topics import NO_LEADER, PartitionState, Topic
 from barnabas.replication.waiting import WaitingFetch
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -104,10 +104,22 @@ class Partition:
             message = f"Broker {self.broker_id} does not lead {self.topic}-{self.index}."
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, message)
 
+    def validate_inline(self, records: memoryview, required_acks: int) -> ValidatedBatch | None:
+        """Check what a client produced, for `append_as_leader`; None when it takes long: `log.validate` does it then.
+
+        :raises KafkaError: What is wrong with the records or with the replicas.
+        """
+        if required_acks == ALL_REPLICAS and self._is_under_min_isr:
+            raise self._not_enough_replicas()
+        return self.log.validate_inline(records)
+
     def append_as_leader(
-        self, records: memoryview, required_acks: int, verification: Verification | None = None
+        self,
+        batch: ValidatedBatch | memoryview,
+        required_acks: int,
+        verification: Verification | None = None,
     ) -> AppendInfo:
-        """Check and append what a client produced; `records` is patched in place.
+        """Append what a client produced, patched in place; mere records are checked first, however long it takes.
 
         A transaction's first batch comes with the `verification` that the log gave for it.
 
@@ -115,8 +127,8 @@ class Partition:
         """
         if required_acks == ALL_REPLICAS and self._is_under_min_isr:
             raise self._not_enough_replicas()
-        appended = self.log.append_as_leader(records, self.leader_epoch, verification=verification)
-        self._advance_high_watermark(len(records))
+        appended = self.log.append_as_leader(batch, self.leader_epoch, verification=verification)
+        self._advance_high_watermark(appended.size_bytes)
         return appended
 
     def append_as_coordinator(

@@ -6,12 +6,8 @@ import pytest
 from barnabas.base.clock import ManualClock
 from barnabas.log.log_config import LogConfig
 from barnabas.log.partition_log import PartitionLog
-from barnabas.log.validation import (
-    RECORD_ERRORS_COUNT_MAX,
-    RECORDS_COUNT_MAX,
-    AppendOrigin,
-    InvalidRecords,
-)
+from barnabas.log.record_validation import RECORD_ERRORS_COUNT_MAX, InvalidRecords
+from barnabas.log.validation import RECORDS_COUNT_MAX, AppendOrigin
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import crc_matches, read_header, seal
 from barnabas.wire.records.compression import Compression
@@ -217,14 +213,13 @@ def test_a_batch_that_claims_more_records_than_anybody_could_read_is_invalid(
 def test_of_records_that_are_refused_no_more_are_named_than_can_be_of_use(
     open_log: OpenLog, make_batch: MakeBatch
 ) -> None:
-    count = RECORDS_COUNT_MAX
-    batch = patched(make_batch(b"a", log_append_time=True), 23, struct.pack(">i", count - 1))
+    count = RECORD_ERRORS_COUNT_MAX + 1
     log = open_log(message_timestamp_type="LogAppendTime")
-    error = refuse(log, patched(memoryview(batch), 57, struct.pack(">i", count)))
+    error = refuse(log, make_batch(*[b"a"] * count, log_append_time=True))
     assert isinstance(error, InvalidRecords)
     assert len(error.record_errors) == RECORD_ERRORS_COUNT_MAX
     log = open_log(cleanup_policy=frozenset({"compact"}))
-    error = refuse(log, make_batch(*[b"a"] * (RECORD_ERRORS_COUNT_MAX + 1)))
+    error = refuse(log, make_batch(*[b"a"] * count))
     assert isinstance(error, InvalidRecords)
     assert len(error.record_errors) == RECORD_ERRORS_COUNT_MAX
 

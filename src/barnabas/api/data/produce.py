@@ -12,8 +12,10 @@ error closes the connection.
 """
 
 import asyncio
-from collections.abc import Awaitable, Iterator
-from typing import TypeAlias
+from collections.abc import Awaitable, Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import NamedTuple, TypeAlias
 
 from barnabas.api.authorization import require
 from barnabas.api.context import EncodedResponse, RequestContext
@@ -31,7 +33,8 @@ from barnabas.api.registry import serves
 from barnabas.base.buffers import Buffer
 from barnabas.log.partition_log import AppendInfo
 from barnabas.log.producer_state import Verification
-from barnabas.log.validation import InvalidRecords
+from barnabas.log.record_validation import InvalidRecords
+from barnabas.log.validation import ValidatedBatch
 from barnabas.metadata.topics import INTERNAL_TOPICS
 from barnabas.replication.partition import ALL_REPLICAS, Partition
 from barnabas.replication.transaction_verification import (
@@ -63,6 +66,9 @@ NO_OFFSET = -1
 
 #: Requests for more partitions let other clients go first in between.
 PARTITIONS_COUNT_PER_TURN = 100
+
+#: Threads that validate costly batches; each may unpack as much as a request can have.
+_VALIDATORS = ThreadPoolExecutor(2, thread_name_prefix="validate")
 
 #: Errors that come without the log start offset, as in Apache Kafka; producers use it for the others.
 _WITHOUT_LOG_START = {
@@ -130,8 +136,19 @@ def _produce(context: RequestContext, request: ProduceData) -> Answer | Awaitabl
         context.size_bytes > PARTITIONS_COUNT_PER_TURN * BATCH_HEADER_BYTES
         and sum([len(partitions) for _, partitions in request.topics]) > PARTITIONS_COUNT_PER_TURN
     ):
-        return production.run_later(None)
+        return production.run_later()
     return production.run()
+
+
+class _Costly(NamedTuple):
+    """A batch that takes long to validate."""
+
+    partition: Partition
+    records: memoryview
+
+
+#: Yields None behind each partition, or a costly batch, and then wants to be sent the validated one.
+_Steps: TypeAlias = Generator[_Costly | None, ValidatedBatch | None, None]
 
 
 class _Production:
@@ -147,34 +164,51 @@ class _Production:
         self.verified: Verified | None = None
 
     def run(self) -> Answer | Awaitable[Answer]:
-        """Append everything within this turn."""
-        for _ in self._append_each():
-            pass
+        """Append everything within this turn; in later turns what takes long to validate, and all behind it."""
+        steps = self._append_each()
+        for costly in steps:
+            if costly is not None:
+                self._keep_records()
+                return self._run_later(steps, _Costly(costly.partition, _copied(costly.records)))
         return self._respond_later() if self._waits else self._respond()
+
+    def run_later(self, write: TransactionalWrite | None = None) -> Awaitable[Answer]:
+        """Append in several turns, a `write` once its transaction's coordinator has confirmed it."""
+        self._keep_records()
+        return self._run_later(self._append_each(), None, write)
+
+    def _keep_records(self) -> None:
+        """Have the records that are not appended yet outlive the network buffer."""
+        for _, partitions in self._request.topics:
+            partitions[:] = [
+                (index, None if records is None else _copied(records)) for index, records in partitions
+            ]
+
+    async def _run_later(
+        self, steps: _Steps, costly: _Costly | None, write: TransactionalWrite | None = None
+    ) -> Answer:
+        if write is not None:
+            verifier, verified = self._context.node.transaction_verifier, self.verified
+            assert verifier is not None
+            assert verified is not None
+            await finish_verification(verifier, write, _support(self._context.api_version), verified)
+        with suppress(StopIteration):
+            while True:
+                if costly is None:
+                    await self._context.checkpoint()
+                    costly = next(steps)
+                    continue
+                try:
+                    batch = await _validate_in_thread(costly)
+                except KafkaError as error:
+                    costly = steps.throw(error)
+                else:
+                    costly = steps.send(batch)
+        return await self._respond_later()
 
     async def _respond_later(self) -> Answer:
         await asyncio.gather(*self._waits)
         return self._respond()
-
-    def run_later(self, write: TransactionalWrite | None) -> Awaitable[Answer]:
-        """Append in several turns, a `write` once its transaction's coordinator has confirmed it."""
-        topics = [
-            (topic, [(index, records and memoryview(bytearray(records))) for index, records in partitions])
-            for topic, partitions in self._request.topics
-        ]
-        self._request = self._request._replace(topics=topics)
-        return self._run_later(write)
-
-    async def _run_later(self, write: TransactionalWrite | None) -> Answer:
-        context, verified = self._context, self.verified
-        if write is not None:
-            assert verified is not None
-            assert context.node.transaction_verifier is not None
-            support = _support(context.api_version)
-            await finish_verification(context.node.transaction_verifier, write, support, verified)
-        for _ in self._append_each():
-            await context.checkpoint()
-        return await self._respond_later()
 
     def fail(self, error: KafkaError) -> Answer:
         """Answer every partition with the error."""
@@ -192,35 +226,46 @@ class _Production:
             return None
         return EncodedResponse(*write_response(context.api_version, self._results))
 
-    def _append_each(self) -> Iterator[None]:
+    def _append_each(self) -> _Steps:
+        """Append one batch after another, each a step.
+
+        A step that yields a costly batch wants to be sent the validated one.
+        """
         for topic, partitions in self._request.topics:
             results: list[PartitionResult] = []
             self._results.append((topic, results))
             for index, records in partitions:
                 try:
-                    self._append(topic, index, records, results)
+                    partition = _find(self._context, topic, index)
+                    batch = _check_request(self._context, partition, self._request.acks, records)
+                    verification = None if self.verified is None else _verification(self.verified, partition)
                 except KafkaError as error:
                     results.append(_failed(index, error))
-                yield
+                    continue
+                try:
+                    validated = partition.validate_inline(batch, self._request.acks)
+                    if validated is None:
+                        validated = yield _Costly(partition, batch)
+                        assert validated is not None
+                    self._append(partition, validated, verification, results)
+                except KafkaError as error:
+                    results.append(_failed(index, error, partition))
+                yield None
 
     def _append(
-        self, topic: str | bytes, index: int, records: memoryview | None, results: list[PartitionResult]
+        self,
+        partition: Partition,
+        batch: ValidatedBatch,
+        verification: Verification | None,
+        results: list[PartitionResult],
     ) -> None:
         context, acks = self._context, self._request.acks
         tracer = context.node.tracer
         started_ns = tracer.now_ns() if tracer.enabled else 0
-        partition = _find(context, topic, index)
-        batch = _check_request(context, partition, acks, records)
-        verification = None if self.verified is None else _verification(self.verified, partition)
-        try:
-            appended = partition.append_as_leader(batch, acks, verification)
-        except KafkaError as error:
-            failed = _failed(index, error)
-            if error.code not in _WITHOUT_LOG_START:
-                failed.log_start_offset = partition.log.log_start_offset
-            results.append(failed)
-            return
-        results.append((index, appended.first_offset, appended.log_append_time_ms, appended.log_start_offset))
+        appended = partition.append_as_leader(batch, acks, verification)
+        results.append(
+            (partition.index, appended.first_offset, appended.log_append_time_ms, appended.log_start_offset)
+        )
         if tracer.enabled:
             _trace_append(context, partition, appended, started_ns)
         if partition.log.needs_flush:
@@ -228,6 +273,18 @@ class _Production:
         if acks == ALL_REPLICAS and (replicated := partition.replicated(appended.last_offset + 1)):
             wait = _wait_for_replicas(replicated, self._request.timeout_ms, results, len(results) - 1)
             self._waits.append(wait)
+
+
+async def _validate_in_thread(costly: _Costly) -> ValidatedBatch:
+    """Validate a batch while the event loop serves others.
+
+    :raises KafkaError: What is wrong with it; NOT_LEADER_OR_FOLLOWER if that changed meanwhile.
+    """
+    partition = costly.partition
+    loop = asyncio.get_running_loop()
+    batch = await loop.run_in_executor(_VALIDATORS, partition.log.validate, costly.records)
+    partition.check_leader()
+    return batch
 
 
 def _transactional_write(context: RequestContext, request: ProduceData) -> TransactionalWrite | None:
@@ -384,12 +441,14 @@ def _index(result: PartitionResult) -> int:
     return result[0] if isinstance(result, tuple) else result.index
 
 
-def _failed(index: int, error: KafkaError) -> PartitionProduceResponse:
+def _failed(index: int, error: KafkaError, partition: Partition | None = None) -> PartitionProduceResponse:
+    """The error of a partition, with its log start offset where Apache Kafka gives it."""
+    has_log_start = partition is not None and error.code not in _WITHOUT_LOG_START
     answer = PartitionProduceResponse(
         index=index,
         error_code=error.code,
         base_offset=NO_OFFSET,
-        log_start_offset=NO_OFFSET,
+        log_start_offset=partition.log.log_start_offset if partition and has_log_start else NO_OFFSET,
         error_message=error.message or None,
         current_leader=LeaderIdAndEpoch(),
     )
@@ -403,4 +462,8 @@ def _failed(index: int, error: KafkaError) -> PartitionProduceResponse:
 
 def _writable(records: Buffer) -> memoryview:
     """Return the records as a view that offsets can be written into."""
-    return records if isinstance(records, memoryview) else memoryview(bytearray(records))
+    return records if isinstance(records, memoryview) else _copied(records)
+
+
+def _copied(records: Buffer) -> memoryview:
+    return memoryview(bytearray(records))

@@ -26,6 +26,18 @@ _LZ4_FRAME_HEADER = b"\x04\x22\x4d\x18\x60\x40\x82"
 _LZ4_BLOCK_BYTES = 64 * 1024
 _LZ4_STORED = 0x80000000
 _LZ4_END = bytes(4)
+_LZ4_BLOCK_SIZE = struct.Struct("<I")
+_LZ4_MAGIC = _LZ4_FRAME_HEADER[:4]
+#: In a frame's flags: the version with independent blocks, no dictionary and no reserved bit; what may be there.
+_LZ4_FLAGS_MASK, _LZ4_FLAGS = 0xE3, 0x60
+_LZ4_BLOCK_CHECKSUM, _LZ4_CONTENT_SIZE, _LZ4_CONTENT_CHECKSUM = 0x10, 0x08, 0x04
+
+#: What cramjam says when the output is full.
+_FULL = "failed to write whole buffer"
+
+
+class UnpackedTooLarge(KafkaError):
+    """Records unpack to more bytes than there is room for."""
 
 
 class Compression(IntEnum):
@@ -62,15 +74,16 @@ def decompress(codec: Compression, data: Buffer, size_max_bytes: int = DECOMPRES
     if codec is Compression.NONE:
         return bytes(data)
     # An anonymous map costs only the pages that the output touches, so the bound itself is free.
-    with mmap.mmap(-1, size_max_bytes) as output:
-        size_bytes = decompress_into(codec, data, output)
-        return output[:size_bytes]
+    output = mmap.mmap(-1, size_max_bytes)
+    size_bytes = decompress_into(codec, data, output)
+    return output[:size_bytes]
 
 
 def decompress_into(codec: Compression, data: Buffer, output: Buffer) -> int:
     """Unpack the records section of a batch to the beginning of `output`; gives back its size in bytes.
 
-    :raises KafkaError: CORRUPT_MESSAGE when `data` is not of that codec or does not fit.
+    :raises UnpackedTooLarge: When it does not fit.
+    :raises KafkaError: CORRUPT_MESSAGE when `data` is not of that codec.
     """
     try:
         match codec:
@@ -79,20 +92,61 @@ def decompress_into(codec: Compression, data: Buffer, output: Buffer) -> int:
             case Compression.GZIP:
                 return cramjam.gzip.decompress_into(data, output)
             case Compression.SNAPPY:
-                return _copy_into(_decompress_snappy(memoryview(data), len(output)), output)
+                with memoryview(data) as packed, memoryview(output) as view:
+                    return _decompress_snappy(packed, view)
             case Compression.LZ4:
                 return cramjam.lz4.decompress_into(data, output)
             case Compression.ZSTD:
                 return cramjam.zstd.decompress_into(data, output)
     except (cramjam.DecompressionError, struct.error) as error:
+        if _FULL in str(error):
+            raise _too_large(codec, len(output)) from error
         message = f"records compressed with {codec.name.lower()} cannot be unpacked: {error}"
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message) from error
+
+
+def check_frame(codec: Compression, data: Buffer) -> None:
+    """Refuse what `decompress_into` reads but Java clients do not: LZ4 that is not one frame of independent blocks.
+
+    :raises KafkaError: CORRUPT_MESSAGE.
+    """
+    if codec is Compression.LZ4 and _lz4_frame_end(data) != len(data):
+        message = "records compressed with lz4 are not exactly one frame of independent blocks"
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
+
+
+def _lz4_frame_end(data: Buffer) -> int:
+    """Where the first frame ends, by the sizes of its blocks; -1 when it has another form or is cut off."""
+    if (
+        len(data) < len(_LZ4_FRAME_HEADER)
+        or data[:4] != _LZ4_MAGIC
+        or data[4] & _LZ4_FLAGS_MASK != _LZ4_FLAGS
+    ):
+        return -1
+    flags = data[4]
+    position = len(_LZ4_FRAME_HEADER) + (8 if flags & _LZ4_CONTENT_SIZE else 0)
+    checksum_bytes = 4 if flags & _LZ4_BLOCK_CHECKSUM else 0
+    unpack, last = _LZ4_BLOCK_SIZE.unpack_from, len(data) - _LZ4_BLOCK_SIZE.size
+    while position <= last:
+        size = unpack(data, position)[0] & ~_LZ4_STORED
+        position += _LZ4_BLOCK_SIZE.size
+        if size == 0:
+            return position + (4 if flags & _LZ4_CONTENT_CHECKSUM else 0)
+        position += size + checksum_bytes
+    return -1
+
+
+def _too_large(codec: Compression, size_max_bytes: int) -> UnpackedTooLarge:
+    message = (
+        f"records compressed with {codec.name.lower()} unpack to more than the {size_max_bytes} bytes allowed"
+    )
+    return UnpackedTooLarge(ErrorCode.CORRUPT_MESSAGE, message)
 
 
 def _copy_into(data: Buffer, output: Buffer) -> int:
     if len(data) > len(output):
         message = f"{len(data)} bytes of records, more than the {len(output)} allowed"
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
+        raise UnpackedTooLarge(ErrorCode.CORRUPT_MESSAGE, message)
     with memoryview(output) as view:
         view[: len(data)] = data
     return len(data)
@@ -119,26 +173,22 @@ def _compress_lz4_frame(data: memoryview) -> bytes:
     return b"".join(parts)
 
 
-def _decompress_snappy(data: memoryview, size_max_bytes: int) -> bytes:
+def _decompress_snappy(data: memoryview, output: memoryview) -> int:
     if data[:_XERIAL_MAGIC_BYTES] != _XERIAL_HEADER[:_XERIAL_MAGIC_BYTES]:
-        return _decompress_snappy_block(data, size_max_bytes)
-    position, parts, left_bytes = len(_XERIAL_HEADER), [], size_max_bytes
+        return _decompress_snappy_block(data, output, 0)
+    position, end = len(_XERIAL_HEADER), 0
     while position < len(data):
         (block_bytes,) = struct.unpack_from(">i", data, position)
         position += 4
         if not 0 <= block_bytes <= len(data) - position:
             message = f"snappy block of {block_bytes} bytes where {len(data) - position} are left"
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
-        plain = _decompress_snappy_block(data[position : position + block_bytes], left_bytes)
-        parts.append(plain)
-        left_bytes -= len(plain)
+        end += _decompress_snappy_block(data[position : position + block_bytes], output, end)
         position += block_bytes
-    return b"".join(parts)
+    return end
 
 
-def _decompress_snappy_block(data: memoryview, size_max_bytes: int) -> bytes:
-    size_bytes = cramjam.snappy.decompress_raw_len(data)
-    if size_bytes > size_max_bytes:
-        message = f"snappy block unpacks to {size_bytes} bytes, more than the {size_max_bytes} allowed"
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
-    return bytes(cramjam.snappy.decompress_raw(data))
+def _decompress_snappy_block(data: memoryview, output: memoryview, position: int) -> int:
+    if cramjam.snappy.decompress_raw_len(data) > len(output) - position:
+        raise _too_large(Compression.SNAPPY, len(output))
+    return cramjam.snappy.decompress_raw_into(data, output[position:])

@@ -25,6 +25,9 @@ from barnabas.wire.records.varint import read_varint, write_varint
 
 RecordHeaders = tuple[tuple[str, bytes | None], ...]
 
+#: More headers of records are in no batch: each becomes an object wherever the batch is read.
+RECORD_HEADERS_COUNT_MAX = 1 << 20
+
 #: A header is at least two bytes, so a count beyond the bytes that are left is damage.
 _HEADER_BYTES_MIN = 2
 
@@ -96,20 +99,15 @@ def assemble(batch: bytearray, header: BatchHeader, body: bytes) -> bytearray:
     return batch
 
 
-def recompress(
-    buffer: Buffer, position: int, header: BatchHeader, codec: Compression, level: int | None = None
-) -> bytearray:
-    """The same batch with its records packed by `codec` (`compression.type` of a topic).
-
-    :raises KafkaError: CORRUPT_MESSAGE when the records cannot be unpacked.
-    """
-    body = compress(codec, batch_body(buffer, position, header), level)
-    batch = bytearray(BATCH_HEADER_BYTES + len(body))
+def recompress(header: BatchHeader, body: Buffer, codec: Compression, level: int | None = None) -> bytearray:
+    """The batch of that header with its records, unpacked in `body`, packed by `codec` (`compression.type`)."""
+    packed_body = compress(codec, body, level)
+    batch = bytearray(BATCH_HEADER_BYTES + len(packed_body))
     packed = header._replace(
         batch_length=len(batch) - BATCH_OVERHEAD_BYTES,
         attributes=header.attributes & ~COMPRESSION_MASK | codec,
     )
-    return assemble(batch, packed, body)
+    return assemble(batch, packed, packed_body)
 
 
 def batch_body(buffer: Buffer, position: int, header: BatchHeader) -> bytes:
@@ -165,10 +163,13 @@ def _corrupt(header: BatchHeader, what: str) -> KafkaError:
 
 def _decode_body(body: bytes, header: BatchHeader) -> tuple[list[Record], int]:
     records: list[Record] = []
-    position = 0
+    position = headers_count = 0
     for _ in range(header.records_count):
         record, position = _decode_record(body, position, header)
         records.append(record)
+        headers_count += len(record.headers)
+        if headers_count > RECORD_HEADERS_COUNT_MAX:
+            raise _corrupt(header, f"more than {RECORD_HEADERS_COUNT_MAX} record headers")
     return records, position
 
 
@@ -210,7 +211,7 @@ def read_headers(body: bytes, position: int, end: int, header: BatchHeader) -> t
     count, position = read_varint(body, position)
     if count == 0:
         return (), position
-    if not 0 < count * _HEADER_BYTES_MIN <= end - position:
+    if not 0 < count * _HEADER_BYTES_MIN <= end - position or count > RECORD_HEADERS_COUNT_MAX:
         raise _corrupt(header, f"{count} record headers where {end - position} bytes are left")
     headers = []
     for _ in range(count):

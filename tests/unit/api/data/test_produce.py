@@ -14,6 +14,7 @@ from barnabas.wire.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
+from barnabas.wire.records.compression import Compression
 from support.batches import batch
 from support.images import broker, by_hand, new_topic
 from support.loop import in_virtual_time, on_loop, turns
@@ -190,3 +191,35 @@ async def test_the_brokers_time_is_answered_where_it_counts(tmp_path: Path) -> N
         )
         theirs, ours = await answers(node, producing("theirs", "ours", timestamp_ms=5))
         assert (theirs.log_append_time_ms, ours.log_append_time_ms) == (-1, node.clock.now_ms)
+
+
+@on_loop
+async def test_a_batch_that_takes_long_to_check_does_not_hold_up_the_loop(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("t"), new_topic("u"))
+        values = [b"v" * 1000] * 2000
+        costly = producing("t", "u")
+        costly.topic_data[0].partition_data[0].records = bytes(batch(*values, compression=Compression.ZSTD))
+        asking = asyncio.create_task(answers(node, costly))
+        await turns()
+        assert not asking.done()
+        first, second = await asking
+        assert (first.error_code, first.base_offset) == (0, 0)
+        assert (second.error_code, second.base_offset) == (0, 0)
+        assert node.partition("t").log.log_end_offset == len(values)
+
+
+@on_loop
+async def test_a_leader_that_has_changed_while_records_were_checked_refuses_them(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        await replicate(node, "t")
+        costly = producing("t", acks=1)
+        costly.topic_data[0].partition_data[0].records = bytes(
+            batch(*[bytes(1000)] * 2000, compression=Compression.ZSTD)
+        )
+        asking = asyncio.create_task(answers(node, costly))
+        await turns()
+        node.partition("t").close()
+        [answer] = await asking
+        assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert node.partition("t").log.log_end_offset == 0

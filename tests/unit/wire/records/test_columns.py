@@ -11,7 +11,7 @@ from barnabas.wire.records.batch import BATCH_HEADER_BYTES, iterate_headers, rea
 from barnabas.wire.records.bodies import Body
 from barnabas.wire.records.columns import MANY_RECORDS_COUNT, RecordColumns, read_bodies, read_columns
 from barnabas.wire.records.compression import Compression
-from barnabas.wire.records.record import Record, decode_all, encode_batch, recompress
+from barnabas.wire.records.record import Record, batch_body, decode_all, encode_batch, recompress
 
 optional_bytes = st.none() | st.binary(max_size=200)
 headers = st.lists(st.tuples(st.text(max_size=5), optional_bytes), max_size=3).map(tuple)
@@ -151,7 +151,8 @@ def by_all(buffer: bytes) -> list[list[list[int]] | None]:
 @given(buffer=buffers())
 def test_numpy_and_numba_read_the_same_as_plain_python(buffer: bytes) -> None:
     plain = b"".join(
-        recompress(buffer, position, header, Compression.NONE) for position, header in iterate_headers(buffer)
+        recompress(header, batch_body(buffer, position, header), Compression.NONE)
+        for position, header in iterate_headers(buffer)
     )
     by_python, by_numpy, by_numba = by_all(plain)
     assert by_python is not None

@@ -11,6 +11,7 @@ from barnabas.wire.records.batch import crc_matches, read_header, seal
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.record import (
     Record,
+    batch_body,
     decode_all,
     decode_batch,
     decode_records,
@@ -139,7 +140,7 @@ def test_recompressing_changes_the_codec_and_nothing_else(codec: Compression) ->
     records = [Record(7 + index, 50 - index, b"key", b"value" * 40) for index in range(20)]
     batch = encode_batch(records, compression=Compression.GZIP, base_offset=7, producer_id=1, base_sequence=3)
     header = read_header(batch)
-    packed = recompress(b"xx" + batch, 2, header, codec)
+    packed = recompress(header, batch_body(batch, 0, header), codec)
     after = read_header(packed)
     assert after.compression is codec
     assert crc_matches(packed, 0, after)

@@ -1,0 +1,43 @@
+# The C types of walk.py, for Cython; Python does not read this.
+cimport cython
+
+cdef int _NONE, _CUT_OFF, _BYTES_BEHIND, _RECORD_SIZE, _OFFSET_DELTA, _TIMESTAMP, _HEADERS_COUNT
+cdef int _HEADER_WITHOUT_KEY, _TOO_MANY_HEADERS, _NO_KEY, _TOO_EARLY, _TOO_LATE
+cdef int _FAILED, _NO_TIMESTAMP, _INT32_SHIFT_MAX, _INT64_SHIFT_MAX
+cdef long long _INT64_MAX, _INT64_MIN
+
+@cython.locals(
+    size=Py_ssize_t, end=Py_ssize_t, length=cython.longlong, delta_ms=cython.longlong, timestamp_ms=cython.longlong,
+    largest_ms=cython.longlong, key_size=cython.longlong, problem=cython.int,
+)
+cpdef (int, Py_ssize_t, Py_ssize_t, long long, long long) walk(
+    const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t index, Py_ssize_t count,
+    long long base_timestamp_ms, long long earliest_ms, long long latest_ms, bint needs_keys,
+    long long headers_count_max
+) noexcept nogil
+
+cpdef (int, Py_ssize_t, Py_ssize_t, long long, long long) walk_unlocked(
+    const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t index, Py_ssize_t count,
+    long long base_timestamp_ms, long long earliest_ms, long long latest_ms, bint needs_keys,
+    long long headers_count_max
+)
+
+@cython.locals(offset_delta=cython.longlong, key_size=cython.longlong, count=cython.longlong, problem=cython.int)
+cdef inline (int, Py_ssize_t, long long, long long) _walk_fields(
+    const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t end, Py_ssize_t index, long long headers_left
+) noexcept nogil
+
+@cython.locals(size=cython.longlong)
+cdef inline (int, Py_ssize_t) _skip_headers(
+    const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t end, long long count
+) noexcept nogil
+
+@cython.locals(size=cython.longlong)
+cdef inline (long long, Py_ssize_t) _skip_field(
+    const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t end
+) noexcept nogil
+
+@cython.locals(number=cython.ulonglong, byte=cython.ulonglong, shift=cython.int)
+cdef inline (long long, Py_ssize_t) _read_varint(
+    const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t end, int shift_max
+) noexcept nogil

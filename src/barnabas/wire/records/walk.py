@@ -1,0 +1,216 @@
+# cython: language_level=3, annotation_typing=False, boundscheck=False, wraparound=False, initializedcheck=False
+"""Walk through the records of a batch without making an object of any of them.
+
+Where the package is built with a C compiler, this is a compiled module with the C types of `walk.pxd`. Elsewhere it
+runs as the Python that it is, and does the same.
+"""
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, TypeAlias
+
+from barnabas.wire.records.compression import Buffer
+
+if TYPE_CHECKING:
+    import cython  # noqa: TC004 (Cython reads this; nothing imports it)
+
+#: Whether this module is machine code.
+COMPILED = not __file__.endswith(".py")
+
+#: A `Problem`, the index of the record that has it, the position behind that record, its timestamp, and the largest
+#: timestamp of the records before it, at least -1.
+WalkResult: TypeAlias = tuple[int, int, int, int, int]
+
+
+class Problem(IntEnum):
+    """What ends a walk; from NO_KEY on the record is well-formed, but not one that the topic takes."""
+
+    NONE = 0
+    CUT_OFF = 1
+    BYTES_BEHIND = 2
+    RECORD_SIZE = 3
+    OFFSET_DELTA = 4
+    TIMESTAMP = 5
+    HEADERS_COUNT = 6
+    HEADER_WITHOUT_KEY = 7
+    TOO_MANY_HEADERS = 8
+    NO_KEY = 9
+    TOO_EARLY = 10
+    TOO_LATE = 11
+
+
+# In the compiled module these are C integers: code without the GIL can read no others.
+_NONE = int(Problem.NONE)
+_CUT_OFF = int(Problem.CUT_OFF)
+_BYTES_BEHIND = int(Problem.BYTES_BEHIND)
+_RECORD_SIZE = int(Problem.RECORD_SIZE)
+_OFFSET_DELTA = int(Problem.OFFSET_DELTA)
+_TIMESTAMP = int(Problem.TIMESTAMP)
+_HEADERS_COUNT = int(Problem.HEADERS_COUNT)
+_HEADER_WITHOUT_KEY = int(Problem.HEADER_WITHOUT_KEY)
+_TOO_MANY_HEADERS = int(Problem.TOO_MANY_HEADERS)
+_NO_KEY = int(Problem.NO_KEY)
+_TOO_EARLY = int(Problem.TOO_EARLY)
+_TOO_LATE = int(Problem.TOO_LATE)
+_FAILED = -1
+_NO_TIMESTAMP = -1
+_INT32_SHIFT_MAX = 28
+_INT64_SHIFT_MAX = 63
+_INT64_MAX = (1 << 63) - 1
+_INT64_MIN = -1 - _INT64_MAX
+
+
+def walk(
+    data: Buffer,
+    position: int,
+    index: int,
+    count: int,
+    base_timestamp_ms: int,
+    earliest_ms: int,
+    latest_ms: int,
+    needs_keys: bool,
+    headers_count_max: int,
+) -> WalkResult:
+    """Walk from the record of that index, which begins at `position`, to the last of `count` at the end of `data`.
+
+    Offset deltas must be the indexes. Timestamps, but for -1, must be in [`earliest_ms`, `latest_ms`].
+    """
+    size = len(data)
+    largest_ms = timestamp_ms = _NO_TIMESTAMP
+    problem, key_size = _NONE, 0
+    while index < count:
+        length, position = _read_varint(data, position, size, _INT32_SHIFT_MAX)
+        if position < 0 or length <= 0 or length > size - position:
+            return _CUT_OFF, index, position, timestamp_ms, largest_ms
+        end = position + length
+        delta_ms, position = _read_varint(
+            data, position + 1, end, _INT64_SHIFT_MAX
+        )  # a byte of attributes first
+        if position < 0:
+            return _CUT_OFF, index, position, timestamp_ms, largest_ms
+        if delta_ms > 0:
+            if base_timestamp_ms > _INT64_MAX - delta_ms:
+                return _TIMESTAMP, index, position, timestamp_ms, largest_ms
+        elif base_timestamp_ms < _INT64_MIN - delta_ms:
+            return _TIMESTAMP, index, position, timestamp_ms, largest_ms
+        timestamp_ms = base_timestamp_ms + delta_ms
+        problem, position, key_size, headers_count_max = _walk_fields(
+            data, position, end, index, headers_count_max
+        )
+        if problem != _NONE:
+            return problem, index, position, timestamp_ms, largest_ms
+        if needs_keys and key_size < 0:
+            return _NO_KEY, index, position, timestamp_ms, largest_ms
+        if timestamp_ms > largest_ms:
+            if timestamp_ms > latest_ms:
+                return _TOO_LATE, index, position, timestamp_ms, largest_ms
+            largest_ms = timestamp_ms
+        if timestamp_ms < earliest_ms and timestamp_ms != _NO_TIMESTAMP:
+            return _TOO_EARLY, index, position, timestamp_ms, largest_ms
+        index += 1
+    return (_NONE if position == size else _BYTES_BEHIND), index, position, timestamp_ms, largest_ms
+
+
+def walk_unlocked(
+    data: Buffer,
+    position: int,
+    index: int,
+    count: int,
+    base_timestamp_ms: int,
+    earliest_ms: int,
+    latest_ms: int,
+    needs_keys: bool,
+    headers_count_max: int,
+) -> WalkResult:
+    """`walk` for worker threads: machine code does not hold the GIL, which would cost too much on the hot path."""
+    if not COMPILED:
+        return walk(
+            data,
+            position,
+            index,
+            count,
+            base_timestamp_ms,
+            earliest_ms,
+            latest_ms,
+            needs_keys,
+            headers_count_max,
+        )
+    with cython.nogil:
+        return walk(
+            data,
+            position,
+            index,
+            count,
+            base_timestamp_ms,
+            earliest_ms,
+            latest_ms,
+            needs_keys,
+            headers_count_max,
+        )
+
+
+def _walk_fields(
+    data: Buffer, position: int, end: int, index: int, headers_left: int
+) -> tuple[int, int, int, int]:
+    """Walk from a record's offset delta to its `end`: problem, position, size of the key, headers still allowed."""
+    offset_delta, position = _read_varint(data, position, end, _INT32_SHIFT_MAX)
+    if position < 0:
+        return _CUT_OFF, position, 0, headers_left
+    if offset_delta != index:
+        return _OFFSET_DELTA, position, 0, headers_left
+    key_size, position = _skip_field(data, position, end)
+    if position >= 0:
+        _, position = _skip_field(data, position, end)
+    if position < 0:
+        return _CUT_OFF, position, 0, headers_left
+    count, position = _read_varint(data, position, end, _INT32_SHIFT_MAX)
+    if position < 0:
+        return _CUT_OFF, position, 0, headers_left
+    if count < 0 or count > (end - position) // 2:
+        return _HEADERS_COUNT, position, 0, headers_left
+    if count > headers_left:
+        return _TOO_MANY_HEADERS, position, 0, headers_left
+    if count > 0:
+        problem, position = _skip_headers(data, position, end, count)
+        if problem != _NONE:
+            return problem, position, 0, headers_left
+    return (_NONE if position == end else _RECORD_SIZE), position, key_size, headers_left - count
+
+
+def _skip_headers(data: Buffer, position: int, end: int, count: int) -> tuple[int, int]:
+    """What is wrong with the `count` record headers at `position`, and the position behind them."""
+    while count > 0:
+        size, position = _skip_field(data, position, end)
+        if size < 0:
+            return _HEADER_WITHOUT_KEY, position
+        if position >= 0:
+            _, position = _skip_field(data, position, end)
+        if position < 0:
+            return _CUT_OFF, position
+        count -= 1
+    return _NONE, position
+
+
+def _skip_field(data: Buffer, position: int, end: int) -> tuple[int, int]:
+    """The size of the field at `position`, negative for null, and the position behind it, -1 if it is cut off."""
+    size, position = _read_varint(data, position, end, _INT32_SHIFT_MAX)
+    if position < 0 or size > end - position:
+        return 0, _FAILED
+    return size, position + size if size > 0 else position
+
+
+def _read_varint(data: Buffer, position: int, end: int, shift_max: int) -> tuple[int, int]:
+    """The zigzag number at `position` and the position behind it, -1 if it is cut off or too large.
+
+    `shift_max` is where the last byte that it can have adds its bits: 28 for 32 bits, 63 for 64.
+    """
+    number = shift = 0
+    while position < end:
+        byte = data[position]
+        position += 1
+        if shift == shift_max and byte > (15 if shift_max == _INT32_SHIFT_MAX else 1):
+            return 0, _FAILED
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (number >> 1) ^ -(number & 1), position
+        shift += 7
+    return 0, _FAILED
