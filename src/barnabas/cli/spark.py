@@ -16,7 +16,7 @@ def check_spark_installed() -> None:
     missing = [name for name in _PACKAGES if not _is_there(name)]
     if missing:
         message = f"Spark is not installed: {', '.join(missing)} cannot be imported"
-        raise Failure(message, hint="pip install 'barnabas[spark]'")
+        raise Failure(message, hint="pip install '.[spark]' in a checkout of Barnabas")
 
 
 def _is_there(name: str) -> bool:

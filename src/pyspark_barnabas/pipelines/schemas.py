@@ -30,7 +30,9 @@ def codec_spec(coding: Coding, written: Format) -> CodecSpec:
     except SchemaError as error:
         raise FlowError(f"{_where(coding)}: {error}") from error
     except ModuleNotFoundError as error:
-        raise FlowError(f"{_where(coding)}: {error}; pip install 'barnabas[spark]' brings it") from error
+        raise FlowError(
+            f"{_where(coding)}: {error}; pip install '.[spark]' in a checkout of Barnabas brings it"
+        ) from error
     return spec
 
 

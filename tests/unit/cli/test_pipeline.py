@@ -49,4 +49,4 @@ def test_without_spark_it_is_said_how_to_get_it(file: Path, monkeypatch: pytest.
     monkeypatch.setitem(sys.modules, "pyspark", None)
     ended = CliRunner().invoke(app, ["pipeline", "status", str(file)])
     assert ended.exit_code == 1
-    assert "pip install 'barnabas[spark]'" in ended.output
+    assert "pip install '.[spark]' in a checkout of Barnabas" in ended.output

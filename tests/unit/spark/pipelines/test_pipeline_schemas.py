@@ -50,7 +50,9 @@ def test_what_is_wrong_with_a_schema_is_told_with_file_and_line(tmp_path: Path) 
 def test_a_package_that_is_missing_is_named_with_how_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "pyspark_barnabas.pipelines.codecs.avro", raising=False)
     monkeypatch.setitem(sys.modules, "fastavro", None)
-    with pytest.raises(FlowError, match=r"fastavro.*; pip install 'barnabas\[spark\]' brings it"):
+    with pytest.raises(
+        FlowError, match=r"fastavro.*; pip install '\.\[spark\]' in a checkout of Barnabas brings it"
+    ):
         codec_spec(coding(RECORD), Format.AVRO)
 
 
