@@ -19,7 +19,7 @@ from pyspark_barnabas.pipelines.declaration import Pipeline
 from pyspark_barnabas.pipelines.engine import run_pipeline
 from pyspark_barnabas.pipelines.reading import read_pipeline
 from pyspark_barnabas.pipelines.state import FlowStatus
-from support.spark import worker_environment
+from support.spark import ROOT, worker_environment
 
 WAIT_S = 150
 
@@ -81,9 +81,15 @@ class Driver:
     """`barnabas pipeline run`, or another command of it, as a process; errors may go to a terminal."""
 
     def __init__(
-        self, file: Path, *arguments: str, command: str = "run", terminal: TextIO | None = None
+        self,
+        file: Path,
+        *arguments: str,
+        command: str = "run",
+        terminal: TextIO | None = None,
+        directory: Path = ROOT,
     ) -> None:
-        self._log = file.parent / f"{command}.log"
+        """`directory` is that of the process, which a relative `file` is below."""
+        self._log = directory / file.parent / f"{command}.log"
         called = ["pipeline", command, str(file), "--master", "local[2]", *arguments]
         called += ["--conf", "spark.driver.memory=700m"]
         with self._log.open("ab") as log:
@@ -93,6 +99,7 @@ class Driver:
                 stdout=log,
                 stderr=log if terminal is None else terminal,
                 start_new_session=True,
+                cwd=directory,
             )
 
     def __enter__(self) -> Self:

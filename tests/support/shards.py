@@ -9,7 +9,7 @@ from barnabas.coordinator.step import Pending, Step, TimerKey, TransactionalProd
 from barnabas.log.partition_log import AppendInfo
 from barnabas.metadata.image import Image
 from barnabas.wire.coordinator_records.serde import AnyRecord
-from barnabas.wire.errors import KafkaError
+from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import BatchHeader
 from barnabas.wire.records.control import EndMarker
 from barnabas.wire.schema import Message, Versions, int64, string, versions
@@ -54,6 +54,14 @@ class CountingShard:
         for wanted in [wanted for wanted in self.waiting if wanted[0] == name and wanted[1] <= count]:
             self.waiting.remove(wanted)
             step.answer(wanted[2], count)
+
+    def look(self, step: Step, pending: Pending[int], name: str) -> None:
+        """Answer with a count, and come back after a while; or refuse where there is none."""
+        step.set_timer(("look", name), 10)
+        if name in self.counts:
+            step.answer(pending, self.counts[name])
+        else:
+            step.refuse(pending, KafkaError(ErrorCode.GROUP_ID_NOT_FOUND))
 
     def wait(self, step: Step, pending: Pending[int], name: str, count: int) -> None:
         self.waiting.append((name, count, pending))
@@ -113,6 +121,10 @@ class MemoryShardLog(ShardLog):
 
     def stored(self) -> Awaitable[None] | None:
         return self.storing
+
+    @property
+    def stored_everything(self) -> bool:
+        return self.storing is None
 
     @property
     def start_offset(self) -> int:

@@ -136,6 +136,9 @@ class ShardRunner(Generic[ShardT]):
         pending: Pending[ResponseT] = Pending(label)
         step = Step(self._clock.wall_ms())
         event(self.shard, step, pending)
+        if _only_answers(step, pending) and self.log.stored_everything:
+            self._take_timers(step)
+            return _response_of(step.answers[0])
         future: asyncio.Future[ResponseT] = asyncio.get_running_loop().create_future()
         self._pending[pending] = future
         try:
@@ -159,8 +162,7 @@ class ShardRunner(Generic[ShardT]):
             except KafkaError as error:
                 self._count_refused_append(error)
                 raise coordinator_error(error) from error
-        for timer in step.timers:
-            self._timers.take(timer)
+        self._take_timers(step)
         stored = self.log.stored() if step.records else None
         if stored is not None:
             return self._answer_when_stored(stored, step, response)
@@ -186,9 +188,10 @@ class ShardRunner(Generic[ShardT]):
         """
         self.check_active()
         response = question(self.shard, self._clock.wall_ms())
-        stored = self.log.stored()
-        if stored is not None:
-            await stored
+        if not self.log.stored_everything:
+            stored = self.log.stored()
+            if stored is not None:
+                await stored
         return response
 
     def tell(self, event: Callable[[ShardT, Step], None]) -> None:
@@ -226,10 +229,13 @@ class ShardRunner(Generic[ShardT]):
             except KafkaError as error:
                 self._not_appended(step, error, asker)
                 return
-        for timer in step.timers:
-            self._timers.take(timer)
+        self._take_timers(step)
         if step.answers or step.effects:
             self._finish_when_stored(step)
+
+    def _take_timers(self, step: Step) -> None:
+        for timer in step.timers:
+            self._timers.take(timer)
 
     def _append(self, step: Step) -> None:
         records_max = len(step.records) if step.is_atomic else BATCH_RECORDS_MAX
@@ -334,3 +340,16 @@ class ShardRunner(Generic[ShardT]):
             "end_offset": self.log.end_offset,
             **self.shard.statistics(),
         }
+
+
+def _only_answers(step: Step, asker: Pending[Any]) -> bool:
+    """Whether an event leads to nothing but the answer to who asked, and timers: as a heartbeat does."""
+    answers = step.answers
+    return not step.records and not step.effects and len(answers) == 1 and answers[0].pending is asker
+
+
+def _response_of(answer: Answer) -> Any:
+    response = answer.response
+    if isinstance(response, KafkaError):
+        raise response
+    return response

@@ -93,6 +93,12 @@ class ShardLog:
         return _stored([wait for wait in (replicated, flushed) if wait is not None])
 
     @property
+    def stored_everything(self) -> bool:
+        """Whether `stored` has nothing to wait for at present."""
+        log = self.partition.log
+        return log.high_watermark >= log.log_end_offset and not log.needs_flush
+
+    @property
     def leader_epoch(self) -> int:
         """The epoch in which this broker leads the partition; it tells coordinators after each other apart."""
         return self.partition.leader_epoch

@@ -5,32 +5,64 @@ from collections.abc import Callable
 
 from barnabas.coordinator.step import Timer, TimerKey
 
+#: The loop's clock may have no finer steps: what is due this soon is due now.
+_TICK_S = 0.001
+
+
+class _Armed:
+    """A timer that is set: when it is due, and when the loop looks at it, which may be sooner."""
+
+    __slots__ = ("due_s", "handle", "looks_s")
+
+    def __init__(self, due_s: float) -> None:
+        self.due_s = self.looks_s = due_s
+        self.handle: asyncio.TimerHandle
+
 
 class Timers:
-    """Calls back with the key of each timer that is due; setting a timer again moves it."""
+    """Calls back with the key of each timer that is due; setting a timer again moves it.
+
+    Each heartbeat moves its member's session timer to a later time. That only notes the time: the loop looks at the
+    timer when it was due before, and then once more.
+    """
 
     def __init__(self, due: Callable[[TimerKey], None]) -> None:
         self._due = due
-        self._handles: dict[TimerKey, asyncio.TimerHandle] = {}
+        self._armed: dict[TimerKey, _Armed] = {}
 
     def take(self, timer: Timer) -> None:
         """Set, move or cancel a timer."""
-        handle = self._handles.pop(timer.key, None)
-        if handle is not None:
-            handle.cancel()
-        if timer.delay_ms is not None:
-            loop = asyncio.get_running_loop()
-            self._handles[timer.key] = loop.call_later(max(timer.delay_ms, 0) / 1000, self._expire, timer.key)
+        key, delay_ms = timer
+        armed = self._armed.get(key)
+        if delay_ms is None:
+            if armed is not None:
+                self._armed.pop(key).handle.cancel()
+            return
+        loop = asyncio.get_running_loop()
+        due_s = loop.time() + max(delay_ms, 0) / 1000
+        if armed is not None:
+            if due_s >= armed.looks_s:
+                armed.due_s = due_s
+                return
+            armed.handle.cancel()
+        self._armed[key] = armed = _Armed(due_s)
+        armed.handle = loop.call_at(due_s, self._look, key)
 
-    def _expire(self, key: TimerKey) -> None:
-        del self._handles[key]
+    def _look(self, key: TimerKey) -> None:
+        armed = self._armed[key]
+        loop = asyncio.get_running_loop()
+        if armed.due_s - loop.time() >= _TICK_S:
+            armed.looks_s = armed.due_s
+            armed.handle = loop.call_at(armed.due_s, self._look, key)
+            return
+        del self._armed[key]
         self._due(key)
 
     def cancel_all(self) -> None:
         """Forget them all."""
-        for handle in self._handles.values():
-            handle.cancel()
-        self._handles.clear()
+        for armed in self._armed.values():
+            armed.handle.cancel()
+        self._armed.clear()
 
     def __len__(self) -> int:
-        return len(self._handles)
+        return len(self._armed)

@@ -28,7 +28,7 @@ from pyspark_barnabas.pipelines.declaration import (
 from pyspark_barnabas.pipelines.failures import FlowError, told
 from pyspark_barnabas.pipelines.formats import check_schema, encoded
 from pyspark_barnabas.pipelines.schemas import codec_spec
-from pyspark_barnabas.pipelines.sinks.batch import uri
+from pyspark_barnabas.pipelines.sinks.batch import pattern_of
 from pyspark_barnabas.pipelines.sinks.delta import check_partitions, delta_schema
 from pyspark_barnabas.pipelines.sinks.jdbc import check_table
 from pyspark_barnabas.pipelines.sinks.parquet import check_columns
@@ -94,8 +94,8 @@ def _source(
     reader = spark.readStream.options(**_files_options(flow.input))
     if flow.format is Format.PARQUET:
         assert isinstance(schema, StructType), "files have a schema"
-        return reader.schema(schema).parquet(uri(flow.input.path))
-    lines = reader.text(uri(flow.input.path))
+        return reader.schema(schema).parquet(pattern_of(flow.input.path))
+    lines = reader.text(pattern_of(flow.input.path))
     return lines.select(
         f.lit(None).cast("binary").alias("key"),
         f.col("value").cast("binary").alias("value"),

@@ -162,7 +162,7 @@ def _secret(place: Place, folder: Path) -> Secret:
     if len(keys) != 1 or not set(keys) <= {"env", "file"}:
         _refuse(place, expected)
     [(kind, name)] = keys.items()
-    return Secret(kind, name.text() if kind == "env" else str((folder / name.text()).absolute()))
+    return Secret(kind, name.text() if kind == "env" else str(folder / name.text()))
 
 
 def _options(place: Place) -> dict[str, str]:

@@ -90,6 +90,7 @@ class _Reader:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._folder = path.parent.absolute()
 
     def pipeline(self, place: Place) -> Pipeline:
         """The whole file."""
@@ -103,7 +104,7 @@ class _Reader:
             if bootstrap is None and _needs_brokers(flow):
                 each.fail("reads or writes topics, so the file must have bootstrap: HOST:PORT")
         self._check_apart(flows, flows_place.mapping())
-        state = self._file(keys["state"]) if "state" in keys else self._path.parent / ".pipelines"
+        state = self._file(keys["state"]) if "state" in keys else self._folder / ".pipelines"
         options = _options(keys["options"]) if "options" in keys else {}
         return Pipeline(self._path, bootstrap, state, options, flows)
 
@@ -164,7 +165,7 @@ class _Reader:
                 return DeltaInput(self._file(given["delta"]), _starting(given), files_max, changes)
             case "jdbc":
                 keys = given["jdbc"].mapping(DATABASE_KEYS)
-                database = read_database(given["jdbc"], keys, self._path.parent)
+                database = read_database(given["jdbc"], keys, self._folder)
                 growing = _needed(
                     place, given, "growing", "a column whose values grow, such as a number of rows"
                 )
@@ -205,7 +206,7 @@ class _Reader:
                 keys[each].fail("is for delta and parquet alone")
         if kind == "jdbc":
             given = keys[kind].mapping(DATABASE_KEYS)
-            return JdbcSink(read_database(keys[kind], given, self._path.parent))
+            return JdbcSink(read_database(keys[kind], given, self._folder))
         if kind == "topic":
             written = _word(keys["format"], Format) if "format" in keys else Format.JSON
             if written in (Format.CSV, Format.PARQUET):
@@ -256,7 +257,7 @@ class _Reader:
         text = place.text()
         if "://" in text:
             place.fail("must be a path of this machine, or of a disk that all workers see")
-        return (self._path.parent / text).absolute()
+        return self._folder / text
 
     def _stated(self, place: Place) -> Stated:
         return Stated(place.text(), self._at(place))

@@ -31,6 +31,10 @@ async def wait_for(runner: Runner, name: str, count: int) -> int:
     return await runner.ask(lambda shard, step, pending: shard.wait(step, pending, name, count), "wait")
 
 
+async def look(runner: Runner, name: str) -> int:
+    return await runner.ask(lambda shard, step, pending: shard.look(step, pending, name), "look")
+
+
 @on_loop
 async def test_what_is_decided_is_in_the_log_before_it_is_answered() -> None:
     runner, log = await running()
@@ -103,6 +107,34 @@ async def test_an_answer_waits_until_the_records_are_stored() -> None:
     assert not seen.done()
     log.storing.set_result(None)
     assert (await asked, await seen) == (1, 1)
+
+
+@on_loop
+async def test_an_answer_without_records_waits_for_what_it_rests_on_and_for_nothing_else() -> None:
+    runner, log = await running()
+    await add(runner, "a")
+    looking = look(runner, "a")
+    with pytest.raises(StopIteration) as done:
+        looking.send(None)  # it goes through without a wait
+    assert done.value.value == 1
+    assert runner.timers_count == 1
+    log.storing = asyncio.get_running_loop().create_future()
+    asked = asyncio.ensure_future(look(runner, "a"))
+    await turns()
+    assert not asked.done()
+    log.storing.set_result(None)
+    assert await asked == 1
+    runner.close("the test is over")
+
+
+@on_loop
+async def test_a_refusal_without_records_reaches_who_asked() -> None:
+    runner, _ = await running()
+    with pytest.raises(KafkaError) as refused:
+        await look(runner, "nothing")
+    assert refused.value.code is ErrorCode.GROUP_ID_NOT_FOUND
+    assert runner.pending_count == 0
+    runner.close("the test is over")
 
 
 @on_loop

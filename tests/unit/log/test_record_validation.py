@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.base.clock import ManualClock
 from barnabas.log import validation
 from barnabas.log.log_config import LogConfig
 from barnabas.log.partition_log import PartitionLog
@@ -251,15 +250,3 @@ def test_what_is_refused_leaves_no_trace(open_log: OpenLog) -> None:
     with pytest.raises(KafkaError):
         log.append_as_leader(batch_of(Compression.NONE, b"garbage"), 0)
     assert log.statistics() == before
-
-
-@pytest.mark.parametrize("codec", Compression)
-def test_many_batches_appended_in_one_write_are_walked_too(
-    open_log: OpenLog, clock: ManualClock, codec: Compression
-) -> None:
-    log = open_log()
-    log.append_as_leader(memoryview(encode_batch([Record(0, clock.now_ms, b"k", b"v")])), 0)
-    sound = memoryview(encode_batch([Record(0, clock.now_ms, b"k", b"v")], compression=codec))
-    bad = batch_of(codec, b"garbage")
-    headed = [(read_header(each), each) for each in (sound, bad, sound)]
-    assert log.append_plain(headed, 0) == [1]

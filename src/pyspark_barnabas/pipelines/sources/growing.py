@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 from pyspark_barnabas.pipelines.declaration import JdbcInput
 from pyspark_barnabas.pipelines.failures import FlowError
 from pyspark_barnabas.pipelines.jdbc import failures_told
-from pyspark_barnabas.pipelines.sinks.batch import uri
+from pyspark_barnabas.pipelines.sinks.batch import pattern_of, uri
 
 #: Spark does not read files whose names begin so.
 _END = "_end.json"
@@ -82,7 +82,7 @@ class Takes:
         schema = self._schema()
         # however long the flow rests, and the files are removed when their batch is written
         options = {"maxFileAge": "36500d", "cleanSource": "delete"}
-        return self._spark.readStream.schema(schema).options(**options).parquet(f"{uri(self._done)}/*")
+        return self._spark.readStream.schema(schema).options(**options).parquet(pattern_of(self._done, "/*"))
 
     def take(self) -> bool:
         """Take what is new; gives whether anything is.

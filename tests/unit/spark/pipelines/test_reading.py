@@ -202,3 +202,20 @@ def test_a_schema_of_avro_is_a_file_or_the_json_itself(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(DeclarationError, match=r"none\.yml: cannot be read"):
         read_pipeline(tmp_path / "none.yml")
+
+
+def test_paths_are_absolute_however_the_file_was_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a b").mkdir()
+    written(tmp_path / "a b", FLOW.replace("{topic: out}", "{delta: tables/out}"))
+    monkeypatch.chdir(tmp_path)
+    for name in ("a b/pipelines.yml", f"../{tmp_path.name}/a b/pipelines.yml"):
+        pipeline = read_pipeline(Path(name))
+        assert pipeline.state.is_absolute()
+        assert pipeline.state.resolve() == tmp_path / "a b" / ".pipelines"
+        [flow] = pipeline.flows
+        assert isinstance(flow.sink, DeltaSink)
+        assert flow.sink.path.is_absolute()
+    monkeypatch.chdir(tmp_path / "a b")
+    assert read_pipeline(Path("pipelines.yml")).state == tmp_path / "a b" / ".pipelines"
