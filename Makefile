@@ -32,8 +32,8 @@ $(VENV)/.installed-check: pyproject.toml $(COMPILED) | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[check,test]'
 	@touch $@ $(VENV)/.installed $(VENV)/.installed-test
 
-run: $(VENV)/.installed  ## Serve Kafka on 127.0.0.1:9092, data in ./data (ARGS='--set key=value ...')
-	$(BIN)/barnabas serve $(ARGS)
+run: $(VENV)/.installed  ## Serve Kafka on 127.0.0.1:9092 and the console on 127.0.0.1:9404, data in ./data (ARGS='--set key=value ...')
+	$(BIN)/barnabas serve --set barnabas.metrics.listener=127.0.0.1:9404 $(ARGS)
 
 check: $(VENV)/.installed-check  ## Style, types and the layers of the rooms
 	$(BIN)/ruff format --check

@@ -83,7 +83,7 @@ def test_a_port_in_use_is_told_and_ends_with_2(tmp_path: Path) -> None:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         ended = run_serve("--data", str(tmp_path), "--listen", address)
     assert ended.returncode == 2
-    assert ended.stderr.startswith(f"barnabas: Cannot listen on {address}: Address already in use.")
+    assert f"\nbarnabas: Cannot listen on {address}: Address already in use." in ended.stderr
     assert "--listen" in ended.stderr
     assert "Traceback" not in ended.stderr
 

@@ -4,7 +4,6 @@ What is written anew is put into the log's place on the event loop, where nobody
 """
 
 import asyncio
-import errno
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -14,7 +13,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.log.cleanable import Cleanable, LogBounds, decide_cleanable, group_segments
 from barnabas.log.cleaning import Cleaning, Pass, Source, last_records
 from barnabas.log.directories import LogDirectories
-from barnabas.log.files import INDEX_SUFFIX, TIME_INDEX_SUFFIX, offset_file, sync_path
+from barnabas.log.files import INDEX_SUFFIX, NO_SPACE, TIME_INDEX_SUFFIX, offset_file, sync_path
 from barnabas.log.log_worker import Interrupted, LogWork, LogWorker
 from barnabas.log.offset_map import offset_map_of_size
 from barnabas.log.partition_log import PartitionLog
@@ -28,7 +27,6 @@ STEP_BYTES_MIN = 4096
 #: The logs are looked over on the event loop, which has more to do even if `log.cleaner.backoff.ms` is 0.
 REST_MS_MIN = 10
 
-_NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 _log = get_logger("barnabas.log.cleaner")
 
@@ -178,7 +176,7 @@ class LogCleaner:
             if not all(segment.path.exists() for segment in log.segments):
                 self._give_up(log, error)  # else retention has let go of a segment
         except OSError as error:
-            if error.errno in _NO_SPACE:
+            if error.errno in NO_SPACE:
                 self._give_up(log, error)
             else:
                 self.failures_count += 1

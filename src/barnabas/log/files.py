@@ -1,5 +1,6 @@
 """Names of the files in a log directory, and writing them so that a crash leaves the old or the new."""
 
+import errno
 import os
 from pathlib import Path
 
@@ -14,6 +15,9 @@ SWAP_SUFFIX = ".swap"
 
 #: How long what could not be removed is left alone before it is tried again.
 REMOVAL_RETRY_MS = 60_000
+
+#: Errors of a volume, or of a user's share of it, that is full.
+NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 #: The files of one segment, data first.
 SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)

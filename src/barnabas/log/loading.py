@@ -21,7 +21,10 @@ from barnabas.log.log_directory import LogDirectory, LogDirectoryError, has_move
 from barnabas.log.open_files import OpenFiles
 from barnabas.log.partition_log import PartitionLog
 from barnabas.log.trash_state import read_state
+from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import KafkaError
+
+_log = get_logger("barnabas.log")
 
 #: Topic name -> what its logs obey.
 ConfigFor = Callable[[str], LogConfig]
@@ -60,6 +63,7 @@ def open_logs(
 
     :raises OSError: When the disk fails, or holds damage that no recovery mends.
     """
+    started_ms = clock.monotonic_ms()
     clean_shutdown = directory.has_clean_shutdown_marker
     recovery_points = directory.read_checkpoint(RECOVERY_POINT_FILE)
     start_offsets = directory.read_checkpoint(LOG_START_OFFSET_FILE)
@@ -92,7 +96,22 @@ def open_logs(
         log.cleaner_offset = cleaned
         return Opened(directory, log, has_move_mark(path), is_restored=state is not None)
 
-    return list(pool.map(open_log, directory.partitions_on_disk()))
+    partitions = list(directory.partitions_on_disk())
+    if partitions and not clean_shutdown:
+        _log.warning(
+            "a log directory was not stopped cleanly: its logs are recovered",
+            path=str(directory.path),
+            logs_count=len(partitions),
+        )
+    opened = list(pool.map(open_log, partitions))
+    _log.info(
+        "opened the logs of a directory",
+        path=str(directory.path),
+        logs_count=len(opened),
+        recovered=bool(opened) and not clean_shutdown,
+        took_ms=clock.monotonic_ms() - started_ms,
+    )
+    return opened
 
 
 def settle(

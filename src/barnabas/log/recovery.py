@@ -26,8 +26,11 @@ from barnabas.log.producer_recovery import producers_at, replay_batch
 from barnabas.log.producer_state import ProducerStates
 from barnabas.log.segment import RELATIVE_OFFSET_MAX, Segment
 from barnabas.log.segments import Segments
+from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.records.batch import BatchHeader, crc_matches
+
+_log = get_logger("barnabas.log")
 
 
 class LoadedSegments(NamedTuple):
@@ -75,6 +78,13 @@ def load_segments(
             )
         ]
         end_offset = log_start_offset
+    if discarded_bytes:
+        _log.warning(
+            "cut off an incomplete or damaged end of a log",
+            partition=str(topic_partition),
+            discarded_bytes=discarded_bytes,
+            log_end_offset=end_offset,
+        )
     return LoadedSegments(Segments(found), end_offset, discarded_bytes)
 
 

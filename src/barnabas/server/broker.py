@@ -49,6 +49,7 @@ from barnabas.security.security_log import WINDOW_MS as SECURITY_LOG_WINDOW_MS
 from barnabas.security.security_log import SecurityLog
 from barnabas.server.audit_publisher import AuditPublisher
 from barnabas.server.coordinators import Coordinators
+from barnabas.server.disk_space import CHECK_INTERVAL_MS, DiskWatch
 from barnabas.server.forgetting import INTERVAL_MS as FORGETTING_INTERVAL_MS
 from barnabas.server.forgetting import Forgetting
 from barnabas.server.housekeeping import Housekeeping
@@ -131,12 +132,12 @@ class BrokerServer:
         await self._metadata.write(lambda image: decide_keep_history(image, wanted=audits))
         self._dynamic_config.load(self._metadata.image)
         self._metadata.listen(self._dynamic_config.apply)
-        cluster_id = await self._form(paths)
+        self.cluster_id = await self._form(paths)
         await self._add_first_users()
         self._directories = await asyncio.to_thread(
             LogDirectories.open,
             paths,
-            cluster_id=cluster_id,
+            cluster_id=self.cluster_id,
             node_id=self._config.node_id,
             clock=self._clock,
             random=self._dice,
@@ -162,6 +163,7 @@ class BrokerServer:
         self._housekeeping.repeat(forgetting.forget, FORGETTING_INTERVAL_MS)
         self._housekeeping.repeat(forgetting.empty_trash, FORGETTING_INTERVAL_MS)
         self._housekeeping.repeat(self.node.security_log.flush, SECURITY_LOG_WINDOW_MS)
+        self._housekeeping.repeat(DiskWatch(paths, self._clock).watch, CHECK_INTERVAL_MS, 0)
         self._undo.push_async_callback(self._stop_audit)
         self.audit.start()
         if self._config.boolean("log.cleaner.enable"):

@@ -10,7 +10,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from barnabas import __version__
 from barnabas.base.arguments import conceal
+from barnabas.base.clock import SystemClock
 from barnabas.client.address import Address
 from barnabas.config.broker_config import BrokerConfig, find_broker_key
 from barnabas.config.definition import ConfigError
@@ -23,9 +25,9 @@ from barnabas.net.listener import StartError
 from barnabas.policy.loading import PolicyLoadError
 from barnabas.server.broker import BrokerServer
 from barnabas.server.first_users import first_users
+from barnabas.server.process_log import FORMAT_KEY, ProcessLog, everything_logged
 from barnabas.server.web import WebFactory
 from barnabas.telemetry.logs import configure, get_logger
-from barnabas.telemetry.standard_logs import standard_logs_captured
 from barnabas.wire.errors import KafkaError
 
 _log = get_logger("barnabas.server")
@@ -47,17 +49,22 @@ def serve(
 
     `users` are those of --add-scram; `web` makes what serves pages.
 
-    0 after a clean stop, 1 when every log directory has failed, 2 when it cannot start: the reason is on stderr.
+    0 after a clean stop, 1 when every log directory has failed or the broker crashed, 2 when it cannot start: the
+    reason is on stderr.
     """
+    process_log = ProcessLog.early(overrides, os.environ, config_file)
     try:
         loaded = load(config_file, data, listen, overrides)
         passwords = first_users(users, os.environ)
         conceal([*passwords.values(), *_sensitive(overrides)])
-        return run(loaded, passwords, web)
+        return run(loaded, passwords, web, process_log)
     except (ConfigError, StartError, LogDirectoryError, StoreError, MalformedFile, PolicyLoadError) as error:
-        print(f"barnabas: {error}", file=sys.stderr)
+        process_log.cannot_start(str(error))
     except KafkaError as error:  # of the cluster's state, which a start changes, too
-        print(f"barnabas: {error.message}", file=sys.stderr)
+        process_log.cannot_start(error.message)
+    except Exception:
+        _log.exception("the broker crashed")
+        return EXIT_FAILED
     return EXIT_CANNOT_START
 
 
@@ -117,16 +124,18 @@ def _unused_directories(
     return tuple(unused)
 
 
-def run(loaded: LoadedConfig, passwords: Mapping[str, str], web: WebFactory | None) -> int:
+def run(
+    loaded: LoadedConfig, passwords: Mapping[str, str], web: WebFactory | None, process_log: ProcessLog
+) -> int:
     """Serve until a signal says stop. `passwords` are of users to be added where there are none, by name."""
     import uvloop
 
     config = loaded.config
-    configure(config.text("barnabas.log.format"), config.text("barnabas.log.level"))
-    _warn(loaded)
+    configure(config.text(FORMAT_KEY), config.text("barnabas.log.level"))
+    _warn(loaded, process_log)
     _allow_many_files()
-    with standard_logs_captured(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_serve(config, passwords, web))
+    with everything_logged(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(_serve(config, passwords, web, greets=not process_log.is_json))
 
 
 def _allow_many_files() -> None:
@@ -136,27 +145,38 @@ def _allow_many_files() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def _warn(loaded: LoadedConfig) -> None:
+def _warn(loaded: LoadedConfig, process_log: ProcessLog) -> None:
     for warning in loaded.warnings:
-        print(f"barnabas: warning: {warning}", file=sys.stderr)
+        process_log.warn(str(warning))
     for setting in loaded.unused:
-        print(f"barnabas: warning: --data is used instead of {setting}", file=sys.stderr)
+        process_log.warn(f"--data is used instead of {setting}")
     if loaded.without_effect:
-        names = ", ".join(loaded.without_effect)
-        print(f"barnabas: warning: set, but without effect in Barnabas: {names}", file=sys.stderr)
+        process_log.warn(f"set, but without effect in Barnabas: {', '.join(loaded.without_effect)}")
 
 
-async def _serve(config: BrokerConfig, passwords: Mapping[str, str], web: WebFactory | None) -> int:
-    stop = asyncio.Event()
+async def _serve(
+    config: BrokerConfig, passwords: Mapping[str, str], web: WebFactory | None, *, greets: bool
+) -> int:
+    stop, clock = asyncio.Event(), SystemClock()
+
+    def stop_by(number: signal.Signals) -> None:
+        _log.info(f"received {number.name}: the broker stops")
+        stop.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        asyncio.get_running_loop().add_signal_handler(number, stop_by, number)
     server = BrokerServer(config, first_users=passwords, web=web)
+    started_ms = clock.monotonic_ms()
+    _log.info(
+        "the broker starts", version=__version__, node_id=config.node_id, log_dirs=list(config.log_dirs)
+    )
     await server.start()
+    _log.info("the broker serves", **_facts(server), took_ms=clock.monotonic_ms() - started_ms)
     reloads: set[asyncio.Task[None]] = set()
 
     def hang_up() -> None:
         if on_terminal and not os.isatty(0):  # the terminal that we were started from has been closed
-            stop.set()
+            stop_by(signal.SIGHUP)
             return
         task = asyncio.create_task(_reload(server))
         reloads.add(task)
@@ -164,10 +184,26 @@ async def _serve(config: BrokerConfig, passwords: Mapping[str, str], web: WebFac
 
     on_terminal = os.isatty(0)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hang_up)
-    _greet(server, config)
+    if greets:
+        _greet(server, config)
     await _first_of(stop, server.failed)
+    stopping_ms = clock.monotonic_ms()
     await server.stop()
+    _log.info("the broker has stopped", took_ms=clock.monotonic_ms() - stopping_ms)
     return EXIT_FAILED if server.failed.is_set() else EXIT_STOPPED
+
+
+def _facts(server: BrokerServer) -> dict[str, object]:
+    """Return who this broker is and where it is reached, for the log."""
+    facts: dict[str, object] = {
+        "cluster_id": server.cluster_id,
+        "node_id": server.node.broker_id,
+        "listeners": [f"{name}://{Address(host, port)}" for name, host, port in server.addresses],
+    }
+    if server.metrics_port:
+        facts["metrics_port"] = server.metrics_port
+        facts["console"] = server.serves_pages
+    return facts
 
 
 async def _first_of(*events: asyncio.Event) -> None:

@@ -2,16 +2,18 @@
 
 from collections.abc import Iterable
 
+from barnabas.cli.failures import Failure
 from barnabas.wire.errors import KafkaError
 
 
 def raise_all(outcomes: Iterable[object]) -> None:
-    """Raise the KafkaErrors among `outcomes`: nobody is to wonder what became of the rest.
+    """Raise the errors among `outcomes`, when all that succeeded is printed.
 
     :raises KafkaError: When there is one.
+    :raises Failure: Likewise.
     :raises ExceptionGroup: When there are several.
     """
-    errors = [outcome for outcome in outcomes if isinstance(outcome, KafkaError)]
+    errors = [outcome for outcome in outcomes if isinstance(outcome, KafkaError | Failure)]
     if len(errors) > 1:
         message = f"{len(errors)} were refused"
         raise ExceptionGroup(message, errors)

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from barnabas.base.clock import SystemClock
 from barnabas.base.ids import TopicPartition
+from barnabas.cli.failures import REFUSED, Failure
 from barnabas.cli.output import print_json, print_table
 from barnabas.cli.partitions import Place
 from barnabas.cli.work.calls import with_admin
@@ -15,7 +16,7 @@ from barnabas.client.admin import Admin
 from barnabas.client.admin_model import HIGH_WATERMARK
 from barnabas.client.leader_epochs import EpochEnd, list_epoch_ends
 from barnabas.client.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, Isolation, ListedOffset, OffsetSpec
-from barnabas.wire.errors import KafkaError
+from barnabas.wire.errors import ErrorCode, KafkaError
 
 Outcomes = Mapping[TopicPartition, ListedOffset | KafkaError]
 
@@ -155,4 +156,17 @@ def delete(bootstrap: str, targets: Sequence[tuple[Place, int | None]], *, as_js
     else:
         for place, offset in begins.items():
             print(f"{place}: begins at {offset}")
-    raise_all(outcomes.values())
+    raise_all(_explained(place, each) for place, each in outcomes.items())
+
+
+def _explained(place: TopicPartition, outcome: int | KafkaError) -> object:
+    """Say what POLICY_VIOLATION means here: DeleteRecords answers with a code alone."""
+    if not isinstance(outcome, KafkaError) or outcome.code is not ErrorCode.POLICY_VIOLATION:
+        return outcome
+    topic = place.topic
+    message = f"records of {place} cannot be deleted: the cleanup.policy of topic '{topic}' has no 'delete'"
+    hint = (
+        f"produce null values for the keys to remove; or 'barnabas configs set topic {topic} cleanup.policy+=delete', "
+        "after which retention.ms and retention.bytes of the topic delete records, too"
+    )
+    return Failure(message, hint=hint, exit_code=REFUSED, kind=outcome.code.name)
