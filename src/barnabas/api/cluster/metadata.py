@@ -145,14 +145,13 @@ async def _by_names(
 async def _auto_create(context: RequestContext, names: Iterable[str]) -> None:
     with mutations(context, strict_from=None) as quota:
         outcomes = await create_wanted_topics(context, names, quota)
-    for name, error in ((each.name, each.error) for each in outcomes):
+    for outcome in outcomes:
+        error = outcome.error
         if (
-            error is not None and error.code is not ErrorCode.TOPIC_ALREADY_EXISTS
-        ):  # another request was first
-            # the answer has no room for the reason
-            _log.info(
-                "a topic was not auto-created", topic=name, error=error.code.name, message=error.message
-            )
+            error is not None and outcome.name not in context.node.image.topics
+        ):  # else another request was first
+            reason = {"error": error.code.name, "message": error.message}  # the answer has no room for it
+            _log.info("a topic was not auto-created", topic=outcome.name, **reason)
 
 
 def _by_id(context: RequestContext, request: MetadataRequest, topic_id: bytes) -> MetadataResponseTopic:
