@@ -207,7 +207,7 @@ async def running_node(
 ) -> AsyncIterator[RunningNode]:
     """A node on `directory`, registered as broker 1, until the block ends; its store keeps what is audited."""
     config = config_of(directory, **overrides)
-    clock, dice = ManualClock(), random.Random(seed)
+    clock, dice, flusher = ManualClock(), random.Random(seed), Flusher()
     store = store or MemoryStore()
     metadata = MetadataWriter(store, Auditor(clock, random.Random(seed)) if audited else None)
     await metadata.start()
@@ -220,7 +220,6 @@ async def running_node(
     directories.load(lambda topic: log_config(config, overrides_of.get(topic, {})))
     replicas = _replicas(dynamic, metadata, directories)
     quotas, client_telemetry = _quotas_and_telemetry(metadata, config, clock)
-    flusher = Flusher()
     moves = _moves(replicas, flusher, dynamic, clock)
     producer_ids = ProducerIds(metadata)
     coordinators = _coordinators(dynamic, metadata, replicas, flusher, clock, dice, producer_ids)

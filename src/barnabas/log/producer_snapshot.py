@@ -64,6 +64,7 @@ def _unpack(row: tuple[int, ...]) -> ProducerEntry:
     entry = ProducerEntry(row[0])
     entry.producer_epoch, last_sequence, last_offset, offset_delta = row[1:5]
     entry.last_timestamp_ms, entry.coordinator_epoch, entry.current_txn_start_offset = row[5:]
+    entry.last_offset = last_offset
     if last_offset >= 0:
         entry.batches.append(ProducedBatch(last_sequence, last_offset, offset_delta, entry.last_timestamp_ms))
     return entry

@@ -1,5 +1,6 @@
 """What a partition remembers of idempotent and transactional producers (KIP-98)."""
 
+import heapq
 from collections import deque
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -12,6 +13,11 @@ from barnabas.wire.records.control import EndMarker
 
 #: A producer has at most this many requests in flight, so a retry can only be one of them.
 BATCHES_TO_RETAIN = 5
+#: Of one partition; beyond, those are forgotten that have written nothing for longest and have no transaction open.
+#: A producer that writes again starts with any sequence, as after `producer.id.expiration.ms`.
+PRODUCER_IDS_MAX = 10_000
+#: How many are forgotten together, as it takes a look at all.
+EVICTED_TOGETHER = 500
 NO_EPOCH = -1
 NO_OFFSET = -1
 EPOCH_MAX = (1 << 15) - 1
@@ -56,6 +62,7 @@ class ProducerEntry:
         "batches",
         "coordinator_epoch",
         "current_txn_start_offset",
+        "last_offset",
         "last_timestamp_ms",
         "producer_epoch",
         "producer_id",
@@ -67,6 +74,7 @@ class ProducerEntry:
         self.coordinator_epoch = NO_EPOCH
         self.last_timestamp_ms = NO_TIMESTAMP
         self.current_txn_start_offset = NO_OFFSET
+        self.last_offset = NO_OFFSET  #: of its last record or marker
         #: All of `producer_epoch`, in the order of their sequences.
         self.batches: deque[ProducedBatch] = deque(maxlen=BATCHES_TO_RETAIN)
 
@@ -214,6 +222,8 @@ class ProducerStates:
             return None
         verification = self._verifications.get(producer_id)
         if verification is None:
+            if len(self._verifications) >= PRODUCER_IDS_MAX:
+                del self._verifications[next(iter(self._verifications))]
             verification = Verification(producer_epoch, sequence, bumps_epochs, now_ms)
             self._verifications[producer_id] = verification
         verification.asked_for(producer_epoch, sequence)
@@ -326,6 +336,7 @@ class ProducerStates:
             )
         )
         entry.last_timestamp_ms = header.max_timestamp
+        entry.last_offset = header.last_offset
         if header.is_transactional and entry.current_txn_start_offset == NO_OFFSET:
             entry.current_txn_start_offset = header.base_offset
             self._open_transactions[header.producer_id] = header.base_offset
@@ -339,6 +350,7 @@ class ProducerStates:
         entry.coordinator_epoch = marker.coordinator_epoch
         entry.current_txn_start_offset = NO_OFFSET
         entry.last_timestamp_ms = marker.timestamp_ms
+        entry.last_offset = offset
         self._end_verification(marker)
         first_offset = self._open_transactions.pop(marker.producer_id, None)
         if first_offset is None:
@@ -361,8 +373,24 @@ class ProducerStates:
     def _entry(self, producer_id: int) -> ProducerEntry:
         entry = self._entries.get(producer_id)
         if entry is None:
+            if len(self._entries) >= PRODUCER_IDS_MAX:
+                self.evict(PRODUCER_IDS_MAX - EVICTED_TOGETHER)
             entry = self._entries[producer_id] = ProducerEntry(producer_id)
         return entry
+
+    def evict(self, kept_count: int) -> None:
+        """Forget the producers that have written nothing for longest, until `kept_count` are left.
+
+        Those with a transaction that is open or being verified stay.
+        """
+        idle = (
+            entry
+            for producer_id, entry in self._entries.items()
+            if entry.current_txn_start_offset == NO_OFFSET and producer_id not in self._verifications
+        )
+        excess_count = len(self._entries) - kept_count
+        for entry in heapq.nsmallest(excess_count, idle, key=lambda entry: entry.last_offset):
+            del self._entries[entry.producer_id]
 
     def replace(self, entries: Iterable[ProducerEntry]) -> None:
         """Forget everything and start from a snapshot."""

@@ -111,6 +111,15 @@ class TransactionalLog(LocalLog):
         """The producers that the log remembers (DescribeProducers)."""
         return self._producers.active
 
+    @property
+    def producers_count(self) -> int:
+        """How many producers the log remembers."""
+        return len(self._producers)
+
+    def evict_producers(self, kept_count: int) -> None:
+        """Forget idle producers until `kept_count` are left (`ProducerStates.evict`)."""
+        self._producers.evict(kept_count)
+
     def remove_expired_producers(self, now_ms: int, expiration_ms: int) -> None:
         """Forget producers that were idle for `producer.id.expiration.ms`."""
         self._producers.remove_expired(now_ms, expiration_ms)

@@ -289,6 +289,7 @@ class BrokerServer:
         self._client_telemetry.load(self._metadata.image)
         self._metadata.listen(self._client_telemetry.apply)
         self._make_coordinators()
+        security_log = SecurityLog(self._clock)
         slots_count = config.integer("max.incremental.fetch.session.cache.slots")
         self.node = Node(
             broker_id=config.node_id,
@@ -312,18 +313,13 @@ class BrokerServer:
             transactions=self._coordinators.transactions,
             transaction_verifier=self._coordinators.verifier,
             authorizer=configured_authorizer(config, self._metadata, self._clock),
-            security_log=SecurityLog(self._clock),
+            security_log=security_log,
         )
         self.statistics = RequestStatistics()
         self.dispatcher = Dispatcher(self.node, self.statistics)
         self.audit = AuditPublisher(self.node)
         self._listeners = Listeners(
-            self.dispatcher,
-            self._connections,
-            self._metadata,
-            self._clock,
-            self._dice,
-            self.node.security_log,
+            self.dispatcher, self._connections, self._metadata, self._clock, self._dice, security_log
         )
         self._housekeeping = Housekeeping(
             self._dynamic_config,

@@ -1,7 +1,7 @@
 """What a broker does unasked: retention, checkpoints, flushes by time, expiries, idle connections."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,10 @@ TICK_MS = 1000
 
 #: How often clients that have gone are looked for.
 FORGET_CLIENTS_MS = 60_000
+
+#: Of all partitions together, some hundred bytes each, and how often they are counted.
+PRODUCER_IDS_MAX = 1_000_000
+BOUND_PRODUCERS_MS = 10_000
 
 _log = get_logger("barnabas.housekeeping")
 
@@ -69,6 +73,7 @@ class Housekeeping:
         self.repeat(self.checkpoint, max(offset_checkpoint_ms, 1))
         self.repeat(self.tick, TICK_MS)
         self.repeat(self.forget_clients, FORGET_CLIENTS_MS)
+        self.repeat(self.bound_producers, BOUND_PRODUCERS_MS)
         self.repeat(self.expire_producers, integer("producer.id.expiration.check.interval.ms"))
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
@@ -166,8 +171,35 @@ class Housekeeping:
         self._quotas.expire()
         self._client_instances.expire()
 
+    async def bound_producers(self) -> None:
+        """Forget idle producers where all partitions together remember too many; the largest give most."""
+        logs = [partition.log for partition in self._replicas]
+        counts = [log.producers_count for log in logs]
+        if sum(counts) <= PRODUCER_IDS_MAX:
+            return
+        most = fair_bound(counts, PRODUCER_IDS_MAX)
+        _log.warning(
+            "more producer ids are in use than are remembered", count=sum(counts), most=PRODUCER_IDS_MAX
+        )
+        for log, count in zip(logs, counts, strict=True):
+            if count > most:
+                log.evict_producers(most)
+                await asyncio.sleep(0)  # each takes some milliseconds
+
     async def expire_producers(self) -> None:
         """Forget producers that have been silent for `producer.id.expiration.ms`."""
         expiration_ms = self._config.current.integer("producer.id.expiration.ms")
         for partition in self._replicas:
             partition.log.remove_expired_producers(self._clock.wall_ms(), expiration_ms)
+
+
+def fair_bound(counts: Sequence[int], total_max: int) -> int:
+    """The largest bound for each of `counts` under which their sum is at most `total_max`."""
+    rest = total_max
+    ascending = sorted(counts)
+    for index, count in enumerate(ascending):
+        share = rest // (len(ascending) - index)
+        if count > share:
+            return share
+        rest -= count
+    return ascending[-1] if ascending else total_max

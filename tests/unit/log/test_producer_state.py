@@ -1,6 +1,10 @@
+from pathlib import Path
+
 import pytest
 
 from barnabas.base.ids import TopicPartition
+from barnabas.log import producer_state as module
+from barnabas.log.producer_snapshot import read_snapshot, write_snapshot
 from barnabas.log.producer_state import ActiveProducer, ProducedBatch, ProducerStates, Verification
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import TRANSACTIONAL_BIT, BatchHeader
@@ -290,3 +294,79 @@ def test_verifications_expire(states: ProducerStates) -> None:
     assert verify(states) is verification
     states.remove_expired(2_000, 1_000)
     assert verify(states) is not verification
+
+
+def ids(states: ProducerStates) -> list[int]:
+    return sorted(entry.producer_id for entry in states.entries)
+
+
+@pytest.fixture
+def bounded(states: ProducerStates, monkeypatch: pytest.MonkeyPatch) -> ProducerStates:
+    """States of ten producers at most, of which three are forgotten together."""
+    monkeypatch.setattr(module, "PRODUCER_IDS_MAX", 10)
+    monkeypatch.setattr(module, "EVICTED_TOGETHER", 3)
+    return states
+
+
+def test_producers_are_bounded_and_those_idle_for_longest_are_forgotten(bounded: ProducerStates) -> None:
+    for number in range(10):
+        append(bounded, header(0, producer_id=number, offset=number))
+    append(bounded, header(1, producer_id=0, offset=10))
+    append(bounded, header(0, producer_id=10, offset=11))
+    assert ids(bounded) == [0, 4, 5, 6, 7, 8, 9, 10]
+    for number in range(100, 1_000):
+        append(bounded, header(0, producer_id=number, offset=number))
+        assert len(bounded) <= 10
+
+
+def test_a_forgotten_producer_goes_on_where_it_was(bounded: ProducerStates) -> None:
+    append(bounded, header(0, 5, producer_id=7, offset=0))
+    for number in range(100, 120):
+        append(bounded, header(0, producer_id=number, offset=number))
+    assert 7 not in ids(bounded)
+    assert append(bounded, header(5, producer_id=7, offset=200)) is None
+    assert append(bounded, header(6, producer_id=7, offset=201)) is None
+    assert append(bounded, header(6, producer_id=7, offset=202)) is not None, "a duplicate is known again"
+
+
+def test_producers_in_a_transaction_or_about_to_begin_one_are_not_forgotten(bounded: ProducerStates) -> None:
+    append(bounded, header(0, producer_id=1, offset=0, transactional=True))
+    append(bounded, header(0, producer_id=2, offset=1))
+    append(bounded, header(0, producer_id=3, offset=2, transactional=True))
+    bounded.end_transaction(marker(producer_id=3), 3)
+    bounded.start_verification(2, 0, 1, bumps_epochs=False, now_ms=0)
+    for number in range(100, 200):
+        append(bounded, header(0, producer_id=number, offset=number))
+    assert {1, 2} <= set(ids(bounded))
+    assert 3 not in ids(bounded)
+    assert bounded.first_undecided_offset == 0
+
+
+def test_where_every_producer_has_a_transaction_open_none_is_forgotten(bounded: ProducerStates) -> None:
+    for number in range(20):
+        append(bounded, header(0, producer_id=number, offset=number, transactional=True))
+    assert len(bounded) == 20
+
+
+def test_verifications_are_bounded_and_the_oldest_end(bounded: ProducerStates) -> None:
+    first = bounded.start_verification(0, 0, 0, bumps_epochs=True, now_ms=0)
+    for number in range(1, 50):
+        latest = bounded.start_verification(number, 0, 0, bumps_epochs=True, now_ms=0)
+    assert len(bounded._verifications) == 10
+    late = header(0, producer_id=0, transactional=True)
+    with pytest.raises(KafkaError) as error:
+        bounded.check(late, sequences=True, verification=first, verifies=True)
+    assert error.value.code is ErrorCode.INVALID_TXN_STATE
+    in_time = header(0, producer_id=49, transactional=True)
+    assert bounded.check(in_time, sequences=True, verification=latest, verifies=True) is None
+
+
+def test_after_a_restart_producers_are_forgotten_in_the_same_order(
+    bounded: ProducerStates, tmp_path: Path
+) -> None:
+    for number in (5, 3, 8):
+        append(bounded, header(0, producer_id=number, offset=100 - number))
+    loaded = ProducerStates(TopicPartition("t", 0))
+    loaded.replace(read_snapshot(write_snapshot(tmp_path, 200, bounded.entries)))
+    loaded.evict(1)
+    assert ids(loaded) == [3]

@@ -230,7 +230,7 @@ async def test_metrics_tell_of_what_the_broker_holds(tmp_path: Path) -> None:
     await create(server, "t")
     server.node.replicas.partition("t", 0).append_as_leader(batch(b"a", b"b"), 1)
     reader, writer = await asyncio.open_connection("127.0.0.1", server.metrics_port)
-    writer.write(b"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n")
+    writer.write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
     text = (await reader.read()).decode()
     writer.close()
     lines = set(text.splitlines())

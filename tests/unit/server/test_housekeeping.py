@@ -349,3 +349,29 @@ async def test_clients_that_are_long_gone_are_forgotten(tmp_path: Path) -> None:
         await keeper.forget_clients()
         assert quotas.statistics()["clients_count"] == 0
         assert instances.statistics()["instances_count"] == 0
+
+
+@pytest.mark.parametrize(
+    ("counts", "total_max", "bound"),
+    [([5, 5, 5], 15, 5), ([1, 2, 100], 13, 10), ([10, 10], 10, 5), ([], 7, 7), ([3], 2, 2), ([0, 9], 4, 4)],
+)
+def test_a_fair_bound_takes_from_the_largest(counts: list[int], total_max: int, bound: int) -> None:
+    assert module.fair_bound(counts, total_max) == bound
+    assert sum(min(count, bound) for count in counts) <= total_max
+
+
+@on_loop
+async def test_of_too_many_producers_in_all_the_partitions_with_most_forget_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PRODUCER_IDS_MAX", 8)
+    async with keeping(tmp_path) as (node, keeper):
+        await node.create(new_topic("many"), new_topic("few"))
+        for topic, count in (("many", 10), ("few", 2)):
+            for producer_id in range(count):
+                records = batch(b"v", producer_id=producer_id, producer_epoch=0, base_sequence=0)
+                node.partition(topic).append_as_leader(records, 1)
+        await keeper.bound_producers()
+        left = {topic: node.partition(topic).log.active_producers for topic in ("many", "few")}
+    assert [each.producer_id for each in left["many"]] == [4, 5, 6, 7, 8, 9]
+    assert len(left["few"]) == 2
