@@ -28,6 +28,14 @@ def count(number: int | float | None) -> str:
     return "–" if number is None else f"{round(number):,}".replace(",", "\u202f")
 
 
+def percent(part: float, whole: float) -> str:
+    """A share without its sign; 0 and 100 stand for nothing and everything, not for nearly so."""
+    if part == whole:
+        return "100"
+    share = 100 * part / whole
+    return "less than 0.1" if 0 < share < 0.1 else f"{min(share, 99.9):.1f}" if share else "0"
+
+
 def rate(number: float | None) -> str:
     """A number per second."""
     if number is None:

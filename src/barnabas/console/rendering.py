@@ -43,6 +43,7 @@ def environment() -> Environment:
         size=formatting.size,
         count=formatting.count,
         rate=formatting.rate,
+        percent=formatting.percent,
         moment=formatting.moment,
         duration=formatting.duration,
         plural=formatting.plural,

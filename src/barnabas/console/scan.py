@@ -131,15 +131,21 @@ class Scanner:
         position = reading.positions[index]
         place = TopicPartition(self._topic, index)
         data = await self._fetch(place, position, limits)
+        if not data.records and position < self._visible_end(data):
+            budget.use(0)  # a quota holds the records back: ask again while there is time
+            return
         async with self._turns:
             chunk = await asyncio.to_thread(
                 _chunk, place, data, position, end, self._isolation, wanted, budget
             )
         reading.records[index] += chunk.records
-        # Nothing to be seen: an open transaction, read committed. What comes later is newer than the page.
         reading.positions[index] = chunk.next_offset if chunk.next_offset > position else end
         reading.seen_count += chunk.seen_count
         reading.cut_count += chunk.cut_count
+
+    def _visible_end(self, data: PartitionData) -> int:
+        committed = self._isolation is Isolation.READ_COMMITTED
+        return data.last_stable_offset if committed else data.high_watermark
 
     async def _fetch(self, place: TopicPartition, position: int, limits: FetchLimits) -> PartitionData:
         async def attempt() -> PartitionData:

@@ -109,7 +109,7 @@ def test_a_config_is_altered_and_rolled_back(admin: Watched, cluster: EmbeddedBr
     page.get_by_role("button", name="Show what would change").click()
     expect(page.locator("ins")).to_have_text("2")
     assert admin.violations() == []
-    page.get_by_role("button", name="Change it").click()
+    page.get_by_role("button", name="Apply").click()
     expect(page.locator("#notices")).to_contain_text("log.cleaner.threads is set for every broker.")
     published(cluster, "broker/", "log.cleaner.threads", "2")
     page = admin.open("/audit")

@@ -107,7 +107,7 @@ def test_a_topic_is_made_altered_written_to_and_deleted(admin: Watched) -> None:
     page.get_by_label("retention.ms", exact=True).fill("86400000")
     page.get_by_role("button", name="Show what would change").click()
     expect(page.locator("ins")).to_have_text("86400000")
-    page.get_by_role("button", name="Change it").click()
+    page.get_by_role("button", name="Apply").click()
     expect(page.locator("#notices")).to_contain_text("Changed: retention.ms.")
     expect(page.get_by_role("row", name="Choose retention.ms")).to_contain_text("86400000")
     page = admin.open("/topics/shop.refunds/produce")

@@ -30,15 +30,20 @@ LOGS = st.dictionaries(st.integers(0, 3), st.lists(st.integers(0, 60), unique=Tr
 class MemoryScanner(Scanner):
     """Fetches two records at a time from logs in memory; values are the offsets."""
 
-    def __init__(self, logs: Logs, value_bytes: int = 0) -> None:
+    def __init__(self, logs: Logs, value_bytes: int = 0, *, throttles: bool = False) -> None:
         super().__init__(Cluster("127.0.0.1:1"), asyncio.Semaphore(1), "t", Isolation.READ_UNCOMMITTED)
         self._logs = logs
         self._value_bytes = value_bytes
+        self._throttles = throttles  #: every other answer is empty, as for a client above its quota
+        self.is_throttled = False
 
     async def _fetch(self, place: TopicPartition, position: int, limits: FetchLimits) -> PartitionData:
-        at = [each for each in self._logs[place.partition] if each >= position][:2]
-        if not at:
-            return PartitionData(partition_index=place.partition)
+        log = self._logs[place.partition]
+        at = [each for each in log if each >= position][:2]
+        self.is_throttled = not self.is_throttled and self._throttles
+        if not at or self.is_throttled:
+            end = max(log, default=-1) + 1
+            return PartitionData(partition_index=place.partition, high_watermark=end)
         value = b"x" * self._value_bytes
         records = [Record(each, each * 10 + place.partition, None, b"%d " % each + value) for each in at]
         data = bytes(encode_batch(records, base_offset=position, keep_offsets=True))
@@ -120,6 +125,16 @@ def test_the_event_loop_goes_on_while_records_are_searched() -> None:
         return await page
 
     assert len(asyncio.run(look()).records) == 1
+
+
+def test_records_that_a_quota_holds_back_are_waited_for() -> None:
+    async def look() -> Found:
+        browser = Browser(MemoryScanner({0: range(20)}, throttles=True), ManualClock())
+        return await browser.backward({0: Reach(0, 20)}, {0: 20}, Criteria(value="1"), 50)
+
+    found = asyncio.run(look())
+    assert [each.offset for each in found.records] == [*range(19, 9, -1), 1]
+    assert found.seen_count == 20
 
 
 def test_batches_beyond_the_end_are_not_decoded() -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.console.formatting import count, duration, moment, plural, prose, rate, size
+from barnabas.console.formatting import count, duration, moment, percent, plural, prose, rate, size
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,11 @@ def test_numbers() -> None:
         "0 topics",
         "2 have",
     ]
+
+
+def test_shares_are_rounded_but_never_to_nothing_or_everything() -> None:
+    shares = [(0, 0), (0, 7), (1, 3), (1, 100_000), (99_999, 100_000), (5, 5)]
+    assert [percent(*each) for each in shares] == ["100", "0", "33.3", "less than 0.1", "99.9", "100"]
 
 
 def test_times() -> None:

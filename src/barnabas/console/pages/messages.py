@@ -87,20 +87,6 @@ class Looked(NamedTuple):
         """Offsets that there are to look at from where the search began."""
         return sum(each.total_count for each in self.shares.values())
 
-    @property
-    def percent(self) -> str:
-        """The share that was looked at: neither all nor nothing where it is only nearly so."""
-        if self.searched_count == self.total_count:
-            return "100"
-        part = 100 * self.searched_count / self.total_count
-        return (
-            f"{part:.1f}"
-            if 0.1 <= part < 99.9
-            else "less than 0.1"
-            if part and part < 0.1
-            else f"{min(part, 99.9):.1f}"
-        )
-
 
 _NOTHING = Looked(Found([]), {}, {})
 
