@@ -47,7 +47,7 @@ def group(command: str, bootstrap: str, **options: str | float) -> dict[str, flo
 def _generate(
     generator: str, command: str, bootstrap: str, options: Mapping[str, str | float]
 ) -> dict[str, float]:
-    flags = [part for name, value in options.items() for part in (f"-{name.replace('_', '-')}", str(value))]
+    flags = [f"-{name.replace('_', '-')}={value}" for name, value in options.items()]
     run = [str(build(generator)), command, "-broker", bootstrap, *flags]
     done = subprocess.run(run, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
     if done.returncode:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from interop.brokers import Broker
 
-from bench import load, planning
+from bench import load, mixture, planning
 from bench.process import anonymous_bytes, cpu_s
 from bench.warm_memory import warm_memory
 
@@ -70,10 +70,14 @@ class Measure:
     against_itself: bool = False
 
 
+#: Partitions that the Java producer spreads its batches over.
+PRODUCED_PARTITIONS_COUNT = 6
+
+
 def produce_cpu(broker: Broker, size: Size, record_bytes: int, *properties: str) -> Measured:
     """Broker CPU for each record that the Java producer sends, microseconds."""
     count = size.records if record_bytes < 1024 else size.records // 4
-    load.raw("create", broker.bootstrap, topic="produce", count=1)
+    load.raw("create", broker.bootstrap, topic="produce", count=1, partitions=PRODUCED_PARTITIONS_COUNT)
     before_s = cpu_s(broker.pid)
     with warm_memory():
         load.produce_with_java(broker.bootstrap, "produce-0", count, record_bytes, *properties)
@@ -86,15 +90,6 @@ def prepare_topic(broker: Broker, _size: Size, topic: str) -> None:
     """A topic (its name followed by -0) whose partitions the connections share."""
     load.raw("create", broker.bootstrap, topic=topic, count=1, partitions=8)
     time.sleep(SETTLE_S)
-
-
-def request_rate(broker: Broker, size: Size, connections: int, depth: int) -> Measured:
-    """One-record Produce requests answered in a second, ``depth`` in flight on each connection."""
-    flags = {"connections": connections, "depth": depth, "seconds": size.seconds}
-    partitions = min(connections, 8)
-    with warm_memory():
-        done = load.raw("produce", broker.bootstrap, topic="requests-0", partitions=partitions, **flags)
-    return {"rate": done["requests_per_s"]}
 
 
 def latency(broker: Broker, size: Size) -> Measured:
@@ -266,34 +261,49 @@ def plan(broker: Broker, size: Size) -> Measured:
     return planning.plans(broker.bootstrap, size.topics_planned)
 
 
-def _produce(name: str, text: str, record_bytes: int, *properties: str) -> Measure:
+def prepare_mixture(broker: Broker, _size: Size) -> None:
+    """The topics that the mixture writes to."""
+    mixture.prepare(broker.bootstrap)
+    time.sleep(SETTLE_S)
+
+
+def requests(broker: Broker, size: Size) -> Measured:
+    """One-record Produce requests in all shapes."""
+    return mixture.measure(broker.bootstrap, broker.pid, size.seconds / 2)
+
+
+def _mixture_metrics() -> dict[str, Metric]:
+    metrics = {
+        "cpu": Metric("broker CPU per one-record request, as many of each shape below", "µs", 0.4),
+        "rate": Metric("one-record requests, as many of each shape below", "/s", 2.0, more_is_better=True),
+    }
+    for shape in mixture.SHAPES:
+        metrics[f"cpu {shape.name}"] = Metric(f"CPU: {shape.text}", "µs", None)
+    for shape in mixture.SHAPES:
+        metrics[f"rate {shape.name}"] = Metric(f"rate: {shape.text}", "/s", None, more_is_better=True)
+    return metrics
+
+
+def _produce(name: str, text: str, target: float, record_bytes: int, *properties: str) -> Measure:
     def run(broker: Broker, size: Size) -> Measured:
         return produce_cpu(broker, size, record_bytes, *properties)
 
-    return Measure(name, run, {"cpu": Metric(f"broker CPU per record, {text}", "µs", 0.5)})
-
-
-def _requests(connections: int, depth: int) -> Measure:
-    run = functools.partial(request_rate, connections=connections, depth=depth)
-    text = f"one-record produce requests, {connections} connection{'s' if connections > 1 else ''}"
-    metrics = {"rate": Metric(f"{text}, {depth} in flight on each", "/s", 3.0, more_is_better=True)}
-    prepare = functools.partial(prepare_topic, topic="requests")
-    return Measure(f"requests-{connections}", run, metrics, prepare)
+    return Measure(name, run, {"cpu": Metric(f"broker CPU per record, {text}", "µs", target)})
 
 
 MEASURES = (
-    _produce("produce-100b", "100 B in 64 KiB batches", 100),
-    _produce("produce-1kib", "1 KiB, acks=all", 1024, "acks=all"),
-    _produce("produce-lz4", "1 KiB, acks=all, lz4", 1024, "acks=all", "compression.type=lz4"),
-    _requests(1, 64),
-    _requests(50, 16),
-    Measure("fetch", fetch_cpu, {"cpu": Metric("broker CPU per GiB fetched", "s", 1.0)}, prepare_fetch),
+    _produce("produce-100b", "100 B in 64 KiB batches", 0.3, 100),
+    _produce("produce-1kib", "1 KiB, acks=all", 0.4, 1024, "acks=all"),
+    _produce("produce-lz4", "1 KiB, acks=all, lz4", 0.5, 1024, "acks=all", "compression.type=lz4"),
+    _produce("produce-zstd", "1 KiB, acks=all, zstd", 0.5, 1024, "acks=all", "compression.type=zstd"),
+    Measure("requests", requests, _mixture_metrics(), prepare_mixture),
+    Measure("fetch", fetch_cpu, {"cpu": Metric("broker CPU per GiB fetched", "s", 0.75)}, prepare_fetch),
     Measure(
         "latency",
         latency,
         {
             "p50": Metric("latency p50 at 5,000 records/s", "ms", 1.0),
-            "p99": Metric("latency p99 at 5,000 records/s", "ms", 1.0),
+            "p99": Metric("latency p99 at 5,000 records/s", "ms", 0.8),
         },
         functools.partial(prepare_topic, topic="latency"),
     ),
@@ -383,7 +393,7 @@ MEASURES = (
             "waiting": Metric(
                 "offset commits of one partition, 50 connections, 1 in flight on each",
                 "/s",
-                None,
+                0.8,
                 more_is_better=True,
             ),
         },

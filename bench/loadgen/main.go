@@ -2,6 +2,7 @@
 // not the client is what is measured. Each command prints its result as JSON.
 //
 //	loadgen produce  -broker HOST:PORT -topic T -connections 50 -depth 16 -seconds 5
+//	loadgen mixture  -broker HOST:PORT -topic T -partitions 6 -versions 7,9,12,13 -connections 50 -depth 5 -seconds 5
 //	loadgen latency  -broker HOST:PORT -topic T -connections 10 -rate 5000 -seconds 5
 //	loadgen fetch    -broker HOST:PORT -topic T -gib 2
 //	loadgen create   -broker HOST:PORT -topic PREFIX -count 200
@@ -38,11 +39,16 @@ type options struct {
 	topics      int
 	valueBytes  int
 	acks        int
+	versions    string
+	valueMin    int
+	valueMax    int
+	perRequest  int
+	idempotent  bool
 }
 
 var commands = map[string]func(options) map[string]float64{
 	"produce": produce, "latency": latency, "fetch": fetch, "create": create, "delete": remove, "metadata": metadata,
-	"describe": describe, "alter": alter, "commit": commit, "offsets": offsets, "loaded": loaded,
+	"mixture": mixture, "describe": describe, "alter": alter, "commit": commit, "offsets": offsets, "loaded": loaded,
 }
 
 func main() {
@@ -70,6 +76,11 @@ func parse(arguments []string) options {
 	flags.IntVar(&o.topics, "topics", 1, "how many topics PREFIX-0, PREFIX-1, ... to ask for at once")
 	flags.IntVar(&o.valueBytes, "value-bytes", 100, "size of a record's value")
 	flags.IntVar(&o.acks, "acks", -1, "as in Produce")
+	flags.StringVar(&o.versions, "versions", "12", "Produce versions, sent in turn")
+	flags.IntVar(&o.valueMin, "value-min", 20, "smallest value of a mixture")
+	flags.IntVar(&o.valueMax, "value-max", 4096, "largest value of a mixture")
+	flags.IntVar(&o.perRequest, "per-request", 1, "partitions in each request of a mixture")
+	flags.BoolVar(&o.idempotent, "idempotent", false, "producers of a mixture have ids and sequences")
 	check(flags.Parse(arguments))
 	return o
 }

@@ -98,7 +98,10 @@ func (c *connection) send(frame []byte) {
 }
 
 // receive gives the next answer behind its header version 1; it is valid until the next call.
-func (c *connection) receive() response {
+func (c *connection) receive() response { return c.receiveAll()[5:] }
+
+// receiveAll gives the next answer, header included; it is valid until the next call.
+func (c *connection) receiveAll() response {
 	var size [4]byte
 	_, err := io.ReadFull(c.reader, size[:])
 	check(err)
@@ -109,7 +112,7 @@ func (c *connection) receive() response {
 	c.frame = c.frame[:sizeBytes]
 	_, err = io.ReadFull(c.reader, c.frame)
 	check(err)
-	return response(c.frame[5:])
+	return response(c.frame)
 }
 
 func (c *connection) call(frame []byte) response {
