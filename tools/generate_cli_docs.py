@@ -60,7 +60,11 @@ configuration cannot be, and with 1 when the broker dies.
   what is not there is `null`; keys are added, not renamed.
 - A failure goes to stderr: `error: ...` and `try: ...`, or with `--json` an object a line with `error` (Kafka's name of
   it, or WRONG_USE, UNREACHABLE, CONNECTION_LOST, TIMED_OUT, NOT_KAFKA, NOT_FOUND, FILE_NOT_FOUND, FAILED), `message`
-  and `hint`. What succeeded beside it is on stdout all the same.
+  and `hint`. What succeeded beside it is on stdout all the same. Wrong options are answered alike.
+- `produce` names each input line that did not arrive, with `--json` in `lines`, counted from 1; it sends the others. It
+  stops reading only at an error that later lines would meet as well, such as a missing permission.
+- In the file of `--command-config`, properties that Kafka's own clients do not know, and lines without a value, are
+  warned of on stderr, with `--json` as an object with `warning`.
 - `--wait SECONDS` stays until what was begun is done, with progress, and fails when that takes longer.
 
 ## Passwords

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import ZERO_UUID, TopicPartition
-from barnabas.log.files import NO_SPACE, REMOVAL_RETRY_MS, sync_file_system
+from barnabas.log.files import REMOVAL_RETRY_MS, space_advice, sync_file_system
 from barnabas.log.found_replicas import Role
 from barnabas.log.loading import ConfigFor, Opened, open_logs, settle
 from barnabas.log.log_config import LogConfig
@@ -44,8 +44,6 @@ _PREFERRED_COUNT_MAX = 10_000
 
 #: Stands for the name of a log that is deleted and may come back.
 TRASH = "-trash"
-
-_TO_DO_WITHOUT_SPACE = "free space on the volume as docs/operations.md says, then start the broker again"
 
 _log = get_logger("barnabas.log")
 
@@ -215,13 +213,8 @@ class LogDirectories:
         if directory.failure is not None:
             return
         directory.failure = str(error)
-        to_do = {"to_do": _TO_DO_WITHOUT_SPACE} if error.errno in NO_SPACE else {}
-        _log.error(
-            "a log directory is offline, and every log in it",
-            path=str(directory.path),
-            why=str(error),
-            **to_do,
-        )
+        fields = {"path": str(directory.path), "why": str(error), **space_advice(error)}
+        _log.error("a log directory is offline, and every log in it", **fields)
         for log in (*directory.logs.values(), *directory.futures.values()):
             log.failure = log.failure or f"the disk of {directory.path} failed: {error}"
         if self.on_directory_failure is not None:

@@ -23,6 +23,13 @@ NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 SEGMENT_SUFFIXES = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 
 
+def space_advice(error: OSError) -> dict[str, str]:
+    """Return a field for the log that says what to do, if the volume is full."""
+    if error.errno not in NO_SPACE:
+        return {}
+    return {"to_do": "free space on the volume as docs/operations.md says, then start the broker again"}
+
+
 def offset_file(directory: Path, offset: int, suffix: str) -> Path:
     """The file of `directory` that is named after an offset: twenty digits and a suffix."""
     return directory / f"{offset:020d}{suffix}"

@@ -97,20 +97,13 @@ def open_logs(
         return Opened(directory, log, has_move_mark(path), is_restored=state is not None)
 
     partitions = list(directory.partitions_on_disk())
-    if partitions and not clean_shutdown:
-        _log.warning(
-            "a log directory was not stopped cleanly: its logs are recovered",
-            path=str(directory.path),
-            logs_count=len(partitions),
-        )
+    facts = {"path": str(directory.path), "logs_count": len(partitions)}
+    recovers = bool(partitions) and not clean_shutdown
+    if recovers:
+        _log.warning("a log directory was not stopped cleanly: its logs are recovered", **facts)
     opened = list(pool.map(open_log, partitions))
-    _log.info(
-        "opened the logs of a directory",
-        path=str(directory.path),
-        logs_count=len(opened),
-        recovered=bool(opened) and not clean_shutdown,
-        took_ms=clock.monotonic_ms() - started_ms,
-    )
+    took_ms = clock.monotonic_ms() - started_ms
+    _log.info("opened the logs of a directory", **facts, recovered=recovers, took_ms=took_ms)
     return opened
 
 

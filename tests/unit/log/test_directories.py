@@ -1,3 +1,5 @@
+import errno
+import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -379,3 +381,14 @@ def test_a_file_system_that_cannot_be_flushed_is_not_marked_as_cleanly_stopped(
     produce(directories.create("t", 0, TOPIC_ID, LogConfig()), b"x")
     directories.close()
     assert not (tmp_path / "a" / ".kafka_cleanshutdown").exists()
+
+
+@pytest.mark.parametrize(
+    ("number", "is_advised"), [(errno.ENOSPC, True), (errno.EDQUOT, True), (errno.EIO, False)]
+)
+def test_a_full_volume_is_logged_with_what_to_do(
+    open_all: OpenAll, capsys: pytest.CaptureFixture[str], number: int, is_advised: bool
+) -> None:
+    directories = open_all()
+    directories.fail(directories.directories[0], OSError(number, os.strerror(number)))
+    assert ("docs/operations.md" in capsys.readouterr().err) == is_advised
