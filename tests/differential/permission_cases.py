@@ -180,6 +180,9 @@ CASES: dict[str, Case] = {
     "Produce by id": Case(_produce(by_id=True), 13),
     "Produce without an answer": Case(_produce(acks=0), 9),
     "Fetch": Case(_fetch(), 12),
+    "Fetch of a topic without a name": Case(
+        FetchRequest(max_wait_ms=0, min_bytes=0, topics=[FetchTopic("", partitions=[FetchPartition(0)])]), 12
+    ),
     "Fetch by id": Case(_fetch(by_id=True), 13),
     "Fetch as a replica": Case(_fetch(replica_id=2), 12, refusals_only=True),
     "ListOffsets": Case(

@@ -69,7 +69,9 @@ def add_user(
         ),
     ] = None,
     mechanism: Mechanisms = None,
-    iterations: Annotated[int, typer.Option("--iterations", help="How slow guessing is made.")] = 4096,
+    iterations: Annotated[
+        int, typer.Option("--iterations", min=4096, max=16_384, help="How slow guessing is made.")
+    ] = 4096,
     as_json: Json = False,
 ) -> None:
     """Let a user log in with a password, a new one if it could already."""
