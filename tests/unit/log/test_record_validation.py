@@ -118,7 +118,8 @@ def test_lz4_that_java_clients_do_not_read_is_invalid() -> None:
     body = batch_body(batch, 0, read_header(batch))
     linked = bytes(cramjam.lz4.compress(body))
     halves = compress(Compression.LZ4, body[:50]) + compress(Compression.LZ4, body[50:])
-    for packed in (linked, halves, compress(Compression.LZ4, body) + bytes(4)):
+    skipped = b"\x50\x2a\x4d\x18\x60\0\0\0" + bytes(0x60) + compress(Compression.LZ4, body)
+    for packed in (linked, halves, skipped, compress(Compression.LZ4, body) + bytes(4)):
         assert refused(with_body(batch, packed)).code is ErrorCode.INVALID_RECORD
 
 
