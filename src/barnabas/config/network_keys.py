@@ -42,7 +42,8 @@ NETWORK_KEYS: tuple[ConfigKey, ...] = (
     ConfigKey("socket.listen.backlog.size", INT, 50, AT_LEAST_1, READ_ONLY, HONOURED,
               "Connections that may wait to be accepted; 1024 unless it is set."),
     ConfigKey("socket.request.max.bytes", INT, 104_857_600, AT_LEAST_1, READ_ONLY, HONOURED,
-              "A connection that announces a longer request than this is closed."),
+              "A connection that announces a longer request than this is closed, and a batch of records that "
+              "unpacks to more is refused."),
     ConfigKey("socket.connection.setup.timeout.ms", LONG, 10_000, None, READ_ONLY, NO_EFFECT,
               "How long a connection to another broker may take to open."),
     ConfigKey("socket.connection.setup.timeout.max.ms", LONG, 30_000, None, READ_ONLY, NO_EFFECT,

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import TypeAlias
 
+from barnabas.base.buffers import Buffer
 from barnabas.log.log_config import LogConfig
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import NO_TIMESTAMP, BatchHeader
-from barnabas.wire.records.compression import Buffer
 from barnabas.wire.records.record import RECORD_HEADERS_COUNT_MAX
 from barnabas.wire.records.walk import Problem, WalkResult
 

@@ -60,7 +60,7 @@ RECORDS_COUNT_MAX = 1 << 19
 # hundred times as long.
 
 #: The largest batch, by its codec. Gzip and snappy take long for members and blocks that hold nothing.
-INLINE_BYTES_MAX = (1 << 20, 1 << 14, 1 << 14, 1 << 16, 1 << 16) if COMPILED else (1 << 14,) * 5
+INLINE_BYTES_MAX = (1 << 20, 1 << 14, 1 << 14, 1 << 18, 1 << 18) if COMPILED else (1 << 14,) * 5
 #: The largest records section after decompression.
 _UNPACKED_INLINE_BYTES_MAX = 1 << 18 if COMPILED else 1 << 14
 #: The largest records section that is compressed with another codec.

@@ -7,7 +7,9 @@ from typing import TypeAlias
 
 import cramjam
 
+from barnabas.base import buffers
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records.walk import lz4_frame_end
 
 #: Bytes that can be read where they lie.
 Buffer: TypeAlias = bytes | bytearray | memoryview | mmap.mmap
@@ -26,11 +28,6 @@ _LZ4_FRAME_HEADER = b"\x04\x22\x4d\x18\x60\x40\x82"
 _LZ4_BLOCK_BYTES = 64 * 1024
 _LZ4_STORED = 0x80000000
 _LZ4_END = bytes(4)
-_LZ4_BLOCK_SIZE = struct.Struct("<I")
-_LZ4_MAGIC = _LZ4_FRAME_HEADER[:4]
-#: In a frame's flags: the version with independent blocks, no dictionary and no reserved bit; what may be there.
-_LZ4_FLAGS_MASK, _LZ4_FLAGS = 0xE3, 0x60
-_LZ4_BLOCK_CHECKSUM, _LZ4_CONTENT_SIZE, _LZ4_CONTENT_CHECKSUM = 0x10, 0x08, 0x04
 
 #: What cramjam says when the output is full.
 _FULL = "failed to write whole buffer"
@@ -105,35 +102,16 @@ def decompress_into(codec: Compression, data: Buffer, output: Buffer) -> int:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message) from error
 
 
-def check_frame(codec: Compression, data: Buffer) -> None:
+def check_frame(codec: Compression, data: buffers.Buffer) -> None:
     """Refuse what `decompress_into` reads but Java clients do not: LZ4 that is not one frame of independent blocks.
 
     :raises KafkaError: CORRUPT_MESSAGE.
     """
-    if codec is Compression.LZ4 and _lz4_frame_end(data) != len(data):
+    if codec is not Compression.LZ4:
+        return
+    if data[:4] != _LZ4_FRAME_HEADER[:4] or lz4_frame_end(data) != len(data):
         message = "records compressed with lz4 are not exactly one frame of independent blocks"
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
-
-
-def _lz4_frame_end(data: Buffer) -> int:
-    """Where the first frame ends, by the sizes of its blocks; -1 when it has another form or is cut off."""
-    if (
-        len(data) < len(_LZ4_FRAME_HEADER)
-        or data[:4] != _LZ4_MAGIC
-        or data[4] & _LZ4_FLAGS_MASK != _LZ4_FLAGS
-    ):
-        return -1
-    flags = data[4]
-    position = len(_LZ4_FRAME_HEADER) + (8 if flags & _LZ4_CONTENT_SIZE else 0)
-    checksum_bytes = 4 if flags & _LZ4_BLOCK_CHECKSUM else 0
-    unpack, last = _LZ4_BLOCK_SIZE.unpack_from, len(data) - _LZ4_BLOCK_SIZE.size
-    while position <= last:
-        size = unpack(data, position)[0] & ~_LZ4_STORED
-        position += _LZ4_BLOCK_SIZE.size
-        if size == 0:
-            return position + (4 if flags & _LZ4_CONTENT_CHECKSUM else 0)
-        position += size + checksum_bytes
-    return -1
 
 
 def _too_large(codec: Compression, size_max_bytes: int) -> UnpackedTooLarge:

@@ -3,6 +3,7 @@ cimport cython
 
 cdef int _NONE, _CUT_OFF, _BYTES_BEHIND, _RECORD_SIZE, _OFFSET_DELTA, _TIMESTAMP, _HEADERS_COUNT
 cdef int _HEADER_WITHOUT_KEY, _TOO_MANY_HEADERS, _NO_KEY, _TOO_EARLY, _TOO_LATE
+cdef int _LZ4_FLAGS_MASK, _LZ4_FLAGS, _LZ4_BLOCK_CHECKSUM, _LZ4_CONTENT_SIZE, _LZ4_CONTENT_CHECKSUM
 cdef int _FAILED, _NO_TIMESTAMP, _INT32_SHIFT_MAX, _INT64_SHIFT_MAX
 cdef long long _INT64_MAX, _INT64_MIN
 
@@ -21,6 +22,9 @@ cpdef (int, Py_ssize_t, Py_ssize_t, long long, long long) walk_unlocked(
     long long base_timestamp_ms, long long earliest_ms, long long latest_ms, bint needs_keys,
     long long headers_count_max
 )
+
+@cython.locals(size=Py_ssize_t, flags=cython.int, position=Py_ssize_t, block=Py_ssize_t)
+cpdef Py_ssize_t lz4_frame_end(const unsigned char[::1] data) noexcept
 
 @cython.locals(offset_delta=cython.longlong, key_size=cython.longlong, count=cython.longlong, problem=cython.int)
 cdef inline (int, Py_ssize_t, long long, long long) _walk_fields(

@@ -1,5 +1,5 @@
 # cython: language_level=3, annotation_typing=False, boundscheck=False, wraparound=False, initializedcheck=False
-"""Walk through the records of a batch without making an object of any of them.
+"""Walk through the records of a batch, and through LZ4 frames, without making an object of any part.
 
 Where the package is built with a C compiler, this is a compiled module with the C types of `walk.pxd`. Elsewhere it
 runs as the Python that it is, and does the same.
@@ -8,7 +8,7 @@ runs as the Python that it is, and does the same.
 from enum import IntEnum
 from typing import TYPE_CHECKING, TypeAlias
 
-from barnabas.wire.records.compression import Buffer
+from barnabas.base.buffers import Buffer
 
 if TYPE_CHECKING:
     import cython  # noqa: TC004 (Cython reads this; nothing imports it)
@@ -51,6 +51,9 @@ _TOO_MANY_HEADERS = int(Problem.TOO_MANY_HEADERS)
 _NO_KEY = int(Problem.NO_KEY)
 _TOO_EARLY = int(Problem.TOO_EARLY)
 _TOO_LATE = int(Problem.TOO_LATE)
+#: The flags of an LZ4 frame: version 1 and independent blocks must be there, a dictionary and a reserved bit must not.
+_LZ4_FLAGS_MASK, _LZ4_FLAGS = 0xE3, 0x60
+_LZ4_BLOCK_CHECKSUM, _LZ4_CONTENT_SIZE, _LZ4_CONTENT_CHECKSUM = 0x10, 0x08, 0x04
 _FAILED = -1
 _NO_TIMESTAMP = -1
 _INT32_SHIFT_MAX = 28
@@ -146,6 +149,26 @@ def walk_unlocked(
             needs_keys,
             headers_count_max,
         )
+
+
+def lz4_frame_end(data: Buffer) -> int:
+    """Where the first LZ4 frame ends, by the sizes of its blocks; -1 if its blocks are linked or it is cut off.
+
+    The caller has looked at the magic number.
+    """
+    size = len(data)
+    if size < 7 or data[4] & _LZ4_FLAGS_MASK != _LZ4_FLAGS:
+        return _FAILED
+    flags = data[4]
+    position = 15 if flags & _LZ4_CONTENT_SIZE else 7
+    while position + 4 <= size:
+        block = (data[position + 3] & 0x7F) << 24 | data[position + 2] << 16
+        block |= data[position + 1] << 8 | data[position]
+        position += 4
+        if block == 0:
+            return position + 4 if flags & _LZ4_CONTENT_CHECKSUM else position
+        position += block + 4 if flags & _LZ4_BLOCK_CHECKSUM else block
+    return _FAILED
 
 
 def _walk_fields(

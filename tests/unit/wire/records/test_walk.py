@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from barnabas.wire.records import walk as installed
 from barnabas.wire.records.batch import BATCH_HEADER_BYTES, read_header
+from barnabas.wire.records.compression import Compression, compress
 from barnabas.wire.records.record import Record, RecordHeaders, decode_batch, encode_batch
 from barnabas.wire.records.varint import write_varint
 
@@ -223,6 +224,27 @@ def test_a_walk_goes_on_behind_a_record_that_the_topic_does_not_take(module: Mod
     assert (problem, index, timestamp_ms) == (Problem.TOO_LATE, 3, 201)
     problem, index, position, _, largest_ms = module.walk(body, position, 4, 5, *limits)
     assert (problem, index, position, largest_ms) == (Problem.NONE, 5, len(body), 200)
+
+
+@either
+@pytest.mark.parametrize("size", [1, 70_000, 200_000])
+def test_an_lz4_frame_ends_behind_its_last_block(module: ModuleType, size: int) -> None:
+    frame = compress(Compression.LZ4, bytes(range(256)) * (size // 256 + 1))
+    assert module.lz4_frame_end(frame) == len(frame)
+    assert module.lz4_frame_end(frame + frame) == len(frame)
+    for cut in (0, 6, 7, 10, len(frame) - 1):
+        assert module.lz4_frame_end(frame[:cut]) == -1
+
+
+@either
+def test_checksums_and_the_size_are_parts_of_an_lz4_frame(module: ModuleType) -> None:
+    block = b"\x01\0\0\x80a"
+    plain = b"\x04\x22\x4d\x18\x60\x40\0" + block + bytes(4)
+    with_all = b"\x04\x22\x4d\x18\x7c\x40" + bytes(8) + b"\0" + block + bytes(4) + bytes(4) + bytes(4)
+    linked = b"\x04\x22\x4d\x18\x40\x40\0" + block + bytes(4)
+    assert module.lz4_frame_end(plain) == len(plain)
+    assert module.lz4_frame_end(with_all) == len(with_all)
+    assert module.lz4_frame_end(linked) == -1
 
 
 @either
