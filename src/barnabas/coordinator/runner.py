@@ -138,7 +138,8 @@ class ShardRunner(Generic[ShardT]):
         event(self.shard, step, pending)
         if _only_answers(step, pending) and self.log.stored_everything:
             self._take_timers(step)
-            return _response_of(step.answers[0])
+            response: ResponseT = _response_of(step.answers[0])
+            return response
         future: asyncio.Future[ResponseT] = asyncio.get_running_loop().create_future()
         self._pending[pending] = future
         try:
