@@ -17,6 +17,8 @@ from support.pipelines import WAIT_S, Driver
 
 #: Spaces, what URLs escape and divide, and what Spark takes for patterns.
 ODD = "a b%20c #1 50% ü+&=;,'()@$!~ [x] {y,z} q? s*"
+#: The same, without what delta-rs cannot read.
+ODD_WITH_TABLES = "a b #1 50% ü+&=;,'()@$!~ {y,z} q? s*"
 
 FILE = """\
 flows:
@@ -25,6 +27,12 @@ flows:
     to: {delta: out/table}
   files:
     from: {delta: tables/in}
+    to: {parquet: out/files}
+"""
+FILE_OF_FILES = """\
+flows:
+  rows:
+    from: {files: in, format: json, schema: 'id BIGINT'}
     to: {parquet: out/files}
 """
 FILE_OF_DATABASE = """\
@@ -37,19 +45,17 @@ flows:
 """
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    made = tmp_path / ODD
-    (made / "in").mkdir(parents=True)
-    return made
+def made(folder: Path) -> Path:
+    (folder / "in").mkdir(parents=True)
+    return folder
 
 
 @pytest.fixture
 def derby(spark: SparkSession, tmp_path: Path) -> Iterator[Derby]:
-    made = Derby(spark, tmp_path / "derby")
-    made.execute("CREATE TABLE orders (id BIGINT)")
-    yield made
-    made.let_go()
+    database = Derby(spark, tmp_path / "derby")
+    database.execute("CREATE TABLE orders (id BIGINT)")
+    yield database
+    database.let_go()
 
 
 def put(folder: Path, first: int, end: int) -> None:
@@ -75,7 +81,8 @@ def command(folder: Path, name: str) -> None:
         assert driver.process.wait(WAIT_S) == 0, driver.told[-4000:]
 
 
-def test_a_file_is_run_by_its_relative_path(folder: Path) -> None:
+def test_a_file_is_run_by_its_relative_path(tmp_path: Path) -> None:
+    folder = made(tmp_path / ODD_WITH_TABLES)
     (folder / "p.yml").write_text(FILE)
     for first in (0, 3):
         put(folder, first, first + 3)
@@ -85,12 +92,24 @@ def test_a_file_is_run_by_its_relative_path(folder: Path) -> None:
 
 
 def test_what_is_taken_from_a_database_is_found_below_such_directories(
-    spark: SparkSession, derby: Derby, folder: Path
+    spark: SparkSession, derby: Derby, tmp_path: Path
 ) -> None:
+    folder = made(tmp_path / ODD)
     path = folder / "p.yml"
     path.write_text(FILE_OF_DATABASE.replace("URL", derby.url))
     for number in range(2):
         derby.execute(f"INSERT INTO orders VALUES ({number})")
+        [status] = run_pipeline(spark, read_pipeline(path))
+        assert status.error is None
+    assert in_files(folder) == [0, 1]
+
+
+def test_files_are_found_below_such_directories(spark: SparkSession, tmp_path: Path) -> None:
+    folder = made(tmp_path / ODD)
+    path = folder / "p.yml"
+    path.write_text(FILE_OF_FILES)
+    for number in range(2):
+        (folder / "in" / f"{number}.json").write_text(json.dumps({"id": number}))
         [status] = run_pipeline(spark, read_pipeline(path))
         assert status.error is None
     assert in_files(folder) == [0, 1]

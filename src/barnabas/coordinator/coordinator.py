@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, Generic, NamedTuple
 
 from barnabas.base.clock import Clock
@@ -64,6 +64,7 @@ class Coordinator(Generic[ShardT]):
         self._do = do
         self.counts = CoordinatorCounts()
         self._image = Image()
+        self._partitions_count = 0  #: of the topic; 0 while there is none
         self._runners: dict[int, ShardRunner[ShardT]] = {}
         self._epochs: dict[int, int] = {}  #: leader epoch in which a shard was loaded
         self._loading: set[asyncio.Task[None]] = set()
@@ -88,6 +89,8 @@ class Coordinator(Generic[ShardT]):
 
     def _elect(self) -> None:
         """Load the shards of partitions that this broker has come to lead, close the others."""
+        topic = self._image.topics.get(self.topic)
+        self._partitions_count = topic.partition_count if topic is not None else 0
         led = {partition.index: partition for partition in self._led()}
         for index in tuple(self._runners):
             partition = led.get(index)
@@ -98,9 +101,7 @@ class Coordinator(Generic[ShardT]):
                 self._start(index, partition)
 
     def _led(self) -> list[Partition]:
-        topic = self._image.topics.get(self.topic)
-        indexes = range(topic.partition_count) if topic else ()
-        found = (self._replicas.find(self.topic, index) for index in indexes)
+        found = (self._replicas.find(self.topic, index) for index in range(self._partitions_count))
         return [partition for partition in found if partition is not None and partition.is_leader]
 
     def _start(self, index: int, partition: Partition) -> None:
@@ -128,27 +129,27 @@ class Coordinator(Generic[ShardT]):
         :raises KafkaError: NOT_COORDINATOR when another broker coordinates the key, or nobody does: the client is to
             ask who it is, which makes the internal topic where it is not there.
         """
-        topic = self._image.topics.get(self.topic)
-        found = self._runners.get(partition_of(key, topic.partition_count)) if topic is not None else None
+        count = self._partitions_count
+        found = self._runners.get(partition_of(key, count)) if count else None
         if found is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
         return found
 
-    async def ask(
+    def ask(
         self, key: str, event: Callable[[ShardT, Step, Pending[ResponseT]], None], label: str = ""
-    ) -> ResponseT:
-        """Hand a request to the shard of a key; gives its answer.
+    ) -> Coroutine[Any, Any, ResponseT]:
+        """Hand a request to the shard of a key; awaiting this gives its answer, or raises as `ShardRunner.ask`.
 
-        :raises KafkaError: As `runner` and `ShardRunner.ask`.
+        :raises KafkaError: As `runner`.
         """
-        return await self.runner(key).ask(event, label or key)
+        return self.runner(key).ask(event, label or key)
 
-    async def query(self, key: str, question: Callable[[ShardT, int], ResponseT]) -> ResponseT:
-        """What the shard of a key says to a question on its state.
+    def query(self, key: str, question: Callable[[ShardT, int], ResponseT]) -> Coroutine[Any, Any, ResponseT]:
+        """What the shard of a key says to a question on its state; awaiting this raises as `ShardRunner.query`.
 
-        :raises KafkaError: As `runner` and `ShardRunner.query`.
+        :raises KafkaError: As `runner`.
         """
-        return await self.runner(key).query(question)
+        return self.runner(key).query(question)
 
     async def query_all(self, question: Callable[[ShardT, int], ResponseT]) -> list[ResponseT]:
         """What each shard of this broker says.

@@ -36,6 +36,7 @@ from pyspark_barnabas.pipelines.declaration import (
 )
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
+_NOT_OF_TABLES = re.compile(r"[\[\]]|%[0-9A-Fa-f]{2}")
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _DURATION = re.compile(r"[1-9]\d* (?:millisecond|second|minute|hour|day|week)s?")
 _DURATION_EXPECTED = "must be a duration such as '10 seconds' or '5 minutes'"
@@ -162,7 +163,7 @@ class _Reader:
                 return FilesInput(self._file(given["files"]), files_max)
             case "delta":
                 changes = _word(given["changes"], Changes) if "changes" in given else Changes.FAIL
-                return DeltaInput(self._file(given["delta"]), _starting(given), files_max, changes)
+                return DeltaInput(self._table(given["delta"]), _starting(given), files_max, changes)
             case "jdbc":
                 keys = given["jdbc"].mapping(DATABASE_KEYS)
                 database = read_database(given["jdbc"], keys, self._folder)
@@ -218,7 +219,7 @@ class _Reader:
             if key is not None and written is Format.RAW:
                 keys["key"].fail("is not for raw, with which the column key is the key")
             return TopicSink(keys["topic"].text(), written, key, coding)
-        path = self._file(keys[kind])
+        path = self._table(keys[kind]) if kind == "delta" else self._file(keys[kind])
         columns = (
             tuple(each.text() for each in keys["partition_by"].items()) if "partition_by" in keys else ()
         )
@@ -258,6 +259,15 @@ class _Reader:
         if "://" in text:
             place.fail("must be a path of this machine, or of a disk that all workers see")
         return self._folder / text
+
+    def _table(self, place: Place) -> Path:
+        """Return a Delta table's directory; delta-rs makes a URL of it, and fails with some characters."""
+        path = self._file(place)
+        if _NOT_OF_TABLES.search(str(path)):
+            place.fail(
+                f"is {path}: the path of a Delta table cannot have square brackets, nor % before two hex digits"
+            )
+        return path
 
     def _stated(self, place: Place) -> Stated:
         return Stated(place.text(), self._at(place))

@@ -8,6 +8,8 @@ COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE; per partition: TOPIC_AU
 UNKNOWN_TOPIC_ID, UNSTABLE_OFFSET_COMMIT, UNKNOWN_TOPIC_OR_PARTITION in v0.
 """
 
+from collections.abc import Awaitable
+
 from barnabas.api.authorization import filter_allowed, refusals, require
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
@@ -50,9 +52,9 @@ async def handle(context: RequestContext, request: OffsetFetchRequest) -> Offset
         return OffsetFetchResponse(groups=groups)
     asked = _the_one_group(request)
     group = await _fetch(context, asked, request.require_stable)
-    code = ErrorCode(group.error_code)
+    code = group.error_code
     if code and context.api_version < FIRST_VERSION_WITH_GROUP_ERRORS:
-        group.topics = [_refused_topic(topic, code) for topic in asked.topics or ()]
+        group.topics = [_refused_topic(topic, ErrorCode(code)) for topic in asked.topics or ()]
     if context.api_version == 0:
         _tell_what_is_missing(group)
     return OffsetFetchResponse(topics=[_for_one_group(topic) for topic in group.topics], error_code=code)
@@ -77,18 +79,19 @@ async def _fetch(
         if asked.topics is None:
             return await _fetch_all(context, asked, require_stable)
         known, refused = _sift(context, asked.topics)
-        wanted = OffsetFetchRequestGroup(asked.group_id, asked.member_id, asked.member_epoch, known)
-        group = await _ask(context, wanted, require_stable)
+        if known is not asked.topics:
+            asked = OffsetFetchRequestGroup(asked.group_id, asked.member_id, asked.member_epoch, known)
+        group = await _ask(context, asked, require_stable)
     except KafkaError as error:
         return _refused_group(asked, error)
     group.topics += refused
     return group
 
 
-async def _ask(
+def _ask(
     context: RequestContext, asked: OffsetFetchRequestGroup, require_stable: bool
-) -> OffsetFetchResponseGroup:
-    return await context.node.groups.query(
+) -> Awaitable[OffsetFetchResponseGroup]:
+    return context.node.groups.query(
         asked.group_id, lambda shard, now_ms: shard.offsets.fetch(asked, require_stable=require_stable)
     )
 
@@ -113,7 +116,10 @@ async def _fetch_all(
 def _sift(
     context: RequestContext, topics: list[OffsetFetchRequestTopics]
 ) -> tuple[list[OffsetFetchRequestTopics], list[OffsetFetchResponseTopics]]:
-    """The topics that may be described, with their names, and answers about the others."""
+    """Return the topics that may be described, with their names, and answers about the others.
+
+    The topics are `topics` itself where nothing is left out or named.
+    """
     refused: list[OffsetFetchResponseTopics] = []
     if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
         names = context.node.image.topic_names
@@ -127,14 +133,15 @@ def _sift(
             for topic in topics
             if topic.topic_id in names
         ]
-    wanted = {topic.name for topic in topics}
-    allowed = wanted - refusals(context, AclOperation.DESCRIBE, ResourceType.TOPIC, wanted).keys()
+    hidden = refusals(context, AclOperation.DESCRIBE, ResourceType.TOPIC, {topic.name for topic in topics})
+    if not hidden:
+        return topics, refused
     refused += [
         _refused_topic(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         for topic in topics
-        if topic.name not in allowed
+        if topic.name in hidden
     ]
-    return [topic for topic in topics if topic.name in allowed], refused
+    return [topic for topic in topics if topic.name not in hidden], refused
 
 
 def _refused_group(asked: OffsetFetchRequestGroup, error: KafkaError) -> OffsetFetchResponseGroup:

@@ -7,7 +7,8 @@ from barnabas.groups.offsets.table import StoredOffset
 from barnabas.wire.coordinator_records.committed_offset import (
     decode_partition,
     decode_value,
-    encode_partition,
+    encode_index,
+    encode_topic,
 )
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.offset_fetch import (
@@ -29,11 +30,7 @@ def fetch_topics(
     `unstable` partitions are refused with UNSTABLE_OFFSET_COMMIT (KIP-447).
     """
     return [
-        OffsetFetchResponseTopics(
-            topic.name,
-            topic.topic_id,
-            [_asked(topic, index, offsets, unstable) for index in topic.partition_indexes],
-        )
+        OffsetFetchResponseTopics(topic.name, topic.topic_id, _asked(topic, offsets, unstable))
         for topic in asked
     ]
 
@@ -51,26 +48,33 @@ def fetch_all(
 
 
 def _asked(
-    topic: OffsetFetchRequestTopics,
-    index: int,
-    offsets: Mapping[bytes, StoredOffset],
-    unstable: frozenset[bytes],
-) -> OffsetFetchResponsePartitions:
-    partition = encode_partition(topic.name, index)
-    if partition in unstable:
-        return _unstable(index)
-    stored = offsets.get(partition)
-    if stored is None:
-        return OffsetFetchResponsePartitions(index, NO_OFFSET, NO_LEADER_EPOCH, NO_METADATA)
-    return _found(index, stored, topic.topic_id)
+    topic: OffsetFetchRequestTopics, offsets: Mapping[bytes, StoredOffset], unstable: frozenset[bytes]
+) -> list[OffsetFetchResponsePartitions]:
+    topic_id = topic.topic_id
+    key_start = encode_topic(topic.name)
+    answers = []
+    for index in topic.partition_indexes:
+        partition = key_start + encode_index(index)
+        stored = offsets.get(partition)
+        if partition in unstable:
+            answers.append(_unstable(index))
+        elif stored is None:
+            answers.append(_nothing(index))
+        else:
+            answers.append(_found(index, stored, topic_id))
+    return answers
 
 
 def _found(index: int, stored: StoredOffset, topic_id: bytes) -> OffsetFetchResponsePartitions:
     """What is stored, unless it was committed for a topic of another id; ZERO_UUID is any."""
     committed = decode_value(stored[1])
     if ZERO_UUID not in (topic_id, committed.topic_id) and committed.topic_id != topic_id:
-        return OffsetFetchResponsePartitions(index, NO_OFFSET, NO_LEADER_EPOCH, NO_METADATA)
+        return _nothing(index)
     return OffsetFetchResponsePartitions(index, committed.offset, committed.leader_epoch, committed.metadata)
+
+
+def _nothing(index: int) -> OffsetFetchResponsePartitions:
+    return OffsetFetchResponsePartitions(index, NO_OFFSET, NO_LEADER_EPOCH, NO_METADATA)
 
 
 def _unstable(index: int) -> OffsetFetchResponsePartitions:

@@ -61,8 +61,12 @@ def encode_topic(topic: str) -> bytes:
 
 def encode_partition(topic: str, index: int) -> bytes:
     """How the key of a partition's offset ends."""
-    encoded = topic.encode()
-    return _SIZE.pack(len(encoded)) + encoded + _PARTITION.pack(index)
+    return encode_topic(topic) + encode_index(index)
+
+
+def encode_index(index: int) -> bytes:
+    """How such a key ends, behind its topic."""
+    return _PARTITION.pack(index)
 
 
 def is_key(key: bytes) -> bool:

@@ -219,3 +219,13 @@ def test_paths_are_absolute_however_the_file_was_named(
         assert flow.sink.path.is_absolute()
     monkeypatch.chdir(tmp_path / "a b")
     assert read_pipeline(Path("pipelines.yml")).state == tmp_path / "a b" / ".pipelines"
+
+
+@pytest.mark.parametrize("name", ["a[1]", "a%20b"])
+def test_a_directory_that_delta_rs_cannot_read_is_refused(tmp_path: Path, name: str) -> None:
+    for text in (
+        FLOW.replace("{topic: out}", f"{{delta: 'tables/{name}'}}"),
+        FLOW.replace("{topic: in, format: raw}", f"{{delta: 'tables/{name}'}}"),
+    ):
+        with pytest.raises(DeclarationError, match=r"the path of a Delta table cannot have square brackets"):
+            read_pipeline(written(tmp_path, text))
