@@ -33,17 +33,29 @@ class Reads:
 
 
 def read_all(
-    replicas: ReplicaManager, targets: Iterable[tuple[Key, FetchTarget]], max_bytes: int, *, committed: bool
+    replicas: ReplicaManager,
+    targets: Iterable[tuple[Key, FetchTarget]],
+    max_bytes: int,
+    *,
+    committed: bool,
+    is_incremental: bool = False,
 ) -> Reads:
     """Read from each target in turn until `max_bytes` are full.
 
-    The first batch found is read whole, however large it is: a fetch always makes progress.
+    The first batch found is read whole, however large it is: a fetch always makes progress. An incremental fetch leaves
+    out the targets of which its session has nothing new to report (KIP-227).
     """
     reads = Reads([])
     for key, target in targets:
         left_bytes = max_bytes - reads.size_bytes
         try:
-            data = _read(replicas, target, left_bytes, reads.size_bytes, committed=committed)
+            partition = find(replicas, target)
+            partition.check_leader(
+                max(NO_EPOCH, target.leader_epoch)
+            )  # as Kafka reads it here, unlike elsewhere
+            if is_incremental and _is_unchanged(partition, target, committed=committed):
+                continue
+            data = _read(partition, target, left_bytes, reads.size_bytes, committed=committed)
         except KafkaError as error:
             data = refusal(target.index, error.code)
         if data.error_code or data.diverging_epoch.epoch >= 0:
@@ -70,11 +82,21 @@ def refusal(index: int, code: ErrorCode) -> PartitionData:
     )
 
 
+def _is_unchanged(partition: Partition, target: FetchTarget, *, committed: bool) -> bool:
+    """Return whether there is nothing to read, and the session knows where the log starts and ends."""
+    log = partition.log
+    return (
+        target.fetch_offset == (log.last_stable_offset if committed else log.high_watermark)
+        and target.told_high_watermark == log.high_watermark
+        and target.told_log_start_offset == log.log_start_offset
+        and target.last_fetched_epoch < 0
+        and log.failure is None
+    )
+
+
 def _read(
-    replicas: ReplicaManager, target: FetchTarget, left_bytes: int, read_bytes: int, *, committed: bool
+    partition: Partition, target: FetchTarget, left_bytes: int, read_bytes: int, *, committed: bool
 ) -> PartitionData:
-    partition = find(replicas, target)
-    partition.check_leader(max(NO_EPOCH, target.leader_epoch))  # as Kafka reads it here, unlike elsewhere
     log = partition.log
     data = PartitionData(
         partition_index=target.index,

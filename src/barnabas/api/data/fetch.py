@@ -10,6 +10,7 @@ INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR. zstd is sent at every
 """
 
 from collections.abc import Iterable
+from functools import partial
 
 from barnabas.api.authorization import allowed, allowed_cluster, denied
 from barnabas.api.context import RequestContext
@@ -64,12 +65,15 @@ async def handle(context: RequestContext, request: FetchRequest) -> FetchRespons
     if quotas is not None:
         max_bytes = min(max_bytes, int(quotas.burst))
     targets, refused = _authorized(context, request, fetch)
-    reads = read_all(node.replicas, targets, max_bytes, committed=committed)
+    read = partial(
+        read_all, node.replicas, targets, max_bytes, committed=committed, is_incremental=fetch.is_incremental
+    )
+    reads = read()
     missing_bytes = min(request.min_bytes, max_bytes) - reads.size_bytes
     if missing_bytes > 0 and request.max_wait_ms > 0 and targets and not (refused or reads.must_answer):
         waiting = WaitingFetch(missing_bytes, committed=committed)
         await waiting.wait(_partitions(context, targets), request.max_wait_ms)
-        reads = read_all(node.replicas, targets, max_bytes, committed=committed)
+        reads = read()
     reads.answers += refused
     if node.tracer.enabled:
         _trace(context, started_ns, reads)
