@@ -13,6 +13,7 @@ from barnabas.api.context import ConnectionInfo, Node, RequestContext
 from barnabas.api.dispatch import Dispatcher, ShortWays
 from barnabas.base.clock import ManualClock
 from barnabas.base.turns import Turns
+from barnabas.base.worker import Worker
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.log.directories import LogDirectories
 from barnabas.metadata.auditor import Auditor
@@ -253,6 +254,7 @@ async def running_node(
         quotas=quotas,
         client_telemetry=client_telemetry,
         turns=Turns(clock.monotonic_ns),
+        worker=Worker(),
         groups=coordinators.groups,
         transactions=coordinators.transactions,
         transaction_verifier=coordinators.verifier,
@@ -267,5 +269,6 @@ async def running_node(
         await coordinators.stop()
         await moves.stop()
         await flusher.close()
+        node.worker.close()
         await metadata.stop()
         directories.close()

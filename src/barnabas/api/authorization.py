@@ -49,6 +49,28 @@ def filter_allowed(
     return {name for name in names if allowed(context, operation, resource_type, name)}
 
 
+async def allowed_names(
+    context: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Iterable[str]
+) -> set[str]:
+    """Those of many names to which the principal may do the operation."""
+    if context.node.authorizer is None:
+        return set(names)
+    return {name async for name in context.each(names) if allowed(context, operation, resource_type, name)}
+
+
+async def refused_names(
+    context: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Iterable[str]
+) -> dict[str, KafkaError]:
+    """Those of many names to which the principal may not do the operation, each with the error that it gets."""
+    if context.node.authorizer is None:
+        return {}
+    return {
+        name: refusal(operation, resource_type, name)
+        async for name in context.each(names)
+        if not allowed(context, operation, resource_type, name)
+    }
+
+
 def refusals(
     context: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Iterable[str]
 ) -> dict[str, KafkaError]:

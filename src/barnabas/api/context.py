@@ -1,14 +1,15 @@
 """Everything a handler may touch. No sockets, no globals, no wall clock."""
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, ParamSpec, Self, TypeVar
 
 from barnabas.api.cluster.topic_descriptions import TopicDescriptions
 from barnabas.api.registry import ApiSpec
 from barnabas.base.clock import Clock
 from barnabas.base.turns import Share, Turns
+from barnabas.base.worker import Worker
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.coordinator.coordinator import Coordinator
 from barnabas.groups.shard import GroupShard
@@ -32,6 +33,13 @@ from barnabas.security.sasl.authenticator import Authenticator
 from barnabas.telemetry.tracing import Span, Tracer
 from barnabas.transactions.shard import TransactionShard
 from barnabas.wire.errors import ErrorCode
+
+ElementT = TypeVar("ElementT")
+Parameters = ParamSpec("Parameters")
+ResultT = TypeVar("ResultT")
+
+#: A request of so many bytes may have thousands of elements: it is decoded and decided in the worker's thread.
+LARGE_REQUEST_BYTES = 16 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +69,7 @@ class Node:
     quotas: QuotaManager
     client_telemetry: ClientTelemetry
     turns: Turns
+    worker: Worker
     groups: Coordinator[GroupShard]
     transactions: Coordinator[TransactionShard]
     policies: Policies = field(default_factory=Policies)  #: none of them, unless configured
@@ -126,7 +135,7 @@ class RequestContext:
     #: what policies said to what this request changes, by resource; nothing of those that no policy was asked about
     verdicts: dict[str, Verdict] = field(default_factory=dict)
     #: what this request has changed elsewhere than in the store
-    differences: tuple[Difference, ...] = ()
+    differences: list[Difference] = field(default_factory=list)
 
     @property
     def actor(self) -> Actor:
@@ -140,16 +149,37 @@ class RequestContext:
         """
         await self.node.turns.checkpoint(self.connection.share)
 
+    def each(self, elements: Iterable[ElementT]) -> "Each[ElementT]":
+        """Give the elements of a large request one by one, with a `checkpoint` in between."""
+        return Each(self, elements)
+
+    async def compute(
+        self,
+        function: Callable[Parameters, ResultT],
+        *arguments: Parameters.args,
+        **keywords: Parameters.kwargs,
+    ) -> ResultT:
+        """Call a pure function of what does not change, for a large request in the worker's thread."""
+        if self.is_large:
+            return await self.node.worker.call(function, *arguments, **keywords)
+        return function(*arguments, **keywords)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the request may have so many elements that even counting them takes long."""
+        return self.size_bytes >= LARGE_REQUEST_BYTES
+
     async def write(
         self, decide: Callable[[Image], Decision[ResponseT]], timeout_ms: int | None = None
     ) -> ResponseT:
         """Change the cluster's state on behalf of who asks: see `MetadataWriter.write`."""
-        return await self.node.metadata.write(decide, timeout_ms, self.actor, self.verdicts)
+        metadata, is_large = self.node.metadata, self.is_large
+        return await metadata.write(decide, timeout_ms, self.actor, self.verdicts, is_large=is_large)
 
     def changed(self, resource: str, key: str, before: Any, after: Any) -> None:
         """Have the audit tell of a change elsewhere than in the store, before the request is answered."""
         if before != after:
-            self.differences = (*self.differences, Difference(resource, key, before, after))
+            self.differences.append(Difference(resource, key, before, after))
 
     @property
     def policies(self) -> Policies:
@@ -164,3 +194,21 @@ class RequestContext:
         warning = Refusal(resource, ErrorCode.POLICY_VIOLATION.name, message)
         if warning not in self.warnings:  # a decision may be made twice
             self.warnings = (*self.warnings, warning)
+
+
+class Each(Generic[ElementT]):
+    """Elements one by one; others may be served in between, so that state may have changed."""
+
+    def __init__(self, context: RequestContext, elements: Iterable[ElementT]) -> None:
+        self._checkpoint = context.checkpoint
+        self._elements = iter(elements)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> ElementT:
+        await self._checkpoint()
+        try:
+            return next(self._elements)
+        except StopIteration:
+            raise StopAsyncIteration from None

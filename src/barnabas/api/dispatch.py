@@ -5,7 +5,7 @@ import struct
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
-from barnabas.api.context import ConnectionInfo, EncodedResponse, Node, RequestContext
+from barnabas.api.context import LARGE_REQUEST_BYTES, ConnectionInfo, EncodedResponse, Node, RequestContext
 from barnabas.api.data.produce_at_once import ProduceAtOnce
 from barnabas.api.groups.commits_at_once import CommitsAtOnce
 from barnabas.api.refused_changes import CHANGING_APIS, remark
@@ -14,6 +14,7 @@ from barnabas.api.short_way import ShortWay
 from barnabas.api.throttling import charge
 from barnabas.base.buffers import Buffer
 from barnabas.base.stopwatch import Stopwatch
+from barnabas.telemetry.logs import get_logger
 from barnabas.telemetry.requests import RequestStatistics
 from barnabas.wire import primitives
 from barnabas.wire.codec import Malformed, decode, encode_parts
@@ -22,7 +23,9 @@ from barnabas.wire.framing import FrameReader
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.offset_commit import OffsetCommitRequest
 from barnabas.wire.messages.produce import ProduceRequest
-from barnabas.wire.schema import Message
+from barnabas.wire.schema import Message, has_more_elements
+
+_log = get_logger("barnabas.api")
 
 PRODUCE = ProduceRequest.API_KEY
 API_VERSIONS = ApiVersionsRequest.API_KEY
@@ -41,9 +44,8 @@ REQUEST_BYTES_MAX = 8 << 20
 #: take half a minute to answer, and half a gigabyte. A fetch of fifty thousand topics fits.
 REQUEST_ELEMENTS_MAX = 100_000
 
-#: From this size on the garbage collector rests while a request is read: it would go through the growing heap again and
-#: again, which takes as long as the reading (measured: two million names 4.0 s, without it 2.1 s).
-LARGE_REQUEST_BYTES = 256 << 10
+#: An answer with more elements is encoded in the worker's thread.
+LARGE_ANSWER_ELEMENTS = 500
 
 #: What a client is told of a fault of ours; the log has the rest.
 UNEXPECTED = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "The broker met an error that it did not expect.")
@@ -64,6 +66,30 @@ class RequestHeader(NamedTuple):
     correlation_id: int
     client_id: str | None
     body_position: int
+
+
+class Undecoded(NamedTuple):
+    """A large request, which is decoded in the worker's thread when it is answered."""
+
+    message: type[Message]
+    version: int
+    body: bytes
+
+    def decode(self) -> Message:
+        """Read the message.
+
+        The garbage collector rests meanwhile: it would go through the growing heap again and again, which takes as
+        long as the reading (measured: two million names 4.0 s, without it 2.1 s).
+
+        :raises Malformed: As `wire.codec.decode`.
+        """
+        was_enabled = gc.isenabled()
+        gc.disable()
+        try:
+            return decode(self.message, self.version, self.body, 0, REQUEST_ELEMENTS_MAX)
+        finally:
+            if was_enabled:
+                gc.enable()
 
 
 class Refused(Exception):
@@ -113,7 +139,7 @@ class Dispatcher:
                 way.charge(elapsed_ns)
         return answers, count
 
-    def parse(self, frame: Buffer, connection: ConnectionInfo) -> tuple[RequestContext, Message]:
+    def parse(self, frame: Buffer, connection: ConnectionInfo) -> tuple[RequestContext, Message | Undecoded]:
         """Read a request. Produce keeps views of `frame`; every other API has copies of what it needs.
 
         :raises Refused: When it is unknown or malformed.
@@ -132,11 +158,14 @@ class Dispatcher:
             raise Refused(message)
         body = frame if header.api_key == PRODUCE else bytes(frame[header.body_position :])
         position = header.body_position if header.api_key == PRODUCE else 0
-        try:
-            read = decode if len(frame) < LARGE_REQUEST_BYTES else _decode_large
-            request: Message = read(spec.request, header.api_version, body, position, REQUEST_ELEMENTS_MAX)
-        except Malformed as error:
-            raise Refused(str(error)) from error
+        request: Message | Undecoded
+        if isinstance(body, bytes) and len(frame) >= LARGE_REQUEST_BYTES:
+            request = Undecoded(spec.request, header.api_version, body)
+        else:
+            try:
+                request = decode(spec.request, header.api_version, body, position, REQUEST_ELEMENTS_MAX)
+            except Malformed as error:
+                raise Refused(str(error)) from error
         context = self._context(header, spec, connection)
         context.size_bytes = len(frame)
         return context, request
@@ -156,8 +185,15 @@ class Dispatcher:
         answer = _ERROR_ANSWER.pack(6, header.correlation_id, ErrorCode.UNSUPPORTED_VERSION)
         return Refused(reason, answer)
 
-    async def answer(self, context: RequestContext, request: Message) -> list[Buffer] | None:
+    async def answer(self, context: RequestContext, request: Message | Undecoded) -> list[Buffer] | None:
         """Handle a request; the buffers of its answer, size included, or None where none is wanted."""
+        if isinstance(request, Undecoded):
+            try:
+                request = await self.node.worker.call(request.decode)
+            except Malformed as error:
+                _log.info("a request cannot be read", why=str(error))
+                context.close_after = True
+                return None
         tracer = self.node.tracer
         if not tracer.enabled:
             return await self._answer(context, request)
@@ -187,7 +223,7 @@ class Dispatcher:
                 response = await handle(context, request)
             if context.api.api_key in CHANGING_APIS:
                 await remark(context, request, response)
-            parts = None if response is None else encode_response(context, response)
+            parts = None if response is None else await _encoded(context, response)
         except KafkaError as error:
             self.statistics.failed(context.api.api_key)
             parts = await _refuse(context, request, error)
@@ -209,18 +245,6 @@ class Dispatcher:
         """How long a new connection from an address must be held before it is closed; 0: it is welcome (KIP-612)."""
         quotas = self.node.quotas
         return quotas.connected(host) if quotas.has_addresses else 0
-
-
-def _decode_large(
-    message: type[Message], version: int, body: Buffer, position: int, elements_max: int
-) -> Message:
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        return decode(message, version, body, position, elements_max)
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def read_header(frame: Buffer, apis: Mapping[int, ApiSpec]) -> RequestHeader:
@@ -245,9 +269,18 @@ async def _refuse(context: RequestContext, request: Message, error: KafkaError) 
     if isinstance(request, ProduceRequest) and request.acks == 0:
         context.close_after = True
         return None
-    response = context.api.refuse(request, error)
+    if not context.is_large:
+        response = context.api.refuse(request, error)
+    else:
+        response = await context.node.worker.call(context.api.refuse, request, error)
     if context.api.api_key in CHANGING_APIS:
         await remark(context, request, response)
+    return await _encoded(context, response)
+
+
+async def _encoded(context: RequestContext, response: Message | EncodedResponse) -> list[Buffer]:
+    if isinstance(response, Message) and has_more_elements(response, LARGE_ANSWER_ELEMENTS):
+        return await context.node.worker.call(encode_response, context, response)
     return encode_response(context, response)
 
 

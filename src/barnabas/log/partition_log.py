@@ -1,6 +1,6 @@
 """One replica of a partition: append, read, look up. The files as a whole are `LocalLog`'s."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -18,7 +18,7 @@ from barnabas.log.producer_state import ProducedBatch, ProducerStates, Verificat
 from barnabas.log.recovery import load_segments
 from barnabas.log.segment import BatchFacts, Segment
 from barnabas.log.segments import FilePart, LogSlice, Segments
-from barnabas.log.timestamps import TimestampOffset
+from barnabas.log.timestamps import Search, TimestampOffset
 from barnabas.log.transactional_log import TransactionalLog
 from barnabas.log.validation import (
     AppendOrigin,
@@ -439,8 +439,12 @@ class PartitionLog(TransactionalLog):
 
         :raises KafkaError: KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE for damaged files.
         """
-        return self._look_up(
-            lambda: timestamps.first_at_or_after(self._segments, timestamp_ms, self.log_start_offset)
+        return timestamps.run_search(self.search_timestamp(timestamp_ms))
+
+    def search_timestamp(self, timestamp_ms: int) -> Search:
+        """`offset_for_timestamp` in steps; the log must still be open when it goes on."""
+        return self._guarded(
+            timestamps.first_at_or_after(self._segments, timestamp_ms, self.log_start_offset)
         )
 
     def max_timestamp_offset(self) -> TimestampOffset | None:
@@ -450,13 +454,17 @@ class PartitionLog(TransactionalLog):
 
         :raises KafkaError: KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE for damaged files.
         """
-        return self._look_up(lambda: timestamps.of_max_timestamp(self._segments))
+        return timestamps.run_search(self.search_max_timestamp())
 
-    def _look_up(self, search: Callable[[], TimestampOffset | None]) -> TimestampOffset | None:
+    def search_max_timestamp(self) -> Search:
+        """`max_timestamp_offset` in steps; the log must still be open when it goes on."""
+        return self._guarded(timestamps.of_max_timestamp(self._segments))
+
+    def _guarded(self, search: Search) -> Search:
         if self.failure is not None:
             raise self._offline()
         try:
-            return search()
+            return (yield from search)
         except OSError as error:
             raise self.take_offline(error) from error
 

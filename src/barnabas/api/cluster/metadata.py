@@ -14,7 +14,7 @@ from barnabas.api.authorization import (
     allowed_cluster,
     authorized_cluster_operations,
     authorized_operations,
-    refusals,
+    refused_names,
 )
 from barnabas.api.cluster.brokers import reachable_brokers
 from barnabas.api.context import EncodedResponse, RequestContext
@@ -30,6 +30,7 @@ from barnabas.wire.codec import encode
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata import (
     MetadataRequest,
+    MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponseTopic,
@@ -53,18 +54,18 @@ def refuse(request: MetadataRequest, error: KafkaError) -> MetadataResponse:
 @serves(MetadataRequest, MetadataResponse, 0, 13, refuse=refuse)
 async def handle(context: RequestContext, request: MetadataRequest) -> MetadataResponse | EncodedResponse:
     """Answer for the topics named, or for all; create what may be created first."""
-    _check(context, request)
+    await context.compute(_check, context, request)
     if request.topics is None or (context.api_version == 0 and not request.topics):
-        return _all_topics(context, request)
+        return await _all_topics(context, request)
     started_ns = context.node.tracer.now_ns()
-    topic_ids = dict.fromkeys(topic.topic_id for topic in request.topics if topic.topic_id != ZERO_UUID)
+    topic_ids, names = await context.compute(_ids_and_names, request.topics)
     if topic_ids:  # one id makes it a request by ids: names count for nothing
-        topics = [_by_id(context, request, topic_id) for topic_id in topic_ids]
+        topics = [_by_id(context, request, topic_id) async for topic_id in context.each(topic_ids)]
     else:
-        names = dict.fromkeys(topic.name or "" for topic in request.topics)
-        hidden = refusals(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+        hidden = await refused_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
         errors = await _auto_create(context, request, [name for name in names if name not in hidden])
-        topics = [_by_name(context, request, name, hidden | errors) for name in names]
+        errors = hidden | errors
+        topics = [_by_name(context, request, name, errors) async for name in context.each(names)]
     if context.node.tracer.enabled:
         context.node.tracer.record(
             "barnabas.metadata",
@@ -74,6 +75,12 @@ async def handle(context: RequestContext, request: MetadataRequest) -> MetadataR
             auto_create=request.allow_auto_topic_creation,
         )
     return _response(context, request, topics)
+
+
+def _ids_and_names(topics: Iterable[MetadataRequestTopic]) -> tuple[dict[bytes, None], dict[str, None]]:
+    """Each id and each name that is asked for, once, in order."""
+    topic_ids = dict.fromkeys(topic.topic_id for topic in topics if topic.topic_id != ZERO_UUID)
+    return topic_ids, dict.fromkeys(topic.name or "" for topic in topics)
 
 
 def _check(context: RequestContext, request: MetadataRequest) -> None:
@@ -91,7 +98,9 @@ def _check(context: RequestContext, request: MetadataRequest) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
 
 
-def _all_topics(context: RequestContext, request: MetadataRequest) -> MetadataResponse | EncodedResponse:
+async def _all_topics(
+    context: RequestContext, request: MetadataRequest
+) -> MetadataResponse | EncodedResponse:
     """The answer on everything, which is encoded once per revision of the cluster's state."""
     cache = context.node.metadata_answers
     image = context.node.image
@@ -101,10 +110,11 @@ def _all_topics(context: RequestContext, request: MetadataRequest) -> MetadataRe
     if found is None or found[0] != image.revision:
         topics = [
             _describe(context, request, topic)
-            for topic in image.topics.values()
+            async for topic in context.each(image.topics.values())
             if allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, topic.name)
         ]
-        body = bytes(encode(_response(context, request, topics), context.api_version))
+        response = _response(context, request, topics)
+        body = bytes(await context.node.worker.call(encode, response, context.api_version))
         if len(cache) >= _CACHED_COUNT_MAX:
             cache.clear()
         found = cache[key] = (image.revision, body)
@@ -131,7 +141,7 @@ async def _auto_create(
         return {}
     refused: dict[str, KafkaError] = {}
     if not allowed_cluster(context, AclOperation.CREATE):
-        refused = refusals(context, AclOperation.CREATE, ResourceType.TOPIC, missing)
+        refused = await refused_names(context, AclOperation.CREATE, ResourceType.TOPIC, missing)
     with mutations(context, strict_from=None) as quota:
         wanted = [name for name in missing if name not in refused]
         outcomes = await create_wanted_topics(context, wanted, quota)

@@ -32,10 +32,11 @@ async def handle(context: RequestContext, request: AlterConfigsRequest) -> Alter
             [RequestedEdit(config.name, Operation.SET, config.value) for config in resource.configs],
             replaces=True,
         )
-        for resource in request.resources
+        async for resource in context.each(request.resources)
     ]
     outcomes = await alter(context, requested, validate_only=request.validate_only)
-    answers = [_answer(*pair) for pair in zip(request.resources, outcomes, strict=True)]
+    pairs = context.each(zip(request.resources, outcomes, strict=True))
+    answers = [_answer(*pair) async for pair in pairs]
     return AlterConfigsResponse(responses=answers)
 
 

@@ -46,11 +46,13 @@ async def alter(
     context: RequestContext, requested: Sequence[RequestedAlteration], *, validate_only: bool
 ) -> list[Outcome]:
     """Alter each resource for itself; levels of loggers at once, everything else in one transaction."""
-    counts = Counter((asked.resource_type, asked.resource_name) for asked in requested)
+    counts = await context.compute(
+        lambda: Counter((asked.resource_type, asked.resource_name) for asked in requested)
+    )
     outcomes: list[Outcome] = [None] * len(requested)
     alterations: dict[int, Alteration] = {}
     resources: set[Resource] = set()
-    for index, asked in enumerate(requested):
+    async for index, asked in context.each(enumerate(requested)):
         try:
             if counts[asked.resource_type, asked.resource_name] > 1:
                 raise _named_twice(asked)

@@ -39,10 +39,11 @@ async def handle(
             ],
             replaces=False,
         )
-        for resource in request.resources
+        async for resource in context.each(request.resources)
     ]
     outcomes = await alter(context, requested, validate_only=request.validate_only)
-    answers = [_answer(*pair) for pair in zip(request.resources, outcomes, strict=True)]
+    pairs = context.each(zip(request.resources, outcomes, strict=True))
+    answers = [_answer(*pair) async for pair in pairs]
     return IncrementalAlterConfigsResponse(responses=answers)
 
 

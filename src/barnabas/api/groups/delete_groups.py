@@ -28,7 +28,8 @@ def refuse(request: DeleteGroupsRequest, error: KafkaError) -> DeleteGroupsRespo
 @serves(DeleteGroupsRequest, DeleteGroupsResponse, 0, 2, refuse=refuse)
 async def handle(context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
     """Tell the coordinator of each group, once."""
-    results = [await _delete(context, group_id) for group_id in dict.fromkeys(request.groups_names)]
+    names = await context.compute(dict.fromkeys, request.groups_names)
+    results = [await _delete(context, group_id) async for group_id in context.each(names)]
     return DeleteGroupsResponse(results=results)
 
 

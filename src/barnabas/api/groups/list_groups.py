@@ -21,14 +21,15 @@ def refuse(request: ListGroupsRequest, error: KafkaError) -> ListGroupsResponse:
 @serves(ListGroupsRequest, ListGroupsResponse, 0, 5, refuse=refuse)
 async def handle(context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
     """Ask every shard."""
+    states, types = await context.compute(lambda: (set(request.states_filter), set(request.types_filter)))
     by_shard: list[list[ListedGroup]] = await context.node.groups.query_all(
-        lambda shard, now_ms: shard.list_groups(request.states_filter, request.types_filter)
+        lambda shard, now_ms: shard.list_groups(states, types), context.checkpoint
     )
     sees_all = allowed_cluster(context, AclOperation.DESCRIBE)
     groups = [
         group
         for groups in by_shard
-        for group in groups
+        async for group in context.each(groups)
         if sees_all or allowed(context, AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id)
     ]
     return ListGroupsResponse(groups=groups)

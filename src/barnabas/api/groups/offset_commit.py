@@ -40,15 +40,15 @@ async def handle(context: RequestContext, request: OffsetCommitRequest) -> Offse
     refused: list[Refused] = []
     if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
         topics, refused = by_id(context.node.image, topics)
-    known, unknown = sift(context, AclOperation.READ, topics)
+    known, unknown = await sift(context, AclOperation.READ, topics)
     refused += unknown
     if not refused and topics is request.topics:  # as nearly always
         return await _commit(context, request)
     errors = [_refused(each) for each in refused]
     if not known:
-        return OffsetCommitResponse(topics=merge(errors, []))
+        return OffsetCommitResponse(topics=await context.compute(merge, errors, []))
     answer = await _commit(context, about(request, known))
-    return OffsetCommitResponse(topics=merge(errors, answer.topics))
+    return OffsetCommitResponse(topics=await context.compute(merge, errors, answer.topics))
 
 
 async def _commit(context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:

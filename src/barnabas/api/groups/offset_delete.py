@@ -34,7 +34,7 @@ def refuse(request: OffsetDeleteRequest, error: KafkaError) -> OffsetDeleteRespo
 async def handle(context: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
     """Leave out what is not there or not allowed; the group's coordinator decides on the rest."""
     require(context, AclOperation.DELETE, ResourceType.GROUP, request.group_id)
-    known, refused = sift(context, AclOperation.READ, request.topics)
+    known, refused = await sift(context, AclOperation.READ, request.topics)
     errors = [_refused(each) for each in refused]
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID, "A group id is needed: it is empty.")
@@ -47,7 +47,7 @@ async def handle(context: RequestContext, request: OffsetDeleteRequest) -> Offse
 
     answer = await context.node.groups.ask(request.group_id, delete)
     _note(context, request.group_id, before, answer)
-    return OffsetDeleteResponse(topics=merge(errors, answer.topics))
+    return OffsetDeleteResponse(topics=await context.compute(merge, errors, answer.topics))
 
 
 def _note(

@@ -8,7 +8,7 @@ COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE; per partition: TOPIC_AU
 UNKNOWN_TOPIC_ID, UNSTABLE_OFFSET_COMMIT, UNKNOWN_TOPIC_OR_PARTITION in v0.
 """
 
-from barnabas.api.authorization import filter_allowed, require
+from barnabas.api.authorization import allowed_names, require
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.wire.acls import AclOperation, ResourceType
@@ -46,7 +46,8 @@ def refuse(request: OffsetFetchRequest, error: KafkaError) -> OffsetFetchRespons
 async def handle(context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
     """Ask each group's coordinator; one group's error is not another's."""
     if context.api_version >= FIRST_VERSION_WITH_MANY_GROUPS:
-        groups = [await _fetch(context, asked, request.require_stable) for asked in request.groups]
+        asked_groups = context.each(request.groups)
+        groups = [await _fetch(context, asked, request.require_stable) async for asked in asked_groups]
         return OffsetFetchResponse(groups=groups)
     asked = _the_one_group(request)
     group = await _fetch(context, asked, request.require_stable)
@@ -76,7 +77,7 @@ async def _fetch(
         require(context, AclOperation.DESCRIBE, ResourceType.GROUP, asked.group_id)
         if asked.topics is None:
             return await _fetch_all(context, asked, require_stable)
-        known, refused = _sift(context, asked.topics)
+        known, refused = await _sift(context, asked.topics)
         wanted = OffsetFetchRequestGroup(asked.group_id, asked.member_id, asked.member_epoch, known)
         group = await _ask(context, wanted, require_stable)
     except KafkaError as error:
@@ -99,18 +100,18 @@ async def _fetch_all(
     """All topics that may be described; as of v10 those that are there."""
     group = await _ask(context, asked, require_stable)
     names = {topic.name for topic in group.topics}
-    allowed = filter_allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    allowed = await allowed_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     topics = [topic for topic in group.topics if topic.name in allowed]
     if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
         there = context.node.image.topics
         topics = [topic for topic in topics if topic.name in there]
-        for topic in topics:
+        async for topic in context.each(topics):
             topic.topic_id = there[topic.name].topic_id
     group.topics = topics
     return group
 
 
-def _sift(
+async def _sift(
     context: RequestContext, topics: list[OffsetFetchRequestTopics]
 ) -> tuple[list[OffsetFetchRequestTopics], list[OffsetFetchResponseTopics]]:
     """The topics that may be described, with their names, and answers about the others."""
@@ -128,7 +129,7 @@ def _sift(
             if topic.topic_id in names
         ]
     wanted = {topic.name for topic in topics}
-    allowed = filter_allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, wanted)
+    allowed = await allowed_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, wanted)
     refused += [
         _refused_topic(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         for topic in topics

@@ -6,7 +6,7 @@ tells which directories are cordoned (KIP-1066).
 Errors: CLUSTER_AUTHORIZATION_FAILED at the top; KAFKA_STORAGE_ERROR for a directory that is offline.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from barnabas.api.authorization import require_cluster
 from barnabas.api.context import Node, RequestContext
@@ -17,6 +17,7 @@ from barnabas.log.partition_log import PartitionLog
 from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.describe_log_dirs import (
+    DescribableLogDirTopic,
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
@@ -39,18 +40,21 @@ async def handle(context: RequestContext, request: DescribeLogDirsRequest) -> De
     require_cluster(context, AclOperation.DESCRIBE)
     wanted: Collection[TopicPartition] | None = None
     if request.topics is not None:
-        wanted = {
-            TopicPartition(asked.topic, index) for asked in request.topics for index in asked.partitions
-        }
+        wanted = await context.compute(_wanted, request.topics)
     directories = context.node.replicas.directories.directories
     return DescribeLogDirsResponse(
-        results=[_describe(context.node, directory, wanted) for directory in directories]
+        results=[await _describe(context, directory, wanted) for directory in directories]
     )
 
 
-def _describe(
-    node: Node, directory: LogDirectory, wanted: Collection[TopicPartition] | None
+def _wanted(topics: Iterable[DescribableLogDirTopic]) -> Collection[TopicPartition]:
+    return {TopicPartition(asked.topic, index) for asked in topics for index in asked.partitions}
+
+
+async def _describe(
+    context: RequestContext, directory: LogDirectory, wanted: Collection[TopicPartition] | None
 ) -> DescribeLogDirsResult:
+    node = context.node
     path = str(directory.path)
     try:
         volume = None if directory.failure is not None else directory.volume()
@@ -60,19 +64,19 @@ def _describe(
         return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=path)
     return DescribeLogDirsResult(
         log_dir=path,
-        topics=_topics(node, directory, wanted),
+        topics=await _topics(context, directory, wanted),
         total_bytes=volume.total_bytes,
         usable_bytes=volume.usable_bytes,
         is_cordoned=node.replicas.directories.is_cordoned(directory),
     )
 
 
-def _topics(
-    node: Node, directory: LogDirectory, wanted: Collection[TopicPartition] | None
+async def _topics(
+    context: RequestContext, directory: LogDirectory, wanted: Collection[TopicPartition] | None
 ) -> list[DescribeLogDirsTopic]:
     topics: dict[str, DescribeLogDirsTopic] = {}
     for logs, is_future in ((directory.logs, False), (directory.futures, True)):
-        for name in logs if wanted is None else wanted:
+        async for name in context.each(tuple(logs) if wanted is None else wanted):
             log = logs.get(name)
             if log is not None:
                 topic = topics.setdefault(name.topic, DescribeLogDirsTopic(name=name.topic))
@@ -80,7 +84,7 @@ def _topics(
                     DescribeLogDirsPartition(
                         partition_index=name.partition,
                         partition_size=log.size_bytes,
-                        offset_lag=_lag(node, name, log, is_future=is_future),
+                        offset_lag=_lag(context.node, name, log, is_future=is_future),
                         is_future_key=is_future,
                     )
                 )

@@ -6,7 +6,7 @@ Errors, per topic: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_REQUEST
 TOPIC_AUTHORIZATION_FAILED.
 """
 
-from barnabas.api.authorization import allowed_cluster, refusals
+from barnabas.api.authorization import allowed_cluster, refused_names
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.metadata.undeletion import Purged, TrashedWish, decide_purge
@@ -33,11 +33,11 @@ async def handle(context: RequestContext, request: PurgeTopicsRequest) -> PurgeT
     wishes, refused = _wishes(request), dict[str, KafkaError]()
     if not allowed_cluster(context, AclOperation.DELETE):
         names = {wish.name for wish in wishes}
-        refused = refusals(context, AclOperation.DELETE, ResourceType.TOPIC, names)
+        refused = await refused_names(context, AclOperation.DELETE, ResourceType.TOPIC, names)
     asked = [wish for wish in wishes if wish.name not in refused]
     outcomes = await context.write(lambda image: decide_purge(image, asked))
     outcomes += [Purged(wish, error=refused[wish.name]) for wish in wishes if wish.name in refused]
-    return PurgeTopicsResponse(results=[_result(outcome) for outcome in outcomes])
+    return PurgeTopicsResponse(results=[_result(outcome) async for outcome in context.each(outcomes)])
 
 
 def _result(outcome: Purged) -> PurgedTopic:

@@ -10,7 +10,7 @@ CLUSTER_AUTHORIZATION_FAILED.
 
 from collections.abc import Iterable, Mapping
 
-from barnabas.api.authorization import filter_allowed, require, require_cluster
+from barnabas.api.authorization import allowed_names, require, require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.transactions.fencing import fencing_told
@@ -55,7 +55,7 @@ async def handle(context: RequestContext, request: AddPartitionsToTxnRequest) ->
                 transactional_id=transaction.transactional_id,
                 topic_results=await _answer(context, transaction),
             )
-            for transaction in request.transactions
+            async for transaction in context.each(request.transactions)
         ]
     )
 
@@ -73,9 +73,9 @@ async def _answer(
     context: RequestContext, transaction: AddPartitionsToTxnTransaction
 ) -> list[AddPartitionsToTxnTopicResult]:
     """What became of each partition: all of them join the transaction, or none does."""
-    partitions = _partitions(transaction.topics)
+    partitions = await context.compute(_partitions, transaction.topics)
     try:
-        refused = _refused(context, transaction.transactional_id, partitions)
+        refused = await _refused(context, transaction.transactional_id, partitions)
         if refused:
             return _results(
                 {each: refused.get(each, ErrorCode.OPERATION_NOT_ATTEMPTED) for each in partitions}
@@ -89,7 +89,9 @@ async def _answer(
     return _same(transaction.topics, ErrorCode.NONE) if outcomes is None else _results(outcomes)
 
 
-def _refused(context: RequestContext, transactional_id: str, partitions: list[TopicPartition]) -> Outcomes:
+async def _refused(
+    context: RequestContext, transactional_id: str, partitions: list[TopicPartition]
+) -> Outcomes:
     """The partitions that nobody, or not this client, may add.
 
     :raises KafkaError: TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
@@ -100,8 +102,8 @@ def _refused(context: RequestContext, transactional_id: str, partitions: list[To
     if context.api_version < FIRST_VERSION_OF_BROKERS:
         require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
         names = allowed - INTERNAL_TOPICS
-        allowed = filter_allowed(context, AclOperation.WRITE, ResourceType.TOPIC, names)
-    for partition in partitions:
+        allowed = await allowed_names(context, AclOperation.WRITE, ResourceType.TOPIC, names)
+    async for partition in context.each(partitions):
         topic = image.topics.get(partition.topic)
         if partition.topic not in allowed:
             refused[partition] = ErrorCode.TOPIC_AUTHORIZATION_FAILED

@@ -51,12 +51,12 @@ async def handle(context: RequestContext, request: TxnOffsetCommitRequest) -> Tx
     """Leave out what is not there or not allowed; the group's coordinator decides on the rest."""
     require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
-    known, refused = sift(context, AclOperation.READ, request.topics)
+    known, refused = await sift(context, AclOperation.READ, request.topics)
     errors = [_refused(each) for each in refused]
     if not known:
-        return TxnOffsetCommitResponse(topics=merge(errors, []))
+        return TxnOffsetCommitResponse(topics=await context.compute(merge, errors, []))
     answer = await _commit(context, _about(request, known))
-    return TxnOffsetCommitResponse(topics=merge(errors, answer.topics))
+    return TxnOffsetCommitResponse(topics=await context.compute(merge, errors, answer.topics))
 
 
 async def _commit(context: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:

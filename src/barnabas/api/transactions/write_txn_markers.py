@@ -40,15 +40,15 @@ async def handle(context: RequestContext, request: WriteTxnMarkersRequest) -> Wr
     """Write one marker after the other; answered is by producer, whose later marker counts."""
     if not allowed_cluster(context, AclOperation.ALTER):
         require_cluster(context, AclOperation.CLUSTER_ACTION)
-    for marker in request.markers:
+    async for marker in context.each(request.markers):
         if marker.producer_id < 0 or marker.producer_epoch < 0:
             message = f"There is no producer {marker.producer_id} with epoch {marker.producer_epoch}."
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     outcomes: dict[int, Outcomes] = {}
-    for marker in request.markers:
+    async for marker in context.each(request.markers):
         if written := await _write(context, marker):
             outcomes.setdefault(marker.producer_id, {}).update(written)
-    return _response(outcomes)
+    return await context.compute(_response, outcomes)
 
 
 async def _write(context: RequestContext, marker: WritableTxnMarker) -> Outcomes:

@@ -1,0 +1,33 @@
+"""Two more threads for what takes long and touches no state: decoding large requests, deciding on immutable images."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import ParamSpec, TypeVar
+
+Parameters = ParamSpec("Parameters")
+ResultT = TypeVar("ResultT")
+
+
+_THREADS_COUNT = 2
+
+
+class Worker:
+    """Calls functions in two threads, so that one long call does not stop the others, beside the event loop."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(_THREADS_COUNT, thread_name_prefix="large-requests")
+
+    async def call(
+        self,
+        function: Callable[Parameters, ResultT],
+        *arguments: Parameters.args,
+        **keywords: Parameters.kwargs,
+    ) -> ResultT:
+        """Call `function` in one of the threads. Nothing that it reads may change meanwhile."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, lambda: function(*arguments, **keywords))
+
+    def close(self) -> None:
+        """Wait for the calls under way and end the threads."""
+        self._thread.shutdown(cancel_futures=True)
