@@ -1,6 +1,7 @@
 """A socket that sends frames and waits for their answers."""
 
 import socket
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -17,7 +18,12 @@ class FrameClient:
 
     def send(self, frame: bytes) -> None:
         """Send a frame without waiting."""
-        self.socket.sendall(len(frame).to_bytes(4, "big") + frame)
+        self.send_all(len(frame).to_bytes(4, "big") + frame)
+
+    def send_all(self, data: bytes) -> None:
+        """Send bytes as they are; a broker that closes meanwhile is noticed when its answer is read."""
+        with suppress(ConnectionError):
+            self.socket.sendall(data)
 
     def receive(self) -> int | None:
         """The size of the next answer, which is thrown away; None when the connection is closed instead."""
@@ -32,10 +38,7 @@ class FrameClient:
 
     def ask(self, frame: bytes) -> int | None:
         """Send a frame; the size of its answer, None when the connection is closed instead."""
-        try:
-            self.send(frame)
-        except ConnectionError:
-            return None
+        self.send(frame)
         return self.receive()
 
     def _read(self, count: int) -> bytes:

@@ -5,6 +5,7 @@ For each array of a request, at any depth, there is one form in which that array
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import barnabas.api
@@ -54,14 +55,13 @@ Naming = Callable[[int], str]
 class Form:
     """One request in one form."""
 
-    api: str
+    spec: ApiSpec
     name: str
-    request: Message
-    version: int
+    make: Callable[[], Message]  #: which takes up to a second
 
     def frame(self, correlation_id: int) -> bytes:
         """Header and body, without the size."""
-        return frame_of(APIS[self.request.API_KEY], self.request, self.version, correlation_id)
+        return frame_of(self.spec, self.make(), self.spec.versions.last, correlation_id)
 
 
 def frame_of(spec: ApiSpec, request: Message, version: int, correlation_id: int) -> bytes:
@@ -73,7 +73,19 @@ def frame_of(spec: ApiSpec, request: Message, version: int, correlation_id: int)
     return bytes(encode(request, version, out))
 
 
-def forms(namings: Mapping[str, Naming], topic_ids: list[bytes]) -> Iterator[Form]:
+def namings(topics_count: int) -> dict[str, Naming]:
+    """How elements are named: all alike, after topics that there are or are not, as long as may be."""
+    return {
+        "same": lambda _: "topic-0",
+        "topics": lambda number: f"topic-{number % topics_count}",
+        "unknown": lambda number: f"unknown-{number}",
+        "long": lambda number: f"{number:07}" + "x" * 240,
+    }
+
+
+def forms(
+    namings: Mapping[str, Naming], topic_ids: list[bytes], elements_count: int = ELEMENTS_COUNT
+) -> Iterator[Form]:
     """Every generated form, API by API."""
     for spec in APIS.values():
         if spec.name in LEFT_OUT:
@@ -82,9 +94,8 @@ def forms(namings: Mapping[str, Naming], topic_ids: list[bytes]) -> Iterator[For
         paths = list(_array_paths(spec.request, version)) or [()]
         for path in paths:
             for name, naming in namings.items():
-                request = _Maker(version, path, naming, topic_ids).struct(spec.request, 0)
-                assert isinstance(request, Message)
-                yield Form(spec.name, f"{'.'.join(path) or 'plain'}, {name}", request, version)
+                maker = _Maker(version, path, naming, topic_ids, elements_count)
+                yield Form(spec, f"{'.'.join(path) or 'plain'}, {name}", partial(maker.message, spec.request))
 
 
 def _array_paths(struct: type[Struct], version: int, at: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -101,11 +112,25 @@ def _array_paths(struct: type[Struct], version: int, at: tuple[str, ...] = ()) -
 class _Maker:
     """Makes a request whose array at `path` is long, and all its others have one element."""
 
-    def __init__(self, version: int, path: tuple[str, ...], naming: Naming, topic_ids: list[bytes]) -> None:
+    def __init__(
+        self,
+        version: int,
+        path: tuple[str, ...],
+        naming: Naming,
+        topic_ids: list[bytes],
+        elements_count: int,
+    ) -> None:
+        self._elements_count = elements_count
         self._version = version
         self._path = path
         self._naming = naming
         self._topic_ids = topic_ids
+
+    def message(self, kind: type[Message]) -> Message:
+        """The whole request."""
+        made = self.struct(kind, 0)
+        assert isinstance(made, Message)
+        return made
 
     def struct(self, kind: type[Struct], number: int, at: tuple[str, ...] = ()) -> Struct:
         """A struct that is element `number` of the long array, or lies in one."""
@@ -127,12 +152,13 @@ class _Maker:
 
     def _count(self, field: Field) -> int:
         arrays = 0 if field.struct is None else len(list(_array_paths(field.struct, self._version)))
-        return min(ELEMENTS_COUNT // (1 + arrays), REQUEST_BYTES // (len(self._naming(0)) + 100))
+        return min(self._elements_count // (1 + arrays), REQUEST_BYTES // (len(self._naming(0)) + 100))
 
     def _single(self, field: Field, number: int, at: tuple[str, ...]) -> Any:
         if field.kind == "struct":
             assert field.struct is not None
-            return field.default if field.default is None else self.struct(field.struct, number, at)
+            is_left_out = field.default is None and not field.is_array
+            return None if is_left_out else self.struct(field.struct, number, at)
         if field.name in VALUES and _fits(field, VALUES[field.name]):
             return VALUES[field.name]
         if field.kind == "string":

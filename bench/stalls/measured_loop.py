@@ -36,7 +36,7 @@ class MeasuredLoop(asyncio.SelectorEventLoop):
             run(handle)
             elapsed_ns = time.thread_time_ns() - started_ns
             if elapsed_ns > self._callback_ns and asyncio.get_running_loop() is self:
-                self._callback_ns, self._callback = elapsed_ns, repr(handle)
+                self._callback_ns, self._callback = elapsed_ns, _name_of(handle)
 
         asyncio.Handle._run = measured  # type: ignore[method-assign]  # noqa: SLF001
 
@@ -46,3 +46,12 @@ class MeasuredLoop(asyncio.SelectorEventLoop):
         self._longest_ns = self._callback_ns = 0
         self._callback = None
         return hold
+
+
+def _name_of(handle: asyncio.Handle) -> str:
+    callback = handle._callback  # type: ignore[attr-defined]  # noqa: SLF001
+    owner = getattr(callback, "__self__", None)
+    if isinstance(owner, asyncio.Task):
+        coroutine = owner.get_coro()
+        return f"{getattr(coroutine, '__qualname__', coroutine)}"
+    return str(getattr(callback, "__qualname__", type(callback)))

@@ -224,6 +224,8 @@ class Dispatcher:
             if context.api.api_key in CHANGING_APIS:
                 await remark(context, request, response)
             parts = None if response is None else await _encoded(context, response)
+            if context.is_large:
+                self.node.worker.free(request, response)
         except KafkaError as error:
             self.statistics.failed(context.api.api_key)
             parts = await _refuse(context, request, error)

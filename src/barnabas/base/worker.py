@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import ParamSpec, TypeVar
 
 Parameters = ParamSpec("Parameters")
@@ -27,6 +28,15 @@ class Worker:
         """Call `function` in one of the threads. Nothing that it reads may change meanwhile."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._thread, lambda: function(*arguments, **keywords))
+
+    def free(self, *objects: object) -> None:
+        """Let go of messages of many elements; the caller must hold them no longer when it next returns to the loop."""
+        held = list(objects)
+        asyncio.get_running_loop().call_soon(self._submit, held.clear)
+
+    def _submit(self, function: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # it is closed
+            self._thread.submit(function)
 
     def close(self) -> None:
         """Wait for the calls under way and end the threads."""

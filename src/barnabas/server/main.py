@@ -22,6 +22,7 @@ from barnabas.net.listener import StartError
 from barnabas.policy.loading import PolicyLoadError
 from barnabas.server.broker import BrokerServer
 from barnabas.server.first_users import conceal, first_users
+from barnabas.server.garbage import calm_collector, collect_when_quiet
 from barnabas.server.web import WebFactory
 from barnabas.telemetry.logs import configure, get_logger
 from barnabas.telemetry.standard_logs import standard_logs_captured
@@ -138,8 +139,11 @@ async def _serve(config: BrokerConfig, passwords: Mapping[str, str], web: WebFac
 
     on_terminal = os.isatty(0)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hang_up)
+    calm_collector()
+    collecting = asyncio.create_task(collect_when_quiet(server.node.turns))
     _greet(server, config)
     await _first_of(stop, server.failed)
+    collecting.cancel()
     await server.stop()
     return EXIT_FAILED if server.failed.is_set() else EXIT_STOPPED
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
+from barnabas.api.groups.pieces import PIECE_PARTITIONS_MAX
 from barnabas.api.registry import serves
 from barnabas.coordinator.step import Pending, Step
 from barnabas.groups.shard import GroupShard
@@ -36,12 +37,18 @@ async def handle(context: RequestContext, request: DeleteGroupsRequest) -> Delet
 async def _delete(context: RequestContext, group_id: str) -> DeletableGroupResult:
     before: dict[str, Any] = {}
 
+    def forget(shard: GroupShard, step: Step, pending: Pending[dict[str, Any]]) -> None:
+        shard.forget_offsets(step, pending, group_id, PIECE_PARTITIONS_MAX)
+
     def delete(shard: GroupShard, step: Step, pending: Pending[None]) -> None:
         before.update(shard.view_group(group_id))
         shard.delete_group(step, pending, group_id)
 
     try:
         require(context, AclOperation.DELETE, ResourceType.GROUP, group_id)
+        while gone := await context.node.groups.ask(group_id, forget):
+            before |= gone
+            await context.checkpoint()
         await context.node.groups.ask(group_id, delete)
     except KafkaError as error:
         return _refused(group_id, error)

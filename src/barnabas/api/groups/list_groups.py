@@ -8,6 +8,7 @@ Errors: COORDINATOR_LOAD_IN_PROGRESS.
 from barnabas.api.authorization import allowed, allowed_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
+from barnabas.groups.listing import lower_names
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
@@ -21,7 +22,8 @@ def refuse(request: ListGroupsRequest, error: KafkaError) -> ListGroupsResponse:
 @serves(ListGroupsRequest, ListGroupsResponse, 0, 5, refuse=refuse)
 async def handle(context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
     """Ask every shard."""
-    states, types = await context.compute(lambda: (set(request.states_filter), set(request.types_filter)))
+    states = await context.compute(lower_names, request.states_filter)
+    types = await context.compute(lower_names, request.types_filter)
     by_shard: list[list[ListedGroup]] = await context.node.groups.query_all(
         lambda shard, now_ms: shard.list_groups(states, types), context.checkpoint
     )

@@ -12,6 +12,7 @@ COORDINATOR_NOT_AVAILABLE.
 from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
 from barnabas.api.groups.known_partitions import Refused, merge, sift
+from barnabas.api.groups.pieces import pieces
 from barnabas.api.registry import serves
 from barnabas.metadata.image import Image
 from barnabas.wire.acls import AclOperation, ResourceType
@@ -42,13 +43,15 @@ async def handle(context: RequestContext, request: OffsetCommitRequest) -> Offse
         topics, refused = by_id(context.node.image, topics)
     known, unknown = await sift(context, AclOperation.READ, topics)
     refused += unknown
-    if not refused and topics is request.topics:  # as nearly always
+    if not refused and topics is request.topics and not context.is_large:  # as nearly always
         return await _commit(context, request)
     errors = [_refused(each) for each in refused]
     if not known:
         return OffsetCommitResponse(topics=await context.compute(merge, errors, []))
-    answer = await _commit(context, about(request, known))
-    return OffsetCommitResponse(topics=await context.compute(merge, errors, answer.topics))
+    answered: list[OffsetCommitResponseTopic] = []
+    async for piece in context.each(pieces(known)):
+        answered += (await _commit(context, about(request, piece))).topics
+    return OffsetCommitResponse(topics=await context.compute(merge, errors, answered))
 
 
 async def _commit(context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:

@@ -8,9 +8,12 @@ COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE; per partition: TOPIC_AU
 UNKNOWN_TOPIC_ID, UNSTABLE_OFFSET_COMMIT, UNKNOWN_TOPIC_OR_PARTITION in v0.
 """
 
+from collections.abc import Mapping
+
 from barnabas.api.authorization import allowed_names, require
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
+from barnabas.groups.offsets.fetches import fetch
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.offset_fetch import (
@@ -89,9 +92,14 @@ async def _fetch(
 async def _ask(
     context: RequestContext, asked: OffsetFetchRequestGroup, require_stable: bool
 ) -> OffsetFetchResponseGroup:
-    return await context.node.groups.query(
-        asked.group_id, lambda shard, now_ms: shard.offsets.fetch(asked, require_stable=require_stable)
+    if not context.is_large and asked.topics is not None:
+        return await context.node.groups.query(
+            asked.group_id, lambda shard, now_ms: shard.offsets.fetch(asked, require_stable=require_stable)
+        )
+    offsets, unstable = await context.node.groups.query(
+        asked.group_id, lambda shard, now_ms: shard.offsets.snapshot(asked, require_stable=require_stable)
     )
+    return await context.node.worker.call(fetch, asked, offsets, unstable)
 
 
 async def _fetch_all(
@@ -118,24 +126,30 @@ async def _sift(
     refused: list[OffsetFetchResponseTopics] = []
     if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
         names = context.node.image.topic_names
-        refused = [
-            _refused_topic(topic, ErrorCode.UNKNOWN_TOPIC_ID)
-            for topic in topics
-            if topic.topic_id not in names
-        ]
-        topics = [
-            OffsetFetchRequestTopics(names[topic.topic_id], topic.topic_id, topic.partition_indexes)
-            for topic in topics
-            if topic.topic_id in names
-        ]
+        topics, refused = await context.compute(_named, topics, names)
     wanted = {topic.name for topic in topics}
     allowed = await allowed_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, wanted)
     refused += [
         _refused_topic(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        for topic in topics
+        async for topic in context.each(topics)
         if topic.name not in allowed
     ]
     return [topic for topic in topics if topic.name in allowed], refused
+
+
+def _named(
+    topics: list[OffsetFetchRequestTopics], names: Mapping[bytes, str]
+) -> tuple[list[OffsetFetchRequestTopics], list[OffsetFetchResponseTopics]]:
+    """The topics with the names of their ids, and answers about those whose ids are unknown."""
+    refused = [
+        _refused_topic(topic, ErrorCode.UNKNOWN_TOPIC_ID) for topic in topics if topic.topic_id not in names
+    ]
+    known = [
+        OffsetFetchRequestTopics(names[topic.topic_id], topic.topic_id, topic.partition_indexes)
+        for topic in topics
+        if topic.topic_id in names
+    ]
+    return known, refused
 
 
 def _refused_group(asked: OffsetFetchRequestGroup, error: KafkaError) -> OffsetFetchResponseGroup:

@@ -77,16 +77,22 @@ async def _answer(
     try:
         refused = await _refused(context, transaction.transactional_id, partitions)
         if refused:
-            return _results(
-                {each: refused.get(each, ErrorCode.OPERATION_NOT_ATTEMPTED) for each in partitions}
-            )
+            return await context.compute(_all_refused, partitions, refused)
         with fencing_told(context.api_version, FIRST_VERSION_WITH_PRODUCER_FENCED):
             outcomes = await _ask(context, transaction, partitions)
     except KafkaError as error:
+        code = error.code
         if transaction.verify_only:
-            return _results(dict.fromkeys(partitions, error.code))
-        return _same(transaction.topics, error.code)
-    return _same(transaction.topics, ErrorCode.NONE) if outcomes is None else _results(outcomes)
+            return await context.compute(lambda: _results(dict.fromkeys(partitions, code)))
+        return await context.compute(_same, transaction.topics, code)
+    if outcomes is None:
+        return await context.compute(_same, transaction.topics, ErrorCode.NONE)
+    return await context.compute(_results, outcomes)
+
+
+def _all_refused(partitions: list[TopicPartition], refused: Outcomes) -> list[AddPartitionsToTxnTopicResult]:
+    """The errors of those refused; no other is added either."""
+    return _results({each: refused.get(each, ErrorCode.OPERATION_NOT_ATTEMPTED) for each in partitions})
 
 
 async def _refused(

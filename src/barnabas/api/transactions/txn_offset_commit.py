@@ -11,6 +11,7 @@ NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE.
 from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
 from barnabas.api.groups.known_partitions import Refused, merge, sift
+from barnabas.api.groups.pieces import pieces
 from barnabas.api.registry import serves
 from barnabas.coordinator.shard_log import coordinator_error
 from barnabas.coordinator.step import Pending, Step, TransactionalProducer
@@ -55,8 +56,10 @@ async def handle(context: RequestContext, request: TxnOffsetCommitRequest) -> Tx
     errors = [_refused(each) for each in refused]
     if not known:
         return TxnOffsetCommitResponse(topics=await context.compute(merge, errors, []))
-    answer = await _commit(context, _about(request, known))
-    return TxnOffsetCommitResponse(topics=await context.compute(merge, errors, answer.topics))
+    answered: list[TxnOffsetCommitResponseTopic] = []
+    async for piece in context.each(pieces(known)):
+        answered += (await _commit(context, _about(request, piece))).topics
+    return TxnOffsetCommitResponse(topics=await context.compute(merge, errors, answered))
 
 
 async def _commit(context: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:
