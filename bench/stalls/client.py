@@ -36,6 +36,10 @@ class FrameClient:
             return None
         return size
 
+    def receive_bytes(self) -> bytes:
+        """The next answer without its size."""
+        return self._read(int.from_bytes(self._read(4), "big"))
+
     def ask(self, frame: bytes) -> int | None:
         """Send a frame; the size of its answer, None when the connection is closed instead."""
         self.send(frame)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from barnabas.client.loop_thread import LoopThread
 from barnabas.config.load import load_broker_config
@@ -75,15 +75,15 @@ class MeasuredBroker:
     def hold_of(self, data: bytes, answers_count: int = 1) -> Hold:
         """Send frames with their sizes in one write; how long the loop was held until they were answered."""
         self.ask(ApiVersionsRequest())
-        self._loop.take_longest()
+        self.take_longest()
         with FrameClient(self.bootstrap) as client:
             client.send_all(data)
             for _ in range(answers_count):
                 if client.receive() is None:
                     break
         self.ask(ApiVersionsRequest())
-        return self._loop.take_longest()
+        return self.take_longest()
 
-    def run(self, work: Any) -> Any:
-        """The result of a coroutine on the broker's loop."""
-        return self._thread.run(work)
+    def take_longest(self) -> Hold:
+        """How long the loop was held since the last call."""
+        return self._loop.take_longest()
