@@ -177,6 +177,11 @@ def _moves(
     return moves
 
 
+def _fetch_sessions(config: BrokerConfig, clock: ManualClock, dice: random.Random) -> FetchSessionCache:
+    slots_count = config.integer("max.incremental.fetch.session.cache.slots")
+    return FetchSessionCache(slots_count, clock, dice)
+
+
 def _coordinators(dynamic: DynamicConfig, metadata: MetadataWriter, *parts: Any) -> Coordinators:
     coordinators = Coordinators(lambda: dynamic.current, lambda: metadata.image, *parts)
     coordinators.follow(metadata)
@@ -219,8 +224,7 @@ async def running_node(
 ) -> AsyncIterator[RunningNode]:
     """A node on `directory`, registered as broker 1, until the block ends; its store keeps what is audited."""
     config = config_of(directory, **overrides)
-    clock, dice = ManualClock(), random.Random(seed)
-    store = store or MemoryStore()
+    clock, dice, store = ManualClock(), random.Random(seed), store or MemoryStore()
     metadata = MetadataWriter(store, Auditor(clock, random.Random(seed)) if audited else None)
     await metadata.start()
     dynamic = DynamicConfig(config)
@@ -228,15 +232,13 @@ async def running_node(
     metadata.listen(dynamic.apply)
     cluster_id = await _form(metadata, dice, audited=audited)
     directories = _open_directories(dynamic, cluster_id, clock, dice)
-    overrides_of = metadata.image.topic_configs
-    directories.load(lambda topic: log_config(config, overrides_of.get(topic, {})))
+    directories.load(lambda topic: log_config(config, metadata.image.topic_configs.get(topic, {})))
     replicas = _replicas(dynamic, metadata, directories)
     quotas, client_telemetry = _quotas_and_telemetry(metadata, config, clock)
     flusher = Flusher()
     moves = _moves(replicas, flusher, dynamic, clock)
     producer_ids = ProducerIds(metadata)
     coordinators = _coordinators(dynamic, metadata, replicas, flusher, clock, dice, producer_ids)
-    slots_count = config.integer("max.incremental.fetch.session.cache.slots")
     node = Node(
         broker_id=1,
         dynamic_config=dynamic,
@@ -244,7 +246,7 @@ async def running_node(
         dice=dice,
         metadata=metadata,
         replicas=replicas,
-        fetch_sessions=FetchSessionCache(slots_count, clock, dice),
+        fetch_sessions=_fetch_sessions(config, clock, dice),
         flusher=flusher,
         producer_ids=producer_ids,
         log_dir_moves=moves,

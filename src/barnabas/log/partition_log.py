@@ -434,30 +434,22 @@ class PartitionLog(TransactionalLog):
 
     # Looking up
 
-    def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
-        """The first record at or after `timestamp_ms`, as (timestamp, offset, leader epoch).
+    def search_timestamp(self, timestamp_ms: int) -> Search:
+        """Search the first record at or after `timestamp_ms`; the log must still be open when the search goes on.
 
         :raises KafkaError: KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE for damaged files.
         """
-        return timestamps.run_search(self.search_timestamp(timestamp_ms))
-
-    def search_timestamp(self, timestamp_ms: int) -> Search:
-        """`offset_for_timestamp` in steps; the log must still be open when it goes on."""
         return self._guarded(
             timestamps.first_at_or_after(self._segments, timestamp_ms, self.log_start_offset)
         )
 
-    def max_timestamp_offset(self) -> TimestampOffset | None:
-        """The first record with the largest timestamp, deleted records included that still lie in a segment.
-
-        None in an empty log.
-
-        :raises KafkaError: KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE for damaged files.
-        """
-        return timestamps.run_search(self.search_max_timestamp())
-
     def search_max_timestamp(self) -> Search:
-        """`max_timestamp_offset` in steps; the log must still be open when it goes on."""
+        """Search the first record with the largest timestamp, deleted ones included that still lie in a segment.
+
+        It finds None in an empty log.
+
+        :raises KafkaError: As `search_timestamp`.
+        """
         return self._guarded(timestamps.of_max_timestamp(self._segments))
 
     def _guarded(self, search: Search) -> Search:

@@ -34,6 +34,9 @@ EXIT_STOPPED, EXIT_FAILED, EXIT_CANNOT_START = 0, 1, 2
 DEFAULT_LISTEN = "127.0.0.1:9092"
 DEFAULT_DATA = Path("data")
 
+#: How long a thread computes before the event loop may go on: Python's 5 ms would count for each callback of the loop.
+SWITCH_INTERVAL_S = 0.001
+
 
 def serve(
     config_file: Path | None,
@@ -139,6 +142,7 @@ async def _serve(config: BrokerConfig, passwords: Mapping[str, str], web: WebFac
 
     on_terminal = os.isatty(0)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hang_up)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     calm_collector()
     collecting = asyncio.create_task(collect_when_quiet(server.node.turns))
     _greet(server, config)
