@@ -15,14 +15,13 @@ from barnabas.testing import EmbeddedBroker
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from support.admin import create, new_topic
 from support.batches import batch, values_of
-from support.fuzz import PROBE, PROBE_CORRELATION_ID, RandomRequests
+from support.fuzz import Fuzzed, RandomRequests
 from support.nodes import frame_of
 from support.process import BrokerProcess
 from support.wire import Wire
 
 MIB = 1 << 20
 FRAMES_COUNT = 20_000
-PATIENCE_S = 1.0
 
 
 @pytest.fixture
@@ -47,43 +46,6 @@ def assert_serves(port: int) -> None:
         assert wire.produce(topic, batch(b"x")).error_code == 0
         assert values_of(wire.fetch(topic).records) == [b"x"]
     assert time.monotonic() - started_s < 5
-
-
-class Fuzzed:
-    """A connection that is opened again whenever the broker has had enough of it."""
-
-    def __init__(self, port: int) -> None:
-        self._port = port
-        self._wire = Wire(port)
-        self.answers_count = self.closed_count = self.waiting_count = 0
-
-    def send(self, frame: bytes) -> None:
-        """Send one frame and find out whether the connection lives."""
-        self._wire.socket.settimeout(PATIENCE_S)
-        try:
-            self._wire.socket.sendall(
-                b"".join(len(each).to_bytes(4, "big") + each for each in (frame, PROBE))
-            )
-            while self._correlation_id() != PROBE_CORRELATION_ID:
-                pass
-            self.answers_count += 1
-        except (EOFError, ConnectionError):
-            self.closed_count += 1
-            self._reopen()
-        except TimeoutError:  # a long poll, as far as one can tell
-            self.waiting_count += 1
-            self._reopen()
-
-    def _correlation_id(self) -> int:
-        answer = self._wire.receive_frame()
-        return int.from_bytes(answer[4:8], "big")
-
-    def _reopen(self) -> None:
-        self._wire.close()
-        self._wire = Wire(self._port)
-
-    def close(self) -> None:
-        self._wire.close()
 
 
 def test_20_000_random_and_damaged_frames_meet_no_error_of_ours(kafka: EmbeddedBroker, wire: Wire) -> None:

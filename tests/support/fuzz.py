@@ -9,6 +9,7 @@ from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.schema import Field, Message, Struct
 from support.batches import batch
 from support.nodes import APIS, frame_of
+from support.wire import Wire
 
 NUMBERS = {
     "int8": (-(2**7), 2**7 - 1),
@@ -117,3 +118,43 @@ class RandomRequests:
 #: Asked behind each frame: its answer shows that the connection lives.
 PROBE_CORRELATION_ID = 2**31 - 7
 PROBE = frame_of(ApiVersionsRequest(), 0, PROBE_CORRELATION_ID)
+
+#: What waits longer is a long poll.
+PATIENCE_S = 1.0
+
+
+class Fuzzed:
+    """A connection that is opened again whenever the broker has had enough of it."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._wire = Wire(port)
+        self.answers_count = self.closed_count = self.waiting_count = 0
+
+    def send(self, frame: bytes) -> None:
+        """Send one frame and find out whether the connection lives."""
+        self._wire.socket.settimeout(PATIENCE_S)
+        try:
+            self._wire.socket.sendall(
+                b"".join(len(each).to_bytes(4, "big") + each for each in (frame, PROBE))
+            )
+            while self._correlation_id() != PROBE_CORRELATION_ID:
+                pass
+            self.answers_count += 1
+        except (EOFError, ConnectionError):
+            self.closed_count += 1
+            self._reopen()
+        except TimeoutError:  # a long poll, as far as one can tell
+            self.waiting_count += 1
+            self._reopen()
+
+    def _correlation_id(self) -> int:
+        answer = self._wire.receive_frame()
+        return int.from_bytes(answer[4:8], "big")
+
+    def _reopen(self) -> None:
+        self._wire.close()
+        self._wire = Wire(self._port)
+
+    def close(self) -> None:
+        self._wire.close()

@@ -13,6 +13,7 @@ from barnabas.api.context import ConnectionInfo, Node, RequestContext
 from barnabas.api.dispatch import Dispatcher, Parts
 from barnabas.base.clock import ManualClock
 from barnabas.base.turns import Turns
+from barnabas.base.worker import Worker
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.log.directories import LogDirectories
 from barnabas.metadata.auditor import Auditor
@@ -165,6 +166,11 @@ def _moves(
     return moves
 
 
+def _fetch_sessions(config: BrokerConfig, clock: ManualClock, dice: random.Random) -> FetchSessionCache:
+    slots_count = config.integer("max.incremental.fetch.session.cache.slots")
+    return FetchSessionCache(slots_count, clock, dice)
+
+
 def _coordinators(dynamic: DynamicConfig, metadata: MetadataWriter, *parts: Any) -> Coordinators:
     coordinators = Coordinators(lambda: dynamic.current, lambda: metadata.image, *parts)
     coordinators.follow(metadata)
@@ -216,14 +222,12 @@ async def running_node(
     metadata.listen(dynamic.apply)
     cluster_id = await _form(metadata, dice, audited=audited)
     directories = _open_directories(dynamic, cluster_id, clock, dice)
-    overrides_of = metadata.image.topic_configs
-    directories.load(lambda topic: log_config(config, overrides_of.get(topic, {})))
+    directories.load(lambda topic: log_config(config, metadata.image.topic_configs.get(topic, {})))
     replicas = _replicas(dynamic, metadata, directories)
     quotas, client_telemetry = _quotas_and_telemetry(metadata, config, clock)
     moves = _moves(replicas, flusher, dynamic, clock)
     producer_ids = ProducerIds(metadata)
     coordinators = _coordinators(dynamic, metadata, replicas, flusher, clock, dice, producer_ids)
-    slots_count = config.integer("max.incremental.fetch.session.cache.slots")
     node = Node(
         broker_id=1,
         dynamic_config=dynamic,
@@ -231,7 +235,7 @@ async def running_node(
         dice=dice,
         metadata=metadata,
         replicas=replicas,
-        fetch_sessions=FetchSessionCache(slots_count, clock, dice),
+        fetch_sessions=_fetch_sessions(config, clock, dice),
         flusher=flusher,
         producer_ids=producer_ids,
         log_dir_moves=moves,
@@ -241,6 +245,7 @@ async def running_node(
         quotas=quotas,
         client_telemetry=client_telemetry,
         turns=Turns(clock.monotonic_ns),
+        worker=Worker(),
         groups=coordinators.groups,
         transactions=coordinators.transactions,
         transaction_verifier=coordinators.verifier,
@@ -255,5 +260,6 @@ async def running_node(
         await coordinators.stop()
         await moves.stop()
         await flusher.close()
+        node.worker.close()
         await metadata.stop()
         directories.close()

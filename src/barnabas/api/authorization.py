@@ -49,6 +49,39 @@ def filter_allowed(
     return {name for name in names if allowed(context, operation, resource_type, name)}
 
 
+async def allowed_names(
+    context: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Iterable[str]
+) -> set[str]:
+    """Return those of many names to which the principal may do the operation, for lists that leave out the others."""
+    if context.node.authorizer is None:
+        return set(names)
+    return {name async for name in context.each(names) if allowed(context, operation, resource_type, name)}
+
+
+async def refused_names(
+    context: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Iterable[str]
+) -> dict[str, KafkaError]:
+    """Return those of many names to which the principal may not do the operation, each with its error."""
+    if context.node.authorizer is None:
+        return {}
+    return {
+        name: denied(context, operation, resource_type, name)
+        async for name in context.each(names)
+        if not allowed(context, operation, resource_type, name)
+    }
+
+
+async def refused_topics(
+    context: RequestContext, operation: AclOperation, names: Iterable[str]
+) -> dict[str, KafkaError]:
+    """Do the same as `topic_refusals` for many names."""
+    refused: dict[str, KafkaError] = {}
+    if context.node.authorizer is not None:
+        async for name in context.each(names):
+            refused |= topic_refusals(context, operation, [name])
+    return refused
+
+
 def refusals(
     context: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Iterable[str]
 ) -> dict[str, KafkaError]:

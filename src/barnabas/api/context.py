@@ -1,15 +1,16 @@
 """Everything a handler may touch. No sockets, no globals, no wall clock."""
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Generic, ParamSpec, Self, TypeVar
 
 from barnabas.api.cluster.topic_descriptions import TopicDescriptions
 from barnabas.api.registry import ApiSpec
 from barnabas.base.clock import Clock
 from barnabas.base.turns import Share, Turns
+from barnabas.base.worker import Worker
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.coordinator.coordinator import Coordinator
 from barnabas.groups.shard import GroupShard
@@ -34,6 +35,13 @@ from barnabas.security.security_log import SecurityLog
 from barnabas.telemetry.tracing import Span, Tracer
 from barnabas.transactions.shard import TransactionShard
 from barnabas.wire.errors import ErrorCode
+
+ElementT = TypeVar("ElementT")
+Parameters = ParamSpec("Parameters")
+ResultT = TypeVar("ResultT")
+
+#: A request of so many bytes may have thousands of elements: it is decoded and decided in the worker's thread.
+LARGE_REQUEST_BYTES = 16 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +73,7 @@ class Node:
     quotas: QuotaManager
     client_telemetry: ClientTelemetry
     turns: Turns
+    worker: Worker
     groups: Coordinator[GroupShard]
     transactions: Coordinator[TransactionShard]
     security_log: SecurityLog
@@ -131,8 +140,6 @@ class RequestContext:
     span: Span | None = None
     #: what policies in mode `warn` are against in what this request changes
     warnings: tuple[Refusal, ...] = ()
-    #: what this request has changed elsewhere than in the store
-    differences: tuple[Difference, ...] = ()
 
     def __init__(
         self,
@@ -154,6 +161,11 @@ class RequestContext:
         self.size_bytes = size_bytes
 
     @cached_property
+    def differences(self) -> list[Difference]:
+        """What this request has changed elsewhere than in the store."""
+        return []
+
+    @cached_property
     def verdicts(self) -> dict[str, Verdict]:
         """What policies said to what this request changes, by resource."""
         return {}
@@ -170,16 +182,37 @@ class RequestContext:
         """
         await self.node.turns.checkpoint(self.connection.share)
 
+    def each(self, elements: Iterable[ElementT]) -> "Each[ElementT]":
+        """Give the elements of a large request one by one, with a `checkpoint` in between."""
+        return Each(self, elements)
+
+    async def compute(
+        self,
+        function: Callable[Parameters, ResultT],
+        *arguments: Parameters.args,
+        **keywords: Parameters.kwargs,
+    ) -> ResultT:
+        """Call a pure function of what does not change, for a large request in the worker's thread."""
+        if self.is_large:
+            return await self.node.worker.call(function, *arguments, **keywords)
+        return function(*arguments, **keywords)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the request may have so many elements that even counting them takes long."""
+        return self.size_bytes >= LARGE_REQUEST_BYTES
+
     async def write(
         self, decide: Callable[[Image], Decision[ResponseT]], timeout_ms: int | None = None
     ) -> ResponseT:
         """Change the cluster's state on behalf of who asks: see `MetadataWriter.write`."""
-        return await self.node.metadata.write(decide, timeout_ms, self.actor, self.verdicts)
+        metadata, is_large = self.node.metadata, self.is_large
+        return await metadata.write(decide, timeout_ms, self.actor, self.verdicts, is_large=is_large)
 
     def changed(self, resource: str, key: str, before: Any, after: Any) -> None:
         """Have the audit tell of a change elsewhere than in the store, before the request is answered."""
         if before != after:
-            self.differences = (*self.differences, Difference(resource, key, before, after))
+            self.differences.append(Difference(resource, key, before, after))
 
     @property
     def policies(self) -> Policies:
@@ -194,3 +227,21 @@ class RequestContext:
         warning = Refusal(resource, ErrorCode.POLICY_VIOLATION.name, message)
         if warning not in self.warnings:  # a decision may be made twice
             self.warnings = (*self.warnings, warning)
+
+
+class Each(Generic[ElementT]):
+    """Elements one by one; others may be served in between, so that state may have changed."""
+
+    def __init__(self, context: RequestContext, elements: Iterable[ElementT]) -> None:
+        self._checkpoint = context.checkpoint
+        self._elements = iter(elements)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> ElementT:
+        await self._checkpoint()
+        try:
+            return next(self._elements)
+        except StopIteration:
+            raise StopAsyncIteration from None

@@ -12,20 +12,22 @@ from barnabas.api.registry import ApiSpec, UseHandler
 from barnabas.api.throttling import charge
 from barnabas.base.buffers import Buffer
 from barnabas.base.stopwatch import Stopwatch
+from barnabas.telemetry.logs import get_logger
 from barnabas.telemetry.requests import RequestStatistics
 from barnabas.wire import primitives
 from barnabas.wire.codec import Malformed, decode, encode_parts
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.produce import ProduceRequest
-from barnabas.wire.schema import Message
+from barnabas.wire.schema import Message, has_more_elements
+
+_log = get_logger("barnabas.api")
 
 PRODUCE = ProduceRequest.API_KEY
 API_VERSIONS = ApiVersionsRequest.API_KEY
 
-#: From this size on the garbage collector rests while a request is read: it would go through the growing heap again and
-#: again, which takes as long as the reading (measured: two million names 4.0 s, without it 2.1 s).
-LARGE_REQUEST_BYTES = 256 << 10
+#: An answer with more elements is encoded in the worker's thread.
+LARGE_ANSWER_ELEMENTS = 500
 
 #: Encoded bodies up to here are joined with their header; larger ones are sent without being copied.
 JOINED_BYTES_MAX = 4 << 10
@@ -50,6 +52,30 @@ class RequestHeader(NamedTuple):
     correlation_id: int
     client_id: str | None
     body_position: int
+
+
+class Undecoded(NamedTuple):
+    """A large request, which is decoded in the worker's thread when it is answered."""
+
+    message: type[Message]
+    version: int
+    body: bytes
+
+    def decode(self) -> Message:
+        """Read the message.
+
+        The garbage collector rests meanwhile: it would go through the growing heap again and again, which takes as
+        long as the reading (measured: two million names 4.0 s, without it 2.1 s).
+
+        :raises Malformed: As `wire.codec.decode`.
+        """
+        was_enabled = gc.isenabled()
+        gc.disable()
+        try:
+            return decode(self.message, self.version, self.body, 0, REQUEST_ELEMENTS_MAX)
+        finally:
+            if was_enabled:
+                gc.enable()
 
 
 class Refused(Exception):
@@ -130,7 +156,9 @@ class Dispatcher:
             raise Refused(str(error)) from error
         except Exception as error:
             request = decode(api.request, context.api_version, frame, position)
-            parts = _refuse(context, request, self._to_kafka_error(context, error))
+            refusal = self._to_kafka_error(context, error)
+            closes = _closes_on_error(context, request)
+            parts = None if closes else encode_response(context, api.refuse(request, refusal))
         self.statistics.finished(api.api_key, started_ns)
         self._end_span(context)
         return parts
@@ -150,7 +178,7 @@ class Dispatcher:
             self._end_span(context)
         return parts
 
-    def parse(self, frame: Buffer, connection: ConnectionInfo) -> tuple[RequestContext, Message]:
+    def parse(self, frame: Buffer, connection: ConnectionInfo) -> tuple[RequestContext, Message | Undecoded]:
         """Read a request. Produce keeps views of `frame`; every other API has copies of what it needs.
 
         :raises Refused: When it is unknown or malformed.
@@ -159,7 +187,7 @@ class Dispatcher:
 
     def _parse(
         self, header: RequestHeader, frame: Buffer, connection: ConnectionInfo
-    ) -> tuple[RequestContext, Message]:
+    ) -> tuple[RequestContext, Message | Undecoded]:
         spec = self.node.apis.get(header.api_key)
         if spec is None or header.api_version not in spec.versions:
             if header.api_key != API_VERSIONS or spec is None:
@@ -173,12 +201,14 @@ class Dispatcher:
             raise Refused(message)
         body = frame if header.api_key == PRODUCE else bytes(frame[header.body_position :])
         position = header.body_position if header.api_key == PRODUCE else 0
+        context = self._context(header, spec, connection, len(frame))
+        if isinstance(body, bytes) and context.is_large:
+            return context, Undecoded(spec.request, header.api_version, body)
         try:
-            read = decode if len(frame) < LARGE_REQUEST_BYTES else _decode_large
-            request: Message = read(spec.request, header.api_version, body, position, REQUEST_ELEMENTS_MAX)
+            request = decode(spec.request, header.api_version, body, position, REQUEST_ELEMENTS_MAX)
         except Malformed as error:
             raise Refused(str(error)) from error
-        return self._context(header, spec, connection, len(frame)), request
+        return context, request
 
     def _context(
         self, header: RequestHeader, spec: ApiSpec, connection: ConnectionInfo, size_bytes: int
@@ -203,8 +233,15 @@ class Dispatcher:
         answer = _ERROR_ANSWER.pack(6, header.correlation_id, ErrorCode.UNSUPPORTED_VERSION)
         return Refused(reason, answer)
 
-    async def answer(self, context: RequestContext, request: Message) -> Parts:
-        """Handle a decoded request; the buffers of its answer, size included, or None where none is wanted."""
+    async def answer(self, context: RequestContext, request: Message | Undecoded) -> Parts:
+        """Handle a request; the buffers of its answer, size included, or None where none is wanted."""
+        if isinstance(request, Undecoded):
+            try:
+                request = await self.node.worker.call(request.decode)
+            except Malformed as error:
+                _log.info("a request cannot be read", why=str(error))
+                context.close_after = True
+                return None
         if not self.node.tracer.enabled:
             return await self._answer(context, request)
         context.span = self.node.tracer.begin(context.api.name)
@@ -235,14 +272,21 @@ class Dispatcher:
             response = await (self._metered(context, work) if self.node.quotas.enabled else work)
             if api.api_key in CHANGING_APIS:
                 await remark(context, request, response)
-            parts = None if response is None else encode_response(context, response)
+            parts = None if response is None else await _encoded(context, response)
+            if context.is_large:
+                self.node.worker.free(request, response)
         except Exception as error:
-            refusal = self._to_kafka_error(context, error)
-            if api.api_key in CHANGING_APIS:
-                await remark(context, request, api.refuse(request, refusal))
-            parts = _refuse(context, request, refusal)
+            parts = await self._refuse(context, request, self._to_kafka_error(context, error))
         self.statistics.finished(api.api_key, started_ns)
         return parts
+
+    async def _refuse(self, context: RequestContext, request: Message, error: KafkaError) -> Parts:
+        if _closes_on_error(context, request):
+            return None
+        response: Message = await context.compute(context.api.refuse, request, error)
+        if context.api.api_key in CHANGING_APIS:
+            await remark(context, request, response)
+        return await _encoded(context, response)
 
     def _to_kafka_error(self, context: RequestContext, error: Exception) -> KafkaError:
         """Count an error; one that is not for clients is logged, and they get UNKNOWN_SERVER_ERROR."""
@@ -269,18 +313,6 @@ class Dispatcher:
         return quotas.connected(host) if quotas.has_addresses else 0
 
 
-def _decode_large(
-    message: type[Message], version: int, body: Buffer, position: int, elements_max: int
-) -> Message:
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        return decode(message, version, body, position, elements_max)
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
 def read_header(frame: Buffer, apis: Mapping[int, ApiSpec]) -> RequestHeader:
     """Read a request header; the tagged fields of v2 are skipped.
 
@@ -300,12 +332,18 @@ def read_header(frame: Buffer, apis: Mapping[int, ApiSpec]) -> RequestHeader:
     return RequestHeader(api_key, api_version, correlation_id, client_id, position)
 
 
-def _refuse(context: RequestContext, request: Message, error: KafkaError) -> Parts:
-    """Answer a whole request with an error. With acks=0, closing the connection is the only answer."""
+def _closes_on_error(context: RequestContext, request: Message) -> bool:
+    """Whether closing the connection is the only answer to an error, as with acks=0; it is closed then."""
     if isinstance(request, ProduceRequest) and request.acks == 0:
         context.close_after = True
-        return None
-    return encode_response(context, context.api.refuse(request, error))
+        return True
+    return False
+
+
+async def _encoded(context: RequestContext, response: Message | EncodedResponse) -> list[Buffer]:
+    if isinstance(response, Message) and has_more_elements(response, LARGE_ANSWER_ELEMENTS):
+        return await context.node.worker.call(encode_response, context, response)
+    return encode_response(context, response)
 
 
 def encode_response(context: RequestContext, response: Message | EncodedResponse) -> list[Buffer]:

@@ -69,11 +69,8 @@ async def remark(context: RequestContext, request: Any, response: object) -> Non
     """
     if response is None:
         return
-    refusals, warnings, differences = (
-        refusals_of(context, request, response),
-        context.warnings,
-        context.differences,
-    )
+    refusals = await context.compute(refusals_of, context, request, response)
+    warnings, differences = context.warnings, context.differences
     if not refusals and not warnings and not differences:
         return
     try:

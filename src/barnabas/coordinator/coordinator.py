@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Generic, NamedTuple
 
 from barnabas.base.clock import Clock
@@ -151,12 +151,21 @@ class Coordinator(Generic[ShardT]):
         """
         return self.runner(key).query(question)
 
-    async def query_all(self, question: Callable[[ShardT, int], ResponseT]) -> list[ResponseT]:
-        """What each shard of this broker says.
+    async def query_all(
+        self,
+        question: Callable[[ShardT, int], ResponseT],
+        checkpoint: Callable[[], Awaitable[None]] | None = None,
+    ) -> list[ResponseT]:
+        """What each shard of this broker says; between shards others are served at a `checkpoint`.
 
         :raises KafkaError: COORDINATOR_LOAD_IN_PROGRESS while one is being loaded.
         """
-        return [await runner.query(question) for runner in tuple(self._runners.values())]
+        answers = []
+        for runner in tuple(self._runners.values()):
+            answers.append(await runner.query(question))
+            if checkpoint is not None:
+                await checkpoint()
+        return answers
 
     def end_transaction(self, topic: str, index: int, marker: EndMarker) -> None:
         """A marker was appended to a partition, perhaps to one of ours."""

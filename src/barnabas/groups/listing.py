@@ -11,10 +11,13 @@ from barnabas.wire.messages.describe_groups import DescribedGroup, DescribedGrou
 from barnabas.wire.messages.list_groups import ListedGroup
 
 
+def lower_names(names: Iterable[str]) -> frozenset[str]:
+    """The names of states or types in a filter; their case does not matter."""
+    return frozenset(name.strip().lower() for name in names)
+
+
 def listed(groups: Iterable[Group], states: Collection[str], types: Collection[str]) -> list[ListedGroup]:
-    """Those in one of these states and of one of these types, whatever their case; no names let all pass."""
-    wanted_states = {state.strip().lower() for state in states}
-    wanted_types = {each.strip().lower() for each in types}
+    """List groups in one of these states and of one of these types, as `lower_names` has them; none let all pass."""
     return [
         ListedGroup(
             group_id=group.group_id,
@@ -23,8 +26,7 @@ def listed(groups: Iterable[Group], states: Collection[str], types: Collection[s
             group_type=group.group_type,
         )
         for group in groups
-        if (not wanted_states or group.state_name.lower() in wanted_states)
-        and (not wanted_types or group.group_type in wanted_types)
+        if (not states or group.state_name.lower() in states) and (not types or group.group_type in types)
     ]
 
 

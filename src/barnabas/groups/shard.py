@@ -160,15 +160,30 @@ class GroupShard:
         """ListGroups: all groups in one of these states and of one of these types, where any are named."""
         return listed(self.groups.values(), states, types)
 
+    def forget_offsets(
+        self, step: Step, pending: Pending[dict[str, Any]], group_id: str, count_max: int
+    ) -> None:
+        """Forget so many offsets of a group that is to be deleted; answer what they were, as the audit shows them.
+
+        :raises KafkaError: As `delete_group`.
+        """
+        self._to_delete(group_id)
+        gone = self.offsets.forget_some(step, group_id, count_max)
+        step.answer(pending, {offset_key(partition): offset for partition, offset in gone.items()})
+
+    def _to_delete(self, group_id: str) -> Group:
+        group = self.groups.get(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        group.check_deletion()
+        return group
+
     def delete_group(self, step: Step, pending: Pending[None], group_id: str) -> None:
         """DeleteGroups, for one group.
 
         :raises KafkaError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
         """
-        group = self.groups.get(group_id)
-        if group is None:
-            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
-        group.check_deletion()
+        group = self._to_delete(group_id)
         self.offsets.append_tombstones(step, group_id)
         group.append_tombstones(step)
         step.answer(pending, None)

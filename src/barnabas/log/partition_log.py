@@ -1,6 +1,5 @@
 """One replica of a partition: append, read, look up. The files as a whole are `LocalLog`'s."""
 
-from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -18,7 +17,7 @@ from barnabas.log.producer_state import ProducedBatch, ProducerStates, Verificat
 from barnabas.log.recovery import load_segments
 from barnabas.log.segment import Segment
 from barnabas.log.segments import FilePart, LogSlice, Segments
-from barnabas.log.timestamps import TimestampOffset
+from barnabas.log.timestamps import Search, TimestampOffset
 from barnabas.log.transactional_log import TransactionalLog
 from barnabas.log.validation import (
     AppendOrigin,
@@ -384,29 +383,29 @@ class PartitionLog(TransactionalLog):
 
     # Looking up
 
-    def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
-        """The first record at or after `timestamp_ms`, as (timestamp, offset, leader epoch).
+    def search_timestamp(self, timestamp_ms: int) -> Search:
+        """Search the first record at or after `timestamp_ms`; the log must still be open when the search goes on.
 
         :raises KafkaError: KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE for damaged files.
         """
-        return self._look_up(
-            lambda: timestamps.first_at_or_after(self._segments, timestamp_ms, self.log_start_offset)
+        return self._guarded(
+            timestamps.first_at_or_after(self._segments, timestamp_ms, self.log_start_offset)
         )
 
-    def max_timestamp_offset(self) -> TimestampOffset | None:
-        """The first record with the largest timestamp, deleted records included that still lie in a segment.
+    def search_max_timestamp(self) -> Search:
+        """Search the first record with the largest timestamp, deleted ones included that still lie in a segment.
 
-        None in an empty log.
+        It finds None in an empty log.
 
-        :raises KafkaError: KAFKA_STORAGE_ERROR, CORRUPT_MESSAGE for damaged files.
+        :raises KafkaError: As `search_timestamp`.
         """
-        return self._look_up(lambda: timestamps.of_max_timestamp(self._segments))
+        return self._guarded(timestamps.of_max_timestamp(self._segments))
 
-    def _look_up(self, search: Callable[[], TimestampOffset | None]) -> TimestampOffset | None:
+    def _guarded(self, search: Search) -> Search:
         if self.failure is not None:
             raise self._offline()
         try:
-            return search()
+            return (yield from search)
         except OSError as error:
             raise self.take_offline(error) from error
 

@@ -47,6 +47,10 @@ class Segments:
     def __getitem__(self, index: int) -> Segment:
         return self._segments[index]
 
+    def holds(self, segment: Segment) -> bool:
+        """Whether the segment is still one of the log's."""
+        return any(each is segment for each in self._segments)
+
     @property
     def active(self) -> Segment:
         """The segment that is written to."""

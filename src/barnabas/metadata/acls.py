@@ -1,7 +1,7 @@
 """ACLs: who may, or may not, do what to which resources; made and removed by binding and by filter."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from barnabas.metadata.decision import Decision
@@ -18,8 +18,11 @@ from barnabas.wire.acls import (
 )
 from barnabas.wire.errors import ErrorCode, KafkaError
 
-#: As many as Apache Kafka lets one request remove (`QuorumController.MAX_RECORDS_PER_USER_OP`).
-REMOVED_COUNT_MAX = 10_000
+#: As many as Apache Kafka lets one request make, or remove (`QuorumController.MAX_RECORDS_PER_USER_OP`).
+CREATED_COUNT_MAX = REMOVED_COUNT_MAX = 10_000
+
+#: Filters of a request times ACLs that they are compared with, which takes about five seconds in a thread of its own.
+COMPARED_COUNT_MAX = 10_000_000
 
 _PATTERN_TYPES = (PatternType.LITERAL, PatternType.PREFIXED)
 _PERMISSIONS = (AclPermission.DENY, AclPermission.ALLOW)
@@ -72,6 +75,9 @@ def decide_create_acls(
         outcomes.append(None)
         if key not in table:
             changes[key] = ACLS.put(key, binding)
+    if len(changes) > CREATED_COUNT_MAX:
+        message = f"The request makes {len(changes)} ACLs: at most {CREATED_COUNT_MAX} can be made at once."
+        raise KafkaError(ErrorCode.POLICY_VIOLATION, message)
     reads = {ACLS.key(key): table.revision(key) for key in changes}
     return Decision(outcomes, tuple(changes.values()), reads)
 
@@ -123,7 +129,9 @@ def decide_delete_acls(
 
     :raises KafkaError: INVALID_REQUEST when that is too much for one request.
     """
-    matches = [matching(table, wanted) for wanted in filters]
+    filters = list(filters)
+    found_by = _matches(table, dict.fromkeys(filters))
+    matches = [found_by[wanted] for wanted in filters]
     removed = {binding: _removed(binding, check) for found in matches for binding in found}
     outcomes = [[removed[binding] for binding in found] for found in matches]
     keys = [acl_key(binding) for binding, outcome in removed.items() if outcome.error is None]
@@ -132,6 +140,25 @@ def decide_delete_acls(
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     reads = {ACLS.key(key): table.revision(key) for key in keys}
     return Decision(outcomes, tuple(ACLS.remove(key) for key in keys), reads)
+
+
+def _matches(table: Table[AclBinding], filters: Collection[AclFilter]) -> dict[AclFilter, list[AclBinding]]:
+    """Return what each filter matches; those that can match one ACL alone find it by its key."""
+    exact = {wanted: wanted.binding for wanted in filters}
+    compared_count = len(table) * sum(binding is None for binding in exact.values())
+    if compared_count > COMPARED_COUNT_MAX:
+        message = (
+            f"The filters take {compared_count} comparisons with ACLs: at most {COMPARED_COUNT_MAX} are made. "
+            "Send fewer filters at once."
+        )
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    found: dict[AclFilter, list[AclBinding]] = {}
+    for wanted, binding in exact.items():
+        if binding is None:
+            found[wanted] = matching(table, wanted)
+        else:
+            found[wanted] = [binding] if acl_key(binding) in table else []
+    return found
 
 
 def _removed(binding: AclBinding, check: Check) -> Removed:

@@ -105,10 +105,11 @@ def _edited(existing: Overrides, alteration: Alteration, rules: AlterationRules)
 def _edited_list(text: str, operation: Operation, value: str) -> str:
     """Entries are told apart as they are written, blanks included."""
     entries = text.split(",") if text else []
-    named = value.split(",") if value else []
+    named = dict.fromkeys(value.split(",") if value else ())
     if operation is Operation.SUBTRACT:
         return ",".join(entry for entry in entries if entry not in named)
-    return ",".join([*entries, *(entry for entry in dict.fromkeys(named) if entry not in entries)])
+    present = frozenset(entries)
+    return ",".join([*entries, *(entry for entry in named if entry not in present)])
 
 
 def _changed(

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from barnabas.base.worker import Worker
 from barnabas.metadata.audit import NO_VERDICTS, Actor, Difference, Refusal, Verdict
 from barnabas.metadata.auditor import WAITING_COUNT_MAX, Auditor
 from barnabas.metadata.decision import Decision
@@ -13,6 +14,9 @@ from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 ResponseT = TypeVar("ResponseT")
+
+#: A commit of more changes is replayed in another thread: a change takes about 20 us.
+REPLAYED_CHANGES_MAX = 100
 
 _log = get_logger("barnabas.metadata")
 
@@ -29,9 +33,10 @@ class MetadataWriter:
     CreateTopics finds its partitions open.
     """
 
-    def __init__(self, store: Store, auditor: Auditor | None = None) -> None:
-        """Without an auditor nothing is recorded of who has changed what."""
+    def __init__(self, store: Store, auditor: Auditor | None = None, worker: Worker | None = None) -> None:
+        """Without an auditor nothing is recorded of who has changed what; `worker` decides large requests."""
         self._store = store
+        self._worker = worker
         self._auditor = auditor
         self._listeners: list[Listener] = []
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
@@ -71,22 +76,24 @@ class MetadataWriter:
         timeout_ms: int | None = None,
         actor: Actor | None = None,
         verdicts: Mapping[str, Verdict] = NO_VERDICTS,
+        *,
+        is_large: bool = False,
     ) -> ResponseT:
         """Commit what `decide` decides, deciding again on a newer image after each conflict.
 
         What an `actor` changes is recorded, with what policies said to it by then (`verdicts`, by resource); without
         one it is a broker's own affair. Returns when this node's own
-        image has reached the commit.
+        image has reached the commit. What `is_large` is decided in another thread.
 
         :raises KafkaError: REQUEST_TIMED_OUT when `timeout_ms` is over first. What was decided is not taken back: it
             may still come true. Only where there was no time from the start is nothing done. UNKNOWN_SERVER_ERROR
             when the store cannot be written.
         """
         if timeout_ms is None:
-            return await self._write(decide, actor, verdicts)
+            return await self._write(decide, actor, verdicts, is_large=is_large)
         if timeout_ms <= 0:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, f"A timeout of {timeout_ms} ms leaves no time.")
-        writing = asyncio.ensure_future(self._write(decide, actor, verdicts))
+        writing = asyncio.ensure_future(self._write(decide, actor, verdicts, is_large=is_large))
         self._writing.add(writing)
         writing.add_done_callback(self._written)
         await asyncio.wait({writing}, timeout=timeout_ms / 1000)
@@ -112,7 +119,10 @@ class MetadataWriter:
         if len(self.image.audit) >= WAITING_COUNT_MAX:
             refusals = ()
         if auditor is not None:
-            remarked = auditor.remarked(actor, refusals, warnings, differences)
+            is_large = len(refusals) + len(warnings) + len(differences) > REPLAYED_CHANGES_MAX
+            remarked = await self._compute(
+                lambda: auditor.remarked(actor, refusals, warnings, differences), is_large=is_large
+            )
             await self._write(lambda image: remarked, None, NO_VERDICTS)
 
     def _written(self, writing: asyncio.Future[Any]) -> None:
@@ -125,13 +135,22 @@ class MetadataWriter:
         decide: Callable[[Image], Decision[ResponseT]],
         actor: Actor | None,
         verdicts: Mapping[str, Verdict],
+        *,
+        is_large: bool = False,
     ) -> ResponseT:
+        auditor = self._auditor
         while True:
-            decision = decide(self.image)
+            image = self.image
+
+            def decided(image: Image = image) -> Decision[ResponseT]:
+                decision = decide(image)
+                if auditor is None or not decision.changes:
+                    return decision
+                return auditor.recorded(image, decision, actor, verdicts)
+
+            decision = await self._compute(decided, is_large=is_large)
             if not decision.changes:
                 return decision.response
-            if self._auditor is not None:
-                decision = self._auditor.recorded(self.image, decision, actor, verdicts)
             try:
                 revision = await self._store.commit(decision.reads, decision.changes)
             except Conflict as conflict:
@@ -146,6 +165,12 @@ class MetadataWriter:
             self.commits_count += 1
             await self.reached(revision)
             return decision.response
+
+    async def _compute(self, function: Callable[[], ResponseT], *, is_large: bool) -> ResponseT:
+        """Call a pure function, in another thread if it takes long."""
+        if is_large and self._worker is not None:
+            return await self._worker.call(function)
+        return function()
 
     async def reached(self, revision: int) -> None:
         """Wait until this node's image is at `revision` or later, and its listeners have followed.
@@ -182,7 +207,9 @@ class MetadataWriter:
             self._waiters.clear()
 
     async def _advance(self, commit: Commit) -> None:
-        before, after = self.image, self.image.replay(commit)
+        before = self.image
+        is_large = len(commit.changes) > REPLAYED_CHANGES_MAX
+        after = await self._compute(lambda: before.replay(commit), is_large=is_large)
         self.image = after
         for listener in self._listeners:
             await listener(before, after, commit.changes)

@@ -1,5 +1,6 @@
 """Who decides what a principal may do."""
 
+import asyncio
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
@@ -22,6 +23,9 @@ DECISIONS_COUNT_MAX = 20_000
 
 #: Decisions on longer names, of which no topic has one, are not kept: who makes up names must not fill the memory.
 KEPT_NAME_LENGTH_MAX = 255
+
+#: ACLs that are taken over before others are served.
+PUT_AT_ONCE_COUNT = 200
 
 #: No resource has this name: what may be done to it may be done to any (KIP-679).
 _ANY_NAME = "hardcode"
@@ -87,8 +91,10 @@ class StandardAuthorizer:
         ]
         if not keys:
             return
-        for key in keys:
+        for number, key in enumerate(keys, 1):
             self._put(key, after.acls.get(key))
+            if number % PUT_AT_ONCE_COUNT == 0:
+                await asyncio.sleep(0)
         self._decisions.clear()
         self.version += 1
 

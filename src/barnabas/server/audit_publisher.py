@@ -6,7 +6,7 @@ store still has: others are none of its business, as those of an earlier store.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from barnabas.api.context import Node
@@ -122,17 +122,15 @@ class AuditPublisher:
             return
         partition = await self._partition()
         last = self._last if self._last is not None else self._begun(partition)
-        taken, events = list(self._waiting), []
-        for revision, _, record in taken:
-            events += [event for event in events_of(revision, record) if event.sequence > last]
+        taken = list(self._waiting)
         config = partition.log.config
         bytes_max = min(BATCH_BYTES_MAX, config.max_message_bytes, config.segment_bytes)
-        for batch in _batches(events, bytes_max):
-            last_event = batch[-1].event
-            records = encode_pairs([(each.key, each.value) for each in batch], last_event.time)
-            partition.append_as_coordinator(memoryview(records))
-            self._last = last_event.sequence
-            self.events_count += len(batch)
+        for batch in await self._node.worker.call(_encoded_batches, taken, last, bytes_max):
+            partition = await self._partition()
+            partition.append_as_coordinator(memoryview(batch.records))
+            self._last = batch.last
+            self.events_count += batch.events_count
+            await asyncio.sleep(0)
         del self._waiting[: len(taken)]
         self._published += [row for _, row, _ in taken]
 
@@ -207,6 +205,34 @@ class _Encoded(NamedTuple):
     @property
     def size_bytes(self) -> int:
         return RECORD_OVERHEAD_BYTES + len(self.key) + len(self.value)
+
+
+class _Batch(NamedTuple):
+    """Events as they are appended together."""
+
+    records: bytearray
+    last: EventSequence
+    events_count: int
+
+
+def _encoded_batches(
+    taken: Sequence[tuple[int, str, AuditRecord]], after: EventSequence, bytes_max: int
+) -> list[_Batch]:
+    """The events of records that come after `after`: JSON of thousands takes long, and another thread makes it."""
+    events = [
+        event
+        for revision, _, record in taken
+        for event in events_of(revision, record)
+        if event.sequence > after
+    ]
+    return [
+        _Batch(
+            encode_pairs([(each.key, each.value) for each in batch], batch[-1].event.time),
+            batch[-1].event.sequence,
+            len(batch),
+        )
+        for batch in _batches(events, bytes_max)
+    ]
 
 
 def _encoded(event: AuditEvent) -> _Encoded:

@@ -12,6 +12,7 @@ from barnabas.api.context import Node
 from barnabas.api.dispatch import Dispatcher
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.turns import Turns
+from barnabas.base.worker import Worker
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.listener_rules import check_listeners
 from barnabas.log.cleaner import CleanerSettings, LogCleaner
@@ -125,8 +126,12 @@ class BrokerServer:
         self._undo.callback(StoreLock(store_path.parent).release)
         self._store = SqliteStore(store_path)
         self._undo.push_async_callback(self._store.close)
+        self._worker = Worker()
+        self._undo.callback(self._worker.close)
         audits = self._config.boolean("barnabas.audit.enable")
-        self._metadata = MetadataWriter(self._store, Auditor(self._clock, self._dice) if audits else None)
+        self._metadata = MetadataWriter(
+            self._store, Auditor(self._clock, self._dice) if audits else None, self._worker
+        )
         self._undo.push_async_callback(self._metadata.stop)
         await self._metadata.start()
         await self._metadata.write(lambda image: decide_keep_history(image, wanted=audits))
@@ -309,6 +314,7 @@ class BrokerServer:
             quotas=self._quotas,
             client_telemetry=self._client_telemetry,
             turns=Turns(self._clock.monotonic_ns),
+            worker=self._worker,
             groups=self._coordinators.groups,
             transactions=self._coordinators.transactions,
             transaction_verifier=self._coordinators.verifier,

@@ -129,6 +129,7 @@ class Housekeeping:
                 continue
             if files:
                 self.remove_later(log, files)
+            await asyncio.sleep(0)
 
     def remove_later(self, log: PartitionLog, files: list[Path]) -> None:
         """Remove files that `log` has let go of once `file.delete.delay.ms` has passed."""

@@ -25,6 +25,7 @@ from barnabas.net.listener import StartError
 from barnabas.policy.loading import PolicyLoadError
 from barnabas.server.broker import BrokerServer
 from barnabas.server.first_users import first_users
+from barnabas.server.garbage import calm_collector, collect_when_quiet
 from barnabas.server.process_log import FORMAT_KEY, ProcessLog, everything_logged
 from barnabas.server.web import WebFactory
 from barnabas.telemetry.logs import configure, get_logger
@@ -35,6 +36,9 @@ _log = get_logger("barnabas.server")
 EXIT_STOPPED, EXIT_FAILED, EXIT_CANNOT_START = 0, 1, 2
 DEFAULT_LISTEN = "127.0.0.1:9092"
 DEFAULT_DATA = Path("data")
+
+#: How long a thread computes before the event loop may go on: Python's 5 ms would count for each callback of the loop.
+SWITCH_INTERVAL_S = 0.001
 
 
 def serve(
@@ -184,9 +188,13 @@ async def _serve(
 
     on_terminal = os.isatty(0)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hang_up)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    calm_collector()
+    collecting = asyncio.create_task(collect_when_quiet(server.node.turns))
     if greets:
         _greet(server, config)
     await _first_of(stop, server.failed)
+    collecting.cancel()
     stopping_ms = clock.monotonic_ms()
     await server.stop()
     _log.info("the broker has stopped", took_ms=clock.monotonic_ms() - stopping_ms)

@@ -5,13 +5,16 @@ whatever else there is is passed over. Bytes from outside: how much is looked at
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from math import isinf
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
-#: Fields that are looked at in one payload; more would hold up the thread that serves everybody (about 0.1 s).
+#: Fields that are looked at in one payload, which takes about 0.1 s.
 FIELDS_COUNT_MAX = 100_000
+
+#: Fields of one resource, metric or data point with all that is in it: it is read in one piece.
+PIECE_FIELDS_COUNT_MAX = 2_000
 
 #: Of a name, an attribute's name or its value.
 TEXT_CHARACTERS_MAX = 256
@@ -21,10 +24,13 @@ BUCKETS_COUNT_MAX = 200
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _VARINT_BITS_MAX = 64
+_SHAPES = _GAUGE, _SUM, _HISTOGRAM = 5, 7, 9  #: which field of a metric holds its data points
+_DELTA = 1  #: a temporality
 _double = struct.Struct("<d").unpack
 _int64 = struct.Struct("<q").unpack
 _uint64 = struct.Struct("<Q").unpack
 _NUMBER_BYTES = 8
+_EMPTY = memoryview(b"")
 
 Attributes = tuple[tuple[str, str], ...]
 _Number = tuple[str, float, Attributes]  #: what follows the metric's name, the value, its own attributes
@@ -56,15 +62,23 @@ class _Fields:
 
     def __init__(self) -> None:
         self._left_count = FIELDS_COUNT_MAX
+        self._piece_end_count = 0  #: a piece ends when no more than this is left of the budget
+
+    def begin_piece(self) -> None:
+        """Begin to read what is read in one piece."""
+        self._piece_end_count = self._left_count - PIECE_FIELDS_COUNT_MAX
+
+    def end_piece(self) -> None:
+        """End the piece; lists of any length may follow."""
+        self._piece_end_count = 0
 
     def of(self, data: memoryview) -> Iterator[tuple[int, int, int | memoryview]]:
         """(number, wire type, value) of each field of a message."""
         position, end = 0, len(data)
         while position < end:
             self._left_count -= 1
-            if self._left_count < 0:
-                message = f"more than {FIELDS_COUNT_MAX} fields"
-                raise MalformedMetrics(message)
+            if self._left_count < max(self._piece_end_count, 0):
+                self._refuse()
             tag, position = _read_varint(data, position)
             number, wire_type = tag >> 3, tag & 7
             value: int | memoryview
@@ -77,6 +91,18 @@ class _Fields:
                     raise MalformedMetrics(message)
                 value, position = data[position : position + size], position + size
             yield number, wire_type, value
+
+    def _refuse(self) -> NoReturn:
+        if self._left_count < 0:
+            message = f"more than {FIELDS_COUNT_MAX} fields"
+        else:
+            message = f"more than {PIECE_FIELDS_COUNT_MAX} fields in one resource, metric or data point"
+        raise MalformedMetrics(message)
+
+    def elements(self, data: memoryview, wanted: int) -> Iterator[memoryview]:
+        """The messages in field `wanted`, and an empty one for each other field, so that the caller can pause."""
+        for number, _, value in self.of(data):
+            yield value if number == wanted and isinstance(value, memoryview) else _EMPTY
 
     def messages(self, data: memoryview, wanted: int) -> Iterator[memoryview]:
         """The messages in field `wanted`."""
@@ -106,8 +132,8 @@ def _size(data: memoryview, wire_type: int, position: int) -> tuple[int, int]:
     raise MalformedMetrics(message)
 
 
-def read_points(data: bytes) -> Iterator[DataPoint]:
-    """Every data point of a gauge, a sum or a histogram.
+def read_points(data: bytes) -> Iterator[Sequence[DataPoint]]:
+    """Every data point of a gauge, a sum or a histogram, in pieces that take less than 5 ms each; many are empty.
 
     A histogram's gives several: `NAME.count`, `NAME.sum`, and for each bound `NAME.bucket`, which says how many values
     are at most the bound, its attribute `le`.
@@ -115,43 +141,59 @@ def read_points(data: bytes) -> Iterator[DataPoint]:
     :raises MalformedMetrics: When the bytes cannot be read, or have too many fields; points before that are given.
     """
     fields = _Fields()
-    for resource_metrics in fields.messages(memoryview(data), 1):
+    for resource_metrics in fields.elements(memoryview(data), 1):
+        yield ()
         attributes: Attributes = ()
-        for resource in fields.messages(resource_metrics, 1):
-            attributes = _attributes(fields, resource, 1)
-        for scope_metrics in fields.messages(resource_metrics, 2):
-            for metric in fields.messages(scope_metrics, 2):
+        for resource in fields.elements(resource_metrics, 1):
+            fields.begin_piece()
+            attributes = _attributes(fields, resource, 1) or attributes
+            fields.end_piece()
+            yield ()
+        for scope_metrics in fields.elements(resource_metrics, 2):
+            yield ()
+            for metric in fields.elements(scope_metrics, 2):
                 yield from _points(fields, metric, attributes)
 
 
-def _points(fields: _Fields, metric: memoryview, attributes: Attributes) -> Iterator[DataPoint]:
-    name, kind, points, read = "", Kind.GAUGE, memoryview(b""), _number_point
+def _points(fields: _Fields, metric: memoryview, attributes: Attributes) -> Iterator[Sequence[DataPoint]]:
+    name, shape, data = "", _GAUGE, _EMPTY
+    fields.begin_piece()
     for number, _, value in fields.of(metric):
         if not isinstance(value, memoryview):
             continue
         if number == 1:
             name = _text(value)
-        elif number == 5:
-            kind, points = Kind.GAUGE, value
-        elif number == 7:
-            kind, points = _kind_of_sum(fields, value), value
-        elif number == 9:
-            kind, points, read = _kind_of_histogram(fields, value), value, _histogram_point
+        elif number in _SHAPES:
+            shape, data = number, value
+    fields.end_piece()
+    yield ()
     if not name:
         return
-    for point in fields.messages(points, 1):
-        for suffix, value_of, own in read(fields, point):
-            yield DataPoint(name + suffix, kind, value_of, attributes + own)
+    points, temporality, is_monotonic = list[memoryview](), 0, False
+    for number, _, value in fields.of(data):
+        if isinstance(value, memoryview):
+            if number == 1:
+                points.append(value)
+        elif number == 2:
+            temporality = value
+        elif number == 3:
+            is_monotonic = is_monotonic or value != 0
+        yield ()
+    kind = _kind(shape, temporality, is_monotonic=is_monotonic)
+    read = _histogram_point if shape == _HISTOGRAM else _number_point
+    for point in points:
+        fields.begin_piece()
+        yield [
+            DataPoint(name + suffix, kind, value_of, attributes + own)
+            for suffix, value_of, own in read(fields, point)
+        ]
+        fields.end_piece()
 
 
-def _kind_of_sum(fields: _Fields, data: memoryview) -> Kind:
-    is_monotonic = any(value for number, _, value in fields.of(data) if number == 3)
-    return _kind_of_histogram(fields, data) if is_monotonic else Kind.GAUGE
-
-
-def _kind_of_histogram(fields: _Fields, data: memoryview) -> Kind:
-    temporality = [value for number, _, value in fields.of(data) if number == 2]
-    return Kind.DELTA if temporality[-1:] == [1] else Kind.CUMULATIVE
+def _kind(shape: int, temporality: int, *, is_monotonic: bool) -> Kind:
+    if shape == _GAUGE or (shape == _SUM and not is_monotonic):
+        return Kind.GAUGE
+    return Kind.DELTA if temporality == _DELTA else Kind.CUMULATIVE
 
 
 def _number_point(fields: _Fields, point: memoryview) -> Iterator[_Number]:

@@ -124,6 +124,18 @@ class AclFilter(NamedTuple):
         """Whether a part of it is none that Kafka knows; such a filter matches nothing."""
         return 0 in (self.resource_type, self.pattern_type, self.operation, self.permission)
 
+    @property
+    def binding(self) -> AclBinding | None:
+        """The one binding that the filter can match; None where it can match others."""
+        is_exact = (
+            None not in self
+            and self.pattern_type in (PatternType.LITERAL, PatternType.PREFIXED)
+            and self.resource_type is not ResourceType.ANY
+            and self.operation is not AclOperation.ANY
+            and self.permission is not AclPermission.ANY
+        )
+        return AclBinding(*self) if is_exact else None  # type: ignore[arg-type]  # None is not among them
+
     def matches(self, binding: AclBinding) -> bool:
         """Whether the filter means this binding."""
         return (

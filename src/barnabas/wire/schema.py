@@ -11,6 +11,7 @@ a message is read and is left out when it is written. `barnabas.wire.codec` turn
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any, NamedTuple, cast, dataclass_transform
 
 #: The highest version that any range may name.
@@ -197,3 +198,32 @@ class Message(Struct):
     API_KEY = -1  #: -1 for what is not an API
     VERSIONS = NO_VERSIONS
     FLEXIBLE = NO_VERSIONS  #: versions with compact lengths and tagged fields (KIP-482)
+
+
+def has_more_elements(message: Struct, elements_max: int) -> bool:
+    """Whether the arrays of a message have more elements than that, all together; no more than that are looked at."""
+    return _left_elements(message, elements_max) < 0
+
+
+def _left_elements(struct: Struct, left_count: int) -> int:
+    for name, is_array, has_arrays in _arrays(type(struct)):
+        value = getattr(struct, name)
+        if not value:
+            continue
+        if is_array:
+            left_count -= len(value)
+        if has_arrays and left_count >= 0:
+            for element in value if is_array else (value,):
+                left_count = _left_elements(element, left_count)
+                if left_count < 0:
+                    break
+        if left_count < 0:
+            break
+    return left_count
+
+
+@cache
+def _arrays(struct: type[Struct]) -> tuple[tuple[str, bool, bool], ...]:
+    """(name, is an array, its elements have arrays) of each field that has arrays or is one."""
+    found = ((field, field.struct is not None and bool(_arrays(field.struct))) for field in struct.FIELDS)
+    return tuple((field.name, field.is_array, nested) for field, nested in found if field.is_array or nested)

@@ -11,19 +11,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.api.context import EncodedResponse, RequestContext
+from barnabas.api.context import LARGE_REQUEST_BYTES, EncodedResponse, RequestContext
 from barnabas.api.dispatch import (
-    LARGE_REQUEST_BYTES,
     REQUEST_BYTES_MAX,
     REQUEST_ELEMENTS_MAX,
     Dispatcher,
     Refused,
     Response,
+    Undecoded,
     encode_response,
     read_header,
 )
 from barnabas.telemetry.requests import RequestStatistics
 from barnabas.wire.barnabas_messages import is_kafka_api
+from barnabas.wire.codec import Malformed
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas.wire.messages.create_topics import (
@@ -53,6 +54,12 @@ from support.loop import on_loop
 from support.nodes import APIS, RunningNode, frame_of, response_of, running_node
 
 Handle = Callable[[Any, Any], Awaitable[Any]]
+
+
+def undecoded(node: RunningNode, frame: bytes) -> Undecoded:
+    _, request = node.dispatcher.parse(memoryview(bytearray(frame)), node.connection)
+    assert isinstance(request, Undecoded)
+    return request
 
 
 def refused(node: RunningNode, frame: bytes) -> Refused:
@@ -406,13 +413,22 @@ def metadata_request_of(size_bytes: int) -> bytes:
 @on_loop
 async def test_a_large_request_is_read_and_the_collector_works_again_afterwards(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
-        frame = metadata_request_of(2 * LARGE_REQUEST_BYTES)
-        _, request = node.dispatcher.parse(memoryview(bytearray(frame)), node.connection)
+        frame = metadata_request_of(4 * LARGE_REQUEST_BYTES)
+        request = undecoded(node, frame).decode()
         assert isinstance(request, MetadataRequest)
-        assert len(request.topics or []) == 2 * LARGE_REQUEST_BYTES // 30_000
+        assert len(request.topics or []) == 4 * LARGE_REQUEST_BYTES // 30_000
         assert gc.isenabled()
-        cut = refused(node, frame[:-1])
-        assert "cannot be read" in str(cut)
+
+
+@on_loop
+async def test_a_large_request_that_cannot_be_read_is_not_answered_and_its_connection_closes(
+    tmp_path: Path,
+) -> None:
+    async with running_node(tmp_path) as node:
+        frame = metadata_request_of(4 * LARGE_REQUEST_BYTES)[:-1]
+        context, request = node.dispatcher.parse(memoryview(bytearray(frame)), node.connection)
+        assert await node.dispatcher.answer(context, request) is None
+        assert context.close_after
         assert gc.isenabled()
 
 
@@ -430,7 +446,6 @@ async def test_a_request_without_records_that_would_hold_everybody_up_is_refused
 async def test_a_request_of_too_many_elements_is_refused_however_short_they_are(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
         names = [MetadataRequestTopic(name="")] * (REQUEST_ELEMENTS_MAX + 1)
-        error = refused(node, frame_of(MetadataRequest(topics=names), 4))
-        assert f"more than {REQUEST_ELEMENTS_MAX} elements" in str(error)
-        frame = frame_of(MetadataRequest(topics=names[1:]), 4)
-        assert node.dispatcher.parse(memoryview(bytearray(frame)), node.connection)
+        with pytest.raises(Malformed, match=f"more than {REQUEST_ELEMENTS_MAX} elements"):
+            undecoded(node, frame_of(MetadataRequest(topics=names), 4)).decode()
+        assert undecoded(node, frame_of(MetadataRequest(topics=names[1:]), 4)).decode()

@@ -12,6 +12,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.log.log_config import LogConfig
 from barnabas.log.open_files import OpenFiles
 from barnabas.log.partition_log import PartitionLog
+from barnabas.log.timestamps import run_search
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.record import Record, decode_all, encode_batch
 
@@ -120,7 +121,7 @@ class LogMachine(RuleBasedStateMachine):
         timestamp_ms = data.draw(st.integers(self.clock.now_ms - 100, self.clock.now_ms + 5))
         alive = [(offset, self.model[offset][0]) for offset in range(self.start, self.end)]
         expected = next(((stamp, offset) for offset, stamp in alive if stamp >= timestamp_ms), None)
-        found = self.log.offset_for_timestamp(timestamp_ms)
+        found = run_search(self.log.search_timestamp(timestamp_ms))
         assert (found and found[:2]) == expected
 
     @invariant()

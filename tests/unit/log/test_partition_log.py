@@ -5,6 +5,7 @@ import pytest
 
 from barnabas.base.clock import ManualClock
 from barnabas.log.partition_log import AppendInfo, PartitionLog
+from barnabas.log.timestamps import TimestampOffset, run_search
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import NO_TIMESTAMP, read_header
 from barnabas.wire.records.record import Record, decode_all, encode_batch
@@ -308,6 +309,14 @@ def test_nothing_above_the_high_watermark_is_deleted(
     assert log.log_start_offset == 2
 
 
+def offset_for_timestamp(log: PartitionLog, timestamp_ms: int) -> TimestampOffset | None:
+    return run_search(log.search_timestamp(timestamp_ms))
+
+
+def max_timestamp_offset(log: PartitionLog) -> TimestampOffset | None:
+    return run_search(log.search_max_timestamp())
+
+
 def test_offsets_are_found_by_time(open_log: OpenLog, make_batch: MakeBatch, clock: ManualClock) -> None:
     log = open_log(index_interval_bytes=100, segment_bytes=1000)
     base_ms = clock.now_ms - 100_000
@@ -315,29 +324,29 @@ def test_offsets_are_found_by_time(open_log: OpenLog, make_batch: MakeBatch, clo
         batch = [Record(0, base_ms + 10 * index + step, None, b"v" * 20) for step in (0, 5)]
         log.append_as_leader(memoryview(encode_batch(batch)), 3)
     for index in range(60):
-        assert log.offset_for_timestamp(base_ms + 10 * index) == (base_ms + 10 * index, 2 * index, 3)
-        assert log.offset_for_timestamp(base_ms + 10 * index + 1) == (
+        assert offset_for_timestamp(log, base_ms + 10 * index) == (base_ms + 10 * index, 2 * index, 3)
+        assert offset_for_timestamp(log, base_ms + 10 * index + 1) == (
             base_ms + 10 * index + 5,
             2 * index + 1,
             3,
         )
-    assert log.offset_for_timestamp(0) == (base_ms, 0, 3)
-    assert log.offset_for_timestamp(base_ms + 596) is None
-    assert log.max_timestamp_offset() == (base_ms + 595, 119, 3)
+    assert offset_for_timestamp(log, 0) == (base_ms, 0, 3)
+    assert offset_for_timestamp(log, base_ms + 596) is None
+    assert max_timestamp_offset(log) == (base_ms + 595, 119, 3)
     log.update_high_watermark(120)
     log.increment_log_start_offset(7)
-    assert log.offset_for_timestamp(0) == (base_ms + 35, 7, 3)
+    assert offset_for_timestamp(log, 0) == (base_ms + 35, 7, 3)
 
 
 def test_the_largest_timestamp_is_found_where_it_first_occurs(
     open_log: OpenLog, produce: Produce, clock: ManualClock
 ) -> None:
     log = open_log(segment_bytes=300)
-    assert log.max_timestamp_offset() is None
+    assert max_timestamp_offset(log) is None
     stamps = [5, 9, 3, 9, 1, 1, 1]
     for stamp in stamps:
         produce(log, b"v" * 50, timestamp_ms=clock.now_ms - 100 + stamp)
-    assert log.max_timestamp_offset() == (clock.now_ms - 91, 1, 0)
+    assert max_timestamp_offset(log) == (clock.now_ms - 91, 1, 0)
 
 
 def test_earliest_and_latest_name_their_epochs(open_log: OpenLog, produce: Produce) -> None:
@@ -372,7 +381,7 @@ def test_an_error_of_the_disk_takes_the_log_offline(
     for action in (
         lambda: produce(log, b"c"),
         lambda: log.read(0, 1, 1),
-        lambda: log.offset_for_timestamp(0),
+        lambda: offset_for_timestamp(log, 0),
     ):
         with pytest.raises(KafkaError, match="offline") as error:
             action()
@@ -399,3 +408,36 @@ def test_statistics_are_numbers_for_people(open_log: OpenLog, produce: Produce) 
     assert statistics["log_end_offset"] == 1
     assert statistics["producers_count"] == 1
     assert statistics["failure"] is None
+
+
+def test_a_search_by_time_stops_within_large_batches_and_goes_on_when_segments_have_gone(
+    open_log: OpenLog, clock: ManualClock
+) -> None:
+    log = open_log(segment_bytes=100_000, retention_ms=1_000)
+    base_ms = clock.now_ms - 10_000
+    for index in range(3):
+        stamps = [base_ms + index] * 5_000
+        records = [Record(0, stamp, None, b"v" * 10) for stamp in [*stamps, base_ms + 10 * (index + 1)]]
+        log.append_as_leader(memoryview(encode_batch(records)), 3)
+    search = log.search_timestamp(base_ms + 25)
+    packed = next(step for step in search if step is not None)
+    log.update_high_watermark(log.log_end_offset)
+    log.delete_old_segments(clock.wall_ms())
+    assert log.log_start_offset == log.log_end_offset == 15_003
+    assert search.send(packed.unpack()) is None
+    assert search.send(None) is None
+    with pytest.raises(StopIteration) as found:
+        search.send(None)
+    assert found.value.value == (base_ms + 30, 15_002, 3)
+
+
+def test_a_search_reads_no_batch_behind_the_first_match(open_log: OpenLog, clock: ManualClock) -> None:
+    log = open_log()
+    for index in range(3):
+        log.append_as_leader(memoryview(encode_batch([Record(0, clock.now_ms + index, None, b"v")])), 3)
+    search = log.search_timestamp(clock.now_ms)
+    packed = next(search)
+    assert packed is not None
+    with pytest.raises(StopIteration) as found:
+        search.send(packed.unpack())
+    assert found.value.value == (clock.now_ms, 0, 3)

@@ -1,7 +1,9 @@
 import pytest
 
+from barnabas.metadata import acls
 from barnabas.metadata.acls import (
     ACLS,
+    CREATED_COUNT_MAX,
     REMOVED_COUNT_MAX,
     Removed,
     acl_key,
@@ -107,7 +109,8 @@ def test_filters_remove_what_they_match_and_each_tells_all_of_it() -> None:
 
 
 def test_more_than_a_request_may_remove_is_refused_as_a_whole() -> None:
-    image = image_with(*(allow(READ, name=f"t{n}") for n in range(REMOVED_COUNT_MAX + 1)))
+    image = image_with(*(allow(READ, name=f"t{n}") for n in range(REMOVED_COUNT_MAX)))
+    image = replayed(image, decide_create_acls(image.acls, [allow(WRITE)]))
     with pytest.raises(KafkaError, match="10001 ACLs: at most 10000") as caught:
         decide_delete_acls(image.acls, [AclFilter()])
     assert caught.value.code is ErrorCode.INVALID_REQUEST
@@ -133,3 +136,28 @@ def test_an_acl_to_whose_removal_somebody_objects_stays() -> None:
     assert stays.error.code is ErrorCode.POLICY_VIOLATION
     assert goes == Removed(allow(READ, name="u"))
     assert list(replayed(image, decision).acls.values()) == [allow(READ)]
+
+
+def test_a_request_makes_no_more_acls_than_kafka_lets_it() -> None:
+    bindings = [allow(READ, name=f"t{number}") for number in range(CREATED_COUNT_MAX + 1)]
+    with pytest.raises(KafkaError, match="at most 10000 can be made") as raised:
+        decide_create_acls(Image().acls, bindings)
+    assert raised.value.code is ErrorCode.POLICY_VIOLATION
+    assert len(decide_create_acls(Image().acls, bindings[1:]).changes) == CREATED_COUNT_MAX
+
+
+def test_filters_that_name_one_acl_find_it_by_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acls, "COMPARED_COUNT_MAX", 0)
+    image = image_with(allow(READ), allow(WRITE), allow(READ, name="p", pattern_type=PREFIXED))
+    exact = [AclFilter(*allow(READ)), AclFilter(*allow(READ, name="gone")), AclFilter(*allow(READ))]
+    decision = decide_delete_acls(image.acls, exact)
+    assert decision.response == [[Removed(allow(READ))], [], [Removed(allow(READ))]]
+
+
+def test_filters_take_no_more_comparisons_than_there_is_time_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acls, "COMPARED_COUNT_MAX", 3)
+    image = image_with(allow(READ), allow(WRITE))
+    same = [AclFilter(resource_name="a")] * 5
+    assert decide_delete_acls(image.acls, same).response == [[]] * 5
+    with pytest.raises(KafkaError, match="take 4 comparisons with ACLs: at most 3 are made"):
+        decide_delete_acls(image.acls, [*same, AclFilter(resource_name="b")])

@@ -9,6 +9,7 @@ from barnabas.metadata.config_alteration import (
     Alteration,
     AlterationRules,
     Altered,
+    _edited_list,
     decide_alter,
 )
 from barnabas.metadata.configs import GROUP_CONFIGS, TOPIC_CONFIGS
@@ -153,3 +154,9 @@ def test_a_decision_rests_on_the_configs_and_for_a_topic_on_the_topic() -> None:
 def test_what_is_so_already_is_not_written_again() -> None:
     decision = decide_alter(image_with(a="1"), [edits(Edit("a", SET, "1"))], RULES, validate_only=False)
     assert decision.changes == ()
+
+
+def test_lists_keep_their_order_when_entries_are_added_and_taken_away() -> None:
+    assert _edited_list("b,a", APPEND, "a,c,c,d") == "b,a,c,d"
+    assert _edited_list("b,a,b,c", SUBTRACT, "b,x") == "a,c"
+    assert _edited_list("", APPEND, "a") == "a"

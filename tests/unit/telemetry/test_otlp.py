@@ -1,3 +1,6 @@
+from collections.abc import Iterator
+from itertools import chain
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +21,11 @@ from support.otlp import (
 )
 
 
+def points_of(data: bytes) -> Iterator[DataPoint]:
+    """The data points of all pieces."""
+    return chain.from_iterable(read_points(data))
+
+
 def test_gauges_and_sums_come_with_the_attributes_of_resource_and_point() -> None:
     data = metrics_data(
         [
@@ -29,7 +37,7 @@ def test_gauges_and_sums_come_with_the_attributes_of_resource_and_point() -> Non
         {"client_rack": "r1"},
     )
     rack = ("client_rack", "r1")
-    assert list(read_points(data)) == [
+    assert list(points_of(data)) == [
         DataPoint("lag", Kind.GAUGE, 1.5, (rack, ("topic", "t"))),
         DataPoint("lag", Kind.GAUGE, 7.0, (rack,)),
         DataPoint("records", Kind.DELTA, 3.0, (rack,)),
@@ -45,7 +53,7 @@ def test_attributes_of_every_plain_type_become_text() -> None:
         "list": field(5, b""),
     }
     pairs = b"".join(field(7, field(1, key.encode()) + field(2, value)) for key, value in values.items())
-    [found] = read_points(metrics_data([gauge("m", point(1) + pairs)]))
+    [found] = points_of(metrics_data([gauge("m", point(1) + pairs)]))
     assert found.attributes == (("truth", "true"), ("number", "-5"), ("list", ""))
 
 
@@ -54,7 +62,7 @@ def test_a_histogram_becomes_its_count_its_sum_and_what_lies_below_each_bound(
     temporality: int, kind: Kind
 ) -> None:
     data = metrics_data([histogram("h", [2, 0, 3], [0.5, 10.0], 31.5, {"a": "b"}, temporality=temporality)])
-    found = list(read_points(data))
+    found = list(points_of(data))
     assert {each.kind for each in found} == {kind}
     assert [(each.metric, each.value) for each in found[:2]] == [("h.count", 5.0), ("h.sum", 31.5)]
     assert [(each.metric, each.value, each.attributes) for each in found[2:]] == [
@@ -66,18 +74,18 @@ def test_a_histogram_becomes_its_count_its_sum_and_what_lies_below_each_bound(
 
 def test_a_histogram_without_sum_and_buckets_has_a_count() -> None:
     data = metrics_data([field(1, b"h") + field(9, field(1, fixed64_field(4, 7)))])
-    assert [(each.metric, each.value) for each in read_points(data)] == [("h.count", 7.0)]
+    assert [(each.metric, each.value) for each in points_of(data)] == [("h.count", 7.0)]
 
 
 def test_what_is_not_known_is_passed_over() -> None:
     summary = field(1, b"s") + field(11, field(1, b""))
     unknown = field(99, b"x") + number_field(98, 7)
     data = unknown + metrics_data([summary, gauge("m", point(1)) + unknown])
-    assert [each.metric for each in read_points(data)] == ["m"]
+    assert [each.metric for each in points_of(data)] == ["m"]
 
 
 def test_long_texts_are_cut() -> None:
-    [found] = read_points(metrics_data([gauge("m" * 1000, point(1, {"a": "é" * 1000}))]))
+    [found] = points_of(metrics_data([gauge("m" * 1000, point(1, {"a": "é" * 1000}))]))
     assert len(found.metric) == len(found.attributes[0][1]) == 256
 
 
@@ -93,13 +101,35 @@ def test_long_texts_are_cut() -> None:
 )
 def test_what_cannot_be_read_is_malformed(data: bytes) -> None:
     with pytest.raises(MalformedMetrics):
-        list(read_points(data))
+        list(points_of(data))
 
 
 def test_a_payload_of_endless_fields_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(otlp, "FIELDS_COUNT_MAX", 100)
     with pytest.raises(MalformedMetrics, match="more than 100 fields"):
-        list(read_points(field(1, b"\x08\x01" * 200)))
+        list(points_of(field(1, b"\x08\x01" * 200)))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        metrics_data([gauge("m", point(1, {"a": "b"} | {f"a{number}": "b" for number in range(50)}))]),
+        metrics_data([gauge("m", point(1))], {f"a{number}": "b" for number in range(50)}),
+        metrics_data([field(1, b"h") + number_field(2, 1) * 150]),
+    ],
+)
+def test_what_is_read_in_one_piece_has_a_bound(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
+    monkeypatch.setattr(otlp, "PIECE_FIELDS_COUNT_MAX", 100)
+    with pytest.raises(MalformedMetrics, match="more than 100 fields in one resource, metric or data point"):
+        list(points_of(data))
+
+
+def test_many_small_messages_are_read_in_many_pieces() -> None:
+    data = metrics_data([gauge(f"m{number}", point(1)) for number in range(1_000)] + [field(99, b"")] * 500)
+    pieces = list(read_points(data))
+    assert len(list(chain.from_iterable(pieces))) == 1_000
+    assert max(map(len, pieces)) == 1
+    assert len(pieces) > 2_500
 
 
 @given(st.binary(max_size=200), st.integers(0, 300))
@@ -107,7 +137,7 @@ def test_any_bytes_are_read_or_malformed(noise: bytes, at: int) -> None:
     sound = metrics_data([gauge("m", point(1.0, {"a": "b"})), sums("s", point(2))])
     for data in (noise, sound[:at] + noise + sound[at:]):
         try:
-            for each in read_points(data):
+            for each in points_of(data):
                 assert each.metric
         except MalformedMetrics:
             pass

@@ -1,5 +1,11 @@
 import pytest
 
+from barnabas.wire.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from barnabas.wire.messages.metadata import MetadataRequest
 from barnabas.wire.schema import (
     NO_VERSIONS,
     VERSION_MAX,
@@ -8,6 +14,7 @@ from barnabas.wire.schema import (
     Versions,
     array,
     boolean,
+    has_more_elements,
     int8,
     int32,
     nested,
@@ -129,3 +136,16 @@ def test_a_struct_prints_its_fields() -> None:
 def test_a_message_knows_its_key_and_versions() -> None:
     assert (7, Versions(0, 3), versions("2+")) == (Outer.API_KEY, Outer.VERSIONS, Outer.FLEXIBLE)
     assert (Message.API_KEY, Message.VERSIONS) == (-1, NO_VERSIONS)
+
+
+def test_elements_are_counted_through_all_arrays_and_no_further_than_asked() -> None:
+    def response(topics_count: int, partitions_count: int) -> ListOffsetsResponse:
+        partitions = [ListOffsetsPartitionResponse(partition_index=0)] * partitions_count
+        topics = [ListOffsetsTopicResponse(name="t", partitions=partitions)] * topics_count
+        return ListOffsetsResponse(topics=topics)
+
+    assert not has_more_elements(response(2, 4), 10)
+    assert has_more_elements(response(2, 4), 9)
+    assert has_more_elements(response(11, 0), 10)
+    assert not has_more_elements(ListOffsetsResponse(), 0)
+    assert not has_more_elements(MetadataRequest(topics=None), 0)

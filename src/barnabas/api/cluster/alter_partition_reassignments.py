@@ -47,7 +47,7 @@ async def handle(
     node = context.node
     requested = [
         (topic.name, [Target(each.partition_index, each.replicas) for each in topic.partitions])
-        for topic in request.topics
+        async for topic in context.each(request.topics)
     ]
     rules = ReassignmentRules(
         request.allow_replication_factor_change, lambda name: _allows_unclean_election(node, name)
@@ -56,7 +56,7 @@ async def handle(
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,
         error_message=None,
-        responses=[_result(outcome) for outcome in outcomes],
+        responses=[_result(outcome) async for outcome in context.each(outcomes)],
     )
 
 

@@ -37,7 +37,8 @@ async def handle(context: RequestContext, request: DescribeQuorumRequest) -> Des
     ]
     if asked != [(METADATA_TOPIC, [0])]:
         unknown = [
-            ResponseTopicData(name, [_unknown(name, index) for index in indexes]) for name, indexes in asked
+            ResponseTopicData(name, [_unknown(name, index) async for index in context.each(indexes)])
+            async for name, indexes in context.each(asked)
         ]
         return DescribeQuorumResponse(topics=unknown)
     quorum = quorum_of(context.node.image, context.node.broker_id)

@@ -5,7 +5,7 @@ partition 0; per topic TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION an
 partition LEADER_NOT_AVAILABLE.
 """
 
-from barnabas.api.authorization import authorized_operations, refusals
+from barnabas.api.authorization import authorized_operations, refused_names
 from barnabas.api.cluster.topic_descriptions import offline_replicas
 from barnabas.api.context import RequestContext
 from barnabas.api.listed_topics import is_listed
@@ -37,12 +37,12 @@ async def handle(
     context: RequestContext, request: DescribeTopicPartitionsRequest
 ) -> DescribeTopicPartitionsResponse:
     """Describe topics in the order of their names, from the cursor on, until the page is full."""
-    names = _names(context, request)
-    hidden = refusals(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    names = await context.compute(_names, context, request)
+    hidden = await refused_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     count_max = context.node.config.integer("max.request.partition.size.limit")
     left_count = max(1, min(request.response_partition_limit, count_max))
     response = DescribeTopicPartitionsResponse()
-    for name in (name for name in names if name not in hidden):
+    async for name in context.each(name for name in names if name not in hidden):
         start = _start(request, name)
         if left_count <= 0:
             response.next_cursor = ResponseCursor(topic_name=name, partition_index=start)

@@ -50,7 +50,9 @@ async def handle(context: RequestContext, request: ElectLeadersRequest) -> Elect
     if request.topic_partitions is not None:
         requested = [(topic.topic, topic.partitions) for topic in request.topic_partitions]
     outcomes = await context.write(lambda image: decide_elect(image, election, requested), request.timeout_ms)
-    return ElectLeadersResponse(replica_election_results=[_result(outcome) for outcome in outcomes])
+    return ElectLeadersResponse(
+        replica_election_results=[_result(outcome) async for outcome in context.each(outcomes)]
+    )
 
 
 def _result(outcome: TopicOutcome) -> ReplicaElectionResult:

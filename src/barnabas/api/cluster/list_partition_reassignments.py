@@ -34,6 +34,7 @@ async def handle(
     requested = None
     if request.topics is not None:
         requested = [(topic.name, topic.partition_indexes) for topic in request.topics]
+    found = await context.node.worker.call(reassignments, context.node.image, requested)
     return ListPartitionReassignmentsResponse(
         error_message=None,
         topics=[
@@ -49,6 +50,6 @@ async def handle(
                     for index, state in partitions.items()
                 ],
             )
-            for name, partitions in reassignments(context.node.image, requested).items()
+            for name, partitions in found.items()
         ],
     )

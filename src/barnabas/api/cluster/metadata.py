@@ -13,8 +13,8 @@ from barnabas.api.authorization import (
     allowed,
     authorized_cluster_operations,
     authorized_operations,
-    refusals,
-    topic_refusals,
+    refused_names,
+    refused_topics,
 )
 from barnabas.api.cluster.brokers import reachable_brokers
 from barnabas.api.context import EncodedResponse, RequestContext
@@ -31,6 +31,7 @@ from barnabas.wire.codec import encode
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.metadata import (
     MetadataRequest,
+    MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponseTopic,
@@ -54,15 +55,14 @@ def refuse(request: MetadataRequest, error: KafkaError) -> MetadataResponse:
 @serves(MetadataRequest, MetadataResponse, 0, 13, refuse=refuse)
 async def handle(context: RequestContext, request: MetadataRequest) -> MetadataResponse | EncodedResponse:
     """Answer for the topics named, or for all; create what may be created first."""
-    _check(context, request)
+    await context.compute(_check, context, request)
     if request.topics is None or (context.api_version == 0 and not request.topics):
-        return _all_topics(context, request)
+        return await _all_topics(context, request)
     started_ns = context.node.tracer.now_ns()
-    topic_ids = dict.fromkeys(topic.topic_id for topic in request.topics if topic.topic_id != ZERO_UUID)
+    topic_ids, names = await context.compute(_ids_and_names, request.topics)
     if topic_ids:  # one id makes it a request by ids: names count for nothing
-        topics = [_by_id(context, request, topic_id) for topic_id in topic_ids]
+        topics = [_by_id(context, request, topic_id) async for topic_id in context.each(topic_ids)]
     else:
-        names = dict.fromkeys(topic.name or "" for topic in request.topics)
         topics = await _by_names(context, request, names)
     if context.node.tracer.enabled:
         context.node.tracer.record(
@@ -73,6 +73,12 @@ async def handle(context: RequestContext, request: MetadataRequest) -> MetadataR
             auto_create=request.allow_auto_topic_creation,
         )
     return _response(context, request, topics)
+
+
+def _ids_and_names(topics: Iterable[MetadataRequestTopic]) -> tuple[dict[bytes, None], dict[str, None]]:
+    """Each id and each name that is asked for, once, in order."""
+    topic_ids = dict.fromkeys(topic.topic_id for topic in topics if topic.topic_id != ZERO_UUID)
+    return topic_ids, dict.fromkeys(topic.name or "" for topic in topics)
 
 
 def _check(context: RequestContext, request: MetadataRequest) -> None:
@@ -90,7 +96,9 @@ def _check(context: RequestContext, request: MetadataRequest) -> None:
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
 
 
-def _all_topics(context: RequestContext, request: MetadataRequest) -> MetadataResponse | EncodedResponse:
+async def _all_topics(
+    context: RequestContext, request: MetadataRequest
+) -> MetadataResponse | EncodedResponse:
     """The answer on everything, which is encoded once per revision of the cluster's state."""
     cache = context.node.metadata_answers
     image = context.node.image
@@ -101,11 +109,12 @@ def _all_topics(context: RequestContext, request: MetadataRequest) -> MetadataRe
     if found is None or found[0] != image.revision:
         topics = [
             _describe(context, request, topic)
-            for topic in image.topics.values()
+            async for topic in context.each(image.topics.values())
             if is_listed(context, topic.name)
             and allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, topic.name)
         ]
-        body = bytes(encode(_response(context, request, topics), context.api_version))
+        response = _response(context, request, topics)
+        body = bytes(await context.node.worker.call(encode, response, context.api_version))
         if len(cache) >= _CACHED_COUNT_MAX:
             cache.clear()
         found = cache[key] = (image.revision, body)
@@ -129,13 +138,13 @@ async def _by_names(
     there then, because the answer waits for it.
     """
     node = context.node
-    hidden = refusals(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    hidden = await refused_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     missing: list[str] = []
     if request.allow_auto_topic_creation and node.config.boolean("auto.create.topics.enable"):
         missing = [name for name in names if name not in hidden and name not in node.image.topics]
     if missing:
-        hidden = hidden | topic_refusals(context, AclOperation.CREATE, missing)
-    topics = [_by_name(context, request, name, hidden.keys()) for name in names]
+        hidden = hidden | await refused_topics(context, AclOperation.CREATE, missing)
+    topics = [_by_name(context, request, name, hidden.keys()) async for name in context.each(names)]
     wanted = [name for name in missing if name not in hidden]
     if wanted:
         await _auto_create(context, wanted)

@@ -25,7 +25,15 @@ def refuse(request: AlterConfigsRequest, error: KafkaError) -> AlterConfigsRespo
 @serves(AlterConfigsRequest, AlterConfigsResponse, 0, 2, refuse=refuse)
 async def handle(context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
     """Replace the configs of each resource for itself."""
-    requested = [
+    requested = await context.compute(_requested, request)
+    outcomes = await alter(context, requested, validate_only=request.validate_only)
+    pairs = context.each(zip(request.resources, outcomes, strict=True))
+    answers = [_answer(*pair) async for pair in pairs]
+    return AlterConfigsResponse(responses=answers)
+
+
+def _requested(request: AlterConfigsRequest) -> list[RequestedAlteration]:
+    return [
         RequestedAlteration(
             resource.resource_type,
             resource.resource_name,
@@ -34,9 +42,6 @@ async def handle(context: RequestContext, request: AlterConfigsRequest) -> Alter
         )
         for resource in request.resources
     ]
-    outcomes = await alter(context, requested, validate_only=request.validate_only)
-    answers = [_answer(*pair) for pair in zip(request.resources, outcomes, strict=True)]
-    return AlterConfigsResponse(responses=answers)
 
 
 def _answer(resource: AlterConfigsResource, outcome: Outcome) -> AlterConfigsResourceResponse:

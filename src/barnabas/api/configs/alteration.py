@@ -46,15 +46,17 @@ async def alter(
     context: RequestContext, requested: Sequence[RequestedAlteration], *, validate_only: bool
 ) -> list[Outcome]:
     """Alter each resource for itself; levels of loggers at once, everything else in one transaction."""
-    counts = Counter((asked.resource_type, asked.resource_name) for asked in requested)
+    counts = await context.compute(
+        lambda: Counter((asked.resource_type, asked.resource_name) for asked in requested)
+    )
     outcomes: list[Outcome] = [None] * len(requested)
     alterations: dict[int, Alteration] = {}
     resources: set[Resource] = set()
-    for index, asked in enumerate(requested):
+    async for index, asked in context.each(enumerate(requested)):
         try:
             if counts[asked.resource_type, asked.resource_name] > 1:
                 raise _named_twice(asked)
-            alteration = _alteration(context, asked)
+            alteration = await _alteration(context, asked)
             if alteration.resource in resources:
                 raise _named_twice(asked)  # a broker, its id written in two ways
             resources.add(alteration.resource)
@@ -79,15 +81,19 @@ def _named_twice(asked: RequestedAlteration) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUEST, f"Resource '{asked.resource_name}' is named more than once.")
 
 
-def _alteration(context: RequestContext, asked: RequestedAlteration) -> Alteration:
+async def _alteration(context: RequestContext, asked: RequestedAlteration) -> Alteration:
     kind = kind_of(asked.resource_type)
     if kind is ResourceKind.BROKER_LOGGER and asked.replaces:
         message = "Levels of loggers can be altered one by one only, with IncrementalAlterConfigs."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     resource = resource_of(kind, asked.resource_name, context.node.broker_id)
     require_for(context, AclOperation.ALTER_CONFIGS, resource)
-    edits = [Edit(edit.key, _operation(edit), edit.value) for edit in asked.edits]
+    edits = await context.compute(_edits, asked)
     return Alteration(resource, edits, asked.replaces)
+
+
+def _edits(asked: RequestedAlteration) -> list[Edit]:
+    return [Edit(edit.key, _operation(edit), edit.value) for edit in asked.edits]
 
 
 def _operation(edit: RequestedEdit) -> Operation:

@@ -6,7 +6,7 @@ not this one or a name that is empty; TOPIC_, GROUP_, CLUSTER_AUTHORIZATION_FAIL
 whole request invalid.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from barnabas.api.configs.resources import check_named, kind_of, require_for, resource_of
 from barnabas.api.context import RequestContext
@@ -43,11 +43,23 @@ def refuse(request: DescribeConfigsRequest, error: KafkaError) -> DescribeConfig
 
 @serves(DescribeConfigsRequest, DescribeConfigsResponse, 0, 4, refuse=refuse)
 async def handle(context: RequestContext, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    """Describe each resource for itself; a type that Kafka does not have spoils the whole request."""
-    for resource in request.resources:
-        kind_of(resource.resource_type)
+    """Describe each resource once; a type that Kafka does not have spoils the whole request."""
+    asked = await context.compute(_named_once, request)
     descriptions = _Descriptions(context, request)
-    return DescribeConfigsResponse(results=[_result(descriptions, asked) for asked in request.resources])
+    results = [_result(descriptions, resource) async for resource in context.each(asked)]
+    return DescribeConfigsResponse(results=results)
+
+
+def _named_once(request: DescribeConfigsRequest) -> Collection[DescribeConfigsResource]:
+    """Each resource, as it is named first. Kafka answers each naming, which its own client cannot read.
+
+    :raises KafkaError: INVALID_REQUEST for a type that Kafka does not have.
+    """
+    named: dict[tuple[int, str], DescribeConfigsResource] = {}
+    for resource in request.resources:
+        kind = kind_of(resource.resource_type)
+        named.setdefault((kind, resource.resource_name), resource)
+    return named.values()
 
 
 def _result(descriptions: "_Descriptions", asked: DescribeConfigsResource) -> DescribeConfigsResult:

@@ -29,7 +29,15 @@ async def handle(
     context: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> IncrementalAlterConfigsResponse:
     """Edit the configs of each resource for itself."""
-    requested = [
+    requested = await context.compute(_requested, request)
+    outcomes = await alter(context, requested, validate_only=request.validate_only)
+    pairs = context.each(zip(request.resources, outcomes, strict=True))
+    answers = [_answer(*pair) async for pair in pairs]
+    return IncrementalAlterConfigsResponse(responses=answers)
+
+
+def _requested(request: IncrementalAlterConfigsRequest) -> list[RequestedAlteration]:
+    return [
         RequestedAlteration(
             resource.resource_type,
             resource.resource_name,
@@ -41,9 +49,6 @@ async def handle(
         )
         for resource in request.resources
     ]
-    outcomes = await alter(context, requested, validate_only=request.validate_only)
-    answers = [_answer(*pair) for pair in zip(request.resources, outcomes, strict=True)]
-    return IncrementalAlterConfigsResponse(responses=answers)
 
 
 def _answer(resource: AlterConfigsResource, outcome: Outcome) -> AlterConfigsResourceResponse:

@@ -35,10 +35,11 @@ async def handle(context: RequestContext, request: ListConfigResourcesRequest) -
     kinds = [ResourceKind(each) for each in dict.fromkeys(request.resource_types)] or list(ResourceKind)
     if context.api_version == 0:
         kinds = [ResourceKind.CLIENT_METRICS]
+    image = context.node.image
     found = [
         ConfigResource(resource_name=name, resource_type=kind)
         for kind in kinds
-        for name in sorted(_names(context.node.image, kind))
+        async for name in context.each(sorted(_names(image, kind)))
         if kind is not ResourceKind.TOPIC or is_listed(context, name)
     ]
     return ListConfigResourcesResponse(config_resources=found)

@@ -37,19 +37,22 @@ def refuse(request: DeleteRecordsRequest, error: KafkaError) -> DeleteRecordsRes
 @serves(DeleteRecordsRequest, DeleteRecordsResponse, 0, 2, refuse=refuse)
 async def handle(context: RequestContext, request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     """Move the start of each log; the files go with the next look at retention."""
-    wanted: dict[str, dict[int, int]] = {}  # of a partition named twice the last offset counts
+    wanted = await context.compute(_offsets, request)
+    topics = []
+    async for name, offsets in context.each(wanted.items()):
+        asked = context.each(offsets.items())
+        results = [_delete(context, name, index, offset) async for index, offset in asked]
+        topics.append(DeleteRecordsTopicResult(name=name, partitions=results))
+    return DeleteRecordsResponse(topics=topics)
+
+
+def _offsets(request: DeleteRecordsRequest) -> dict[str, dict[int, int]]:
+    """The offset for each partition; of a partition named twice the last counts."""
+    wanted: dict[str, dict[int, int]] = {}
     for topic in request.topics:
         offsets = wanted.setdefault(topic.name, {})
         offsets |= {asked.partition_index: asked.offset for asked in topic.partitions}
-    return DeleteRecordsResponse(
-        topics=[
-            DeleteRecordsTopicResult(
-                name=name,
-                partitions=[_delete(context, name, index, offset) for index, offset in offsets.items()],
-            )
-            for name, offsets in wanted.items()
-        ]
-    )
+    return wanted
 
 
 def _delete(context: RequestContext, topic: str, index: int, offset: int) -> DeleteRecordsPartitionResult:

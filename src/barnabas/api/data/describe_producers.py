@@ -34,15 +34,12 @@ def refuse(request: DescribeProducersRequest, error: KafkaError) -> DescribeProd
 @serves(DescribeProducersRequest, DescribeProducersResponse, 0, 0, refuse=refuse)
 async def handle(context: RequestContext, request: DescribeProducersRequest) -> DescribeProducersResponse:
     """Describe each partition for itself."""
-    return DescribeProducersResponse(
-        topics=[
-            TopicResponse(
-                name=topic.name,
-                partitions=[_describe(context, topic.name, index) for index in topic.partition_indexes],
-            )
-            for topic in request.topics
-        ]
-    )
+    topics = []
+    async for topic in context.each(request.topics):
+        indexes = context.each(topic.partition_indexes)
+        partitions = [_describe(context, topic.name, index) async for index in indexes]
+        topics.append(TopicResponse(name=topic.name, partitions=partitions))
+    return DescribeProducersResponse(topics=topics)
 
 
 def _describe(context: RequestContext, topic: str, index: int) -> PartitionResponse:

@@ -7,10 +7,12 @@ FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, INVALID_REQUEST for a partition named
 level, UNSUPPORTED_VERSION for a marker that the version does not know.
 """
 
-from barnabas.api.authorization import refusals
+from collections.abc import Container
+
+from barnabas.api.authorization import refused_names
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.log.timestamps import TimestampOffset
+from barnabas.log.timestamps import Search, TimestampOffset
 from barnabas.replication.partition import Partition
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
@@ -22,6 +24,7 @@ from barnabas.wire.messages.list_offsets import (
     ListOffsetsTopic,
     ListOffsetsTopicResponse,
 )
+from barnabas.wire.records.compression import Compression
 
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -4, -5, -6
@@ -48,23 +51,32 @@ async def handle(context: RequestContext, request: ListOffsetsRequest) -> ListOf
         message = f"Isolation level {request.isolation_level} is unknown: 0 and 1 (committed) are known."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     names = {topic.name for topic in request.topics}
-    refused = refusals(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    refused = await refused_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     response = ListOffsetsResponse()
-    wanted: dict[str, dict[int, list[ListOffsetsPartition]]] = {}
-    for topic in request.topics:
+    async for topic in context.each(request.topics):
         if topic.name in refused:
             response.topics.append(_refused_topic(topic, refused[topic.name]))
-            continue
-        partitions = wanted.setdefault(topic.name, {})
-        for asked in topic.partitions:
-            partitions.setdefault(asked.partition_index, []).append(asked)
-    for name, partitions in wanted.items():
-        answers = [_answer(context, request, name, asked) for asked in partitions.values()]
+    wanted = await context.compute(_by_partition, request, refused)
+    async for name, partitions in context.each(wanted.items()):
+        asked_for = context.each(partitions.values())
+        answers = [await _answer(context, request, name, asked) async for asked in asked_for]
         response.topics.append(ListOffsetsTopicResponse(name=name, partitions=answers))
     return response
 
 
-def _answer(
+def _by_partition(
+    request: ListOffsetsRequest, refused: Container[str]
+) -> dict[str, dict[int, list[ListOffsetsPartition]]]:
+    wanted: dict[str, dict[int, list[ListOffsetsPartition]]] = {}
+    for topic in request.topics:
+        if topic.name not in refused:
+            partitions = wanted.setdefault(topic.name, {})
+            for asked in topic.partitions:
+                partitions.setdefault(asked.partition_index, []).append(asked)
+    return wanted
+
+
+async def _answer(
     context: RequestContext, request: ListOffsetsRequest, topic: str, wishes: list[ListOffsetsPartition]
 ) -> ListOffsetsPartitionResponse:
     index = wishes[0].partition_index
@@ -72,12 +84,12 @@ def _answer(
         if len(wishes) > 1:
             message = f"{topic}-{index} is asked for more than once."
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-        return _look_up(context, request, topic, wishes[0])
+        return await _look_up(context, request, topic, wishes[0])
     except KafkaError as error:
         return _refused(index, error)
 
 
-def _look_up(
+async def _look_up(
     context: RequestContext, request: ListOffsetsRequest, topic: str, asked: ListOffsetsPartition
 ) -> ListOffsetsPartitionResponse:
     if asked.timestamp < 0 and context.api_version < MARKERS.get(asked.timestamp, 2**15):
@@ -85,7 +97,7 @@ def _look_up(
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
     partition = context.node.replicas.partition(topic, asked.partition_index)
     partition.check_leader(asked.current_leader_epoch)
-    found = _find(partition, request, asked.timestamp)
+    found = await _find(context, partition, request, asked.timestamp)
     return ListOffsetsPartitionResponse(
         partition_index=asked.partition_index,
         timestamp=found.timestamp_ms,
@@ -94,7 +106,9 @@ def _look_up(
     )
 
 
-def _find(partition: Partition, request: ListOffsetsRequest, timestamp: int) -> TimestampOffset:
+async def _find(
+    context: RequestContext, partition: Partition, request: ListOffsetsRequest, timestamp: int
+) -> TimestampOffset:
     log = partition.log
     if request.replica_id != CONSUMER_REPLICA_ID:
         bound = log.log_end_offset
@@ -106,8 +120,33 @@ def _find(partition: Partition, request: ListOffsetsRequest, timestamp: int) -> 
         return log.earliest_offset()
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return UNKNOWN  # nothing is tiered here
-    found = log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+    search = log.search_max_timestamp() if timestamp == MAX_TIMESTAMP else log.search_timestamp(timestamp)
+    found = await _finish(context, partition, search)
     return found if found is not None and found.offset < bound else UNKNOWN
+
+
+async def _finish(context: RequestContext, partition: Partition, search: Search) -> TimestampOffset | None:
+    """Search in turns; large batches are unpacked in the worker's thread.
+
+    :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER when the partition goes meanwhile.
+    """
+    body: bytes | None = None
+    while True:
+        try:
+            packed = search.send(body)
+        except StopIteration as found:
+            return found.value  # type: ignore[no-any-return]
+        if packed is None or packed.header.compression is Compression.NONE:
+            body = None if packed is None else packed.unpack()
+            await context.checkpoint()
+        else:
+            body = await context.node.worker.call(packed.unpack)
+        if context.node.replicas.find(*partition.log.topic_partition) is not partition:
+            context.node.replicas.partition(*partition.log.topic_partition)  # raises where there is none
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition.log.topic_partition} was made anew."
+            )
+        partition.check_leader()
 
 
 def _refused_topic(topic: ListOffsetsTopic, error: KafkaError) -> ListOffsetsTopicResponse:

@@ -5,7 +5,7 @@ Errors, per partition: TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION, N
 FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH.
 """
 
-from barnabas.api.authorization import allowed_cluster, refusals
+from barnabas.api.authorization import allowed_cluster, refused_names
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.wire.acls import AclOperation, ResourceType
@@ -33,14 +33,16 @@ async def handle(
     refused: dict[str, KafkaError] = {}
     if not allowed_cluster(context, AclOperation.CLUSTER_ACTION):  # which is what replicas may do
         names = {topic.topic for topic in request.topics}
-        refused = refusals(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
-    seen = [topic for topic in request.topics if topic.topic not in refused]
+        refused = await refused_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     response = OffsetForLeaderEpochResponse()
-    for topic in seen:
-        answers = [_look_up(context, topic.topic, asked) for asked in topic.partitions]
-        response.topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=answers))
-    hidden = [topic for topic in request.topics if topic.topic in refused]
-    response.topics += [_refused_topic(topic, refused[topic.topic]) for topic in hidden]
+    async for topic in context.each(request.topics):
+        if topic.topic not in refused:
+            partitions = context.each(topic.partitions)
+            answers = [_look_up(context, topic.topic, asked) async for asked in partitions]
+            response.topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=answers))
+    async for topic in context.each(request.topics):
+        if topic.topic in refused:
+            response.topics.append(_refused_topic(topic, refused[topic.topic]))
     return response
 
 

@@ -13,7 +13,6 @@ error closes the connection.
 
 import asyncio
 from collections.abc import Awaitable, Generator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import NamedTuple, TypeAlias
 
@@ -66,9 +65,6 @@ NO_OFFSET = -1
 
 #: Requests for more partitions let other clients go first in between.
 PARTITIONS_COUNT_PER_TURN = 100
-
-#: Threads that validate costly batches; each may unpack as much as a request can have.
-_VALIDATORS = ThreadPoolExecutor(2, thread_name_prefix="validate")
 
 #: Errors that come without the log start offset, as in Apache Kafka; producers use it for the others.
 _WITHOUT_LOG_START = {
@@ -199,7 +195,7 @@ class _Production:
                     costly = next(steps)
                     continue
                 try:
-                    batch = await _validate_in_thread(costly)
+                    batch = await _validate_in_worker(self._context, costly)
                 except KafkaError as error:
                     costly = steps.throw(error)
                 else:
@@ -275,14 +271,13 @@ class _Production:
             self._waits.append(wait)
 
 
-async def _validate_in_thread(costly: _Costly) -> ValidatedBatch:
+async def _validate_in_worker(context: RequestContext, costly: _Costly) -> ValidatedBatch:
     """Validate a batch while the event loop serves others.
 
     :raises KafkaError: What is wrong with it; NOT_LEADER_OR_FOLLOWER if that changed meanwhile.
     """
     partition = costly.partition
-    loop = asyncio.get_running_loop()
-    batch = await loop.run_in_executor(_VALIDATORS, partition.log.validate, costly.records)
+    batch = await context.node.worker.call(partition.log.validate, costly.records)
     partition.check_leader()
     return batch
 

@@ -27,9 +27,10 @@ def refuse(request: ConsumerGroupDescribeRequest, error: KafkaError) -> Consumer
 async def handle(
     context: RequestContext, request: ConsumerGroupDescribeRequest
 ) -> ConsumerGroupDescribeResponse:
-    """Ask each group's coordinator."""
+    """Ask each group's coordinator, once."""
     check_consumer_protocol(context)
-    groups = [await _describe(context, request, group_id) for group_id in request.group_ids]
+    names = await context.compute(dict.fromkeys, request.group_ids)
+    groups = [await _describe(context, request, group_id) async for group_id in context.each(names)]
     return ConsumerGroupDescribeResponse(groups=groups)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
+from barnabas.api.groups.pieces import PIECE_PARTITIONS_MAX
 from barnabas.api.registry import serves
 from barnabas.coordinator.step import Pending, Step
 from barnabas.groups.shard import GroupShard
@@ -28,12 +29,16 @@ def refuse(request: DeleteGroupsRequest, error: KafkaError) -> DeleteGroupsRespo
 @serves(DeleteGroupsRequest, DeleteGroupsResponse, 0, 2, refuse=refuse)
 async def handle(context: RequestContext, request: DeleteGroupsRequest) -> DeleteGroupsResponse:
     """Tell the coordinator of each group, once."""
-    results = [await _delete(context, group_id) for group_id in dict.fromkeys(request.groups_names)]
+    names = await context.compute(dict.fromkeys, request.groups_names)
+    results = [await _delete(context, group_id) async for group_id in context.each(names)]
     return DeleteGroupsResponse(results=results)
 
 
 async def _delete(context: RequestContext, group_id: str) -> DeletableGroupResult:
     before: dict[str, Any] = {}
+
+    def forget(shard: GroupShard, step: Step, pending: Pending[dict[str, Any]]) -> None:
+        shard.forget_offsets(step, pending, group_id, PIECE_PARTITIONS_MAX)
 
     def delete(shard: GroupShard, step: Step, pending: Pending[None]) -> None:
         before.update(shard.view_group(group_id))
@@ -41,6 +46,9 @@ async def _delete(context: RequestContext, group_id: str) -> DeletableGroupResul
 
     try:
         require(context, AclOperation.DELETE, ResourceType.GROUP, group_id)
+        while gone := await context.node.groups.ask(group_id, forget):
+            before |= gone
+            await context.checkpoint()
         await context.node.groups.ask(group_id, delete)
     except KafkaError as error:
         return _refused(group_id, error)

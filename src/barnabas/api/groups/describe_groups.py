@@ -26,10 +26,11 @@ def refuse(request: DescribeGroupsRequest, error: KafkaError) -> DescribeGroupsR
 
 @serves(DescribeGroupsRequest, DescribeGroupsResponse, 0, 6, refuse=refuse)
 async def handle(context: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
-    """Ask the coordinator of each group."""
-    groups = [await _describe(context, group_id) for group_id in request.groups]
+    """Ask the coordinator of each group, once."""
+    names = await context.compute(dict.fromkeys, request.groups)
+    groups = [await _describe(context, group_id) async for group_id in context.each(names)]
     if request.include_authorized_operations:
-        for group in groups:
+        async for group in context.each(groups):
             if group.error_code == ErrorCode.NONE:
                 operations = authorized_operations(context, ResourceType.GROUP, group.group_id)
                 group.authorized_operations = operations

@@ -47,7 +47,8 @@ async def handle(context: RequestContext, request: FindCoordinatorRequest) -> Fi
     """Answer for each key from the image, when the topic is there."""
     _check(context, request.key_type)
     if context.api_version >= FIRST_VERSION_WITH_MANY_KEYS:
-        found = [await _find(context, request.key_type, key) for key in request.coordinator_keys]
+        keys = context.each(request.coordinator_keys)
+        found = [await _find(context, request.key_type, key) async for key in keys]
         return FindCoordinatorResponse(coordinators=found)
     return _one(await _find(context, request.key_type, request.key), [])
 

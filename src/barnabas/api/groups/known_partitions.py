@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from barnabas.api.authorization import refusals
+from barnabas.api.authorization import refused_names
 from barnabas.api.context import RequestContext
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode
@@ -28,18 +28,19 @@ class Refused(NamedTuple):
     code: ErrorCode
 
 
-def sift(
+async def sift(
     context: RequestContext, operation: AclOperation, topics: Sequence[TopicT]
 ) -> tuple[list[TopicT], list[Refused]]:
     """The topics with those of their partitions that are there and allowed, and what is refused.
 
     TOPIC_AUTHORIZATION_FAILED comes before UNKNOWN_TOPIC_OR_PARTITION: who may not see a topic learns nothing of it.
     """
-    forbidden = refusals(context, operation, ResourceType.TOPIC, {topic.name for topic in topics})
+    names = await context.compute(lambda: {topic.name for topic in topics})
+    forbidden = await refused_names(context, operation, ResourceType.TOPIC, names)
     known: list[TopicT] = []
     refused: list[Refused] = []
     existing = context.node.image.topics.rows
-    for topic in topics:
+    async for topic in context.each(topics):
         if topic.name in forbidden:
             refused.append(Refused(topic, _indexes(topic.partitions), forbidden[topic.name].code))
             continue
@@ -48,13 +49,18 @@ def sift(
             refused.append(Refused(topic, _indexes(topic.partitions), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
             continue
         count = there.partition_count
-        missing = [each for each in topic.partitions if not 0 <= each.partition_index < count]
+        missing = await context.compute(_missing, topic.partitions, count)
         if missing:
             refused.append(Refused(topic, _indexes(missing), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-            topic = _with_partitions(topic, [each for each in topic.partitions if each not in missing])
+            there_partitions = [each for each in topic.partitions if 0 <= each.partition_index < count]
+            topic = _with_partitions(topic, there_partitions)
         if topic.partitions:
             known.append(topic)
     return known, refused
+
+
+def _missing(partitions: Iterable[Any], count: int) -> list[Any]:
+    return [each for each in partitions if not 0 <= each.partition_index < count]
 
 
 def _indexes(partitions: Iterable[Any]) -> list[int]:

@@ -5,13 +5,24 @@ Errors: INVALID_GROUP_ID, GROUP_AUTHORIZATION_FAILED, and those that say where t
 at the top, UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID.
 """
 
+from collections.abc import Iterator
+from copy import copy
+
 from barnabas.api.context import RequestContext
 from barnabas.api.groups.checks import check_member_request
 from barnabas.api.registry import serves
 from barnabas.wire.errors import KafkaError
-from barnabas.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from barnabas.wire.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+    MemberResponse,
+)
 
 FIRST_VERSION_WITH_MANY_MEMBERS = 3
+
+#: Members that leave before others are served.
+LEAVING_COUNT_MAX = 500
 
 
 def refuse(request: LeaveGroupRequest, error: KafkaError) -> LeaveGroupResponse:
@@ -26,7 +37,26 @@ async def handle(context: RequestContext, request: LeaveGroupRequest) -> LeaveGr
     has_one = context.api_version < FIRST_VERSION_WITH_MANY_MEMBERS
     if has_one:
         request.members = [MemberIdentity(member_id=request.member_id)]
+    answers: list[MemberResponse] = []
+    async for piece in context.each(_pieces(request)):
+        answers += await _leave(context, piece)
+    return (
+        LeaveGroupResponse(error_code=answers[0].error_code)
+        if has_one
+        else LeaveGroupResponse(members=answers)
+    )
+
+
+def _pieces(request: LeaveGroupRequest) -> Iterator[LeaveGroupRequest]:
+    """The request for so many members at a time."""
+    for start in range(0, max(len(request.members), 1), LEAVING_COUNT_MAX):
+        piece = copy(request)
+        piece.members = request.members[start : start + LEAVING_COUNT_MAX]
+        yield piece
+
+
+async def _leave(context: RequestContext, request: LeaveGroupRequest) -> list[MemberResponse]:
     response: LeaveGroupResponse = await context.node.groups.ask(
         request.group_id, lambda shard, step, pending: shard.leave_group(step, pending, request)
     )
-    return LeaveGroupResponse(error_code=response.members[0].error_code) if has_one else response
+    return response.members

@@ -8,6 +8,7 @@ Errors: COORDINATOR_LOAD_IN_PROGRESS.
 from barnabas.api.authorization import allowed, allowed_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
+from barnabas.groups.listing import lower_names
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
@@ -21,14 +22,16 @@ def refuse(request: ListGroupsRequest, error: KafkaError) -> ListGroupsResponse:
 @serves(ListGroupsRequest, ListGroupsResponse, 0, 5, refuse=refuse)
 async def handle(context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
     """Ask every shard."""
+    states = await context.compute(lower_names, request.states_filter)
+    types = await context.compute(lower_names, request.types_filter)
     by_shard: list[list[ListedGroup]] = await context.node.groups.query_all(
-        lambda shard, now_ms: shard.list_groups(request.states_filter, request.types_filter)
+        lambda shard, now_ms: shard.list_groups(states, types), context.checkpoint
     )
     sees_all = allowed_cluster(context, AclOperation.DESCRIBE)
     groups = [
         group
         for groups in by_shard
-        for group in groups
+        async for group in context.each(groups)
         if sees_all or allowed(context, AclOperation.DESCRIBE, ResourceType.GROUP, group.group_id)
     ]
     return ListGroupsResponse(groups=groups)

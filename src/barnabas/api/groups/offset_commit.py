@@ -21,6 +21,7 @@ from barnabas.api.groups.offset_commit_codec import (
     read_request,
     write_response,
 )
+from barnabas.api.groups.pieces import pieces
 from barnabas.api.registry import USE_HANDLER, UseHandler, serves
 from barnabas.groups.offsets.commits import PartitionCommit, TopicCommit
 from barnabas.metadata.image import Image
@@ -104,15 +105,17 @@ async def handle(context: RequestContext, request: OffsetCommitRequest) -> Offse
     refused: list[Refused] = []
     if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
         topics, refused = by_id(context.node.image, topics)
-    known, unknown = sift(context, AclOperation.READ, topics)
+    known, unknown = await sift(context, AclOperation.READ, topics)
     refused += unknown
-    if not refused and topics is request.topics:  # as nearly always
+    if not refused and topics is request.topics and not context.is_large:  # as nearly always
         return await _commit(context, request)
     errors = [_refused(each) for each in refused]
     if not known:
-        return OffsetCommitResponse(topics=merge(errors, []))
-    answer = await _commit(context, about(request, known))
-    return OffsetCommitResponse(topics=merge(errors, answer.topics))
+        return OffsetCommitResponse(topics=await context.compute(merge, errors, []))
+    answered: list[OffsetCommitResponseTopic] = []
+    async for piece in context.each(pieces(known)):
+        answered += (await _commit(context, about(request, piece))).topics
+    return OffsetCommitResponse(topics=await context.compute(merge, errors, answered))
 
 
 async def _commit(context: RequestContext, request: OffsetCommitRequest) -> OffsetCommitResponse:

@@ -6,11 +6,11 @@ UNKNOWN_TOPIC_OR_PARTITION, GROUP_SUBSCRIBED_TO_TOPIC.
 """
 
 from collections.abc import Mapping
-from typing import Any
 
 from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
 from barnabas.api.groups.known_partitions import Refused, merge, sift
+from barnabas.api.groups.pieces import pieces
 from barnabas.api.registry import serves
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinator.step import Pending, Step
@@ -34,30 +34,39 @@ def refuse(request: OffsetDeleteRequest, error: KafkaError) -> OffsetDeleteRespo
 async def handle(context: RequestContext, request: OffsetDeleteRequest) -> OffsetDeleteResponse:
     """Leave out what is not there or not allowed; the group's coordinator decides on the rest."""
     require(context, AclOperation.DELETE, ResourceType.GROUP, request.group_id)
-    known, refused = sift(context, AclOperation.READ, request.topics)
+    known, refused = await sift(context, AclOperation.READ, request.topics)
     errors = [_refused(each) for each in refused]
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID, "A group id is needed: it is empty.")
-    wanted = OffsetDeleteRequest(request.group_id, known)
-    before: dict[str, Any] = {}
+    answered: list[OffsetDeleteResponseTopic] = []
+    async for piece in context.each(pieces(known)):
+        answered += await _delete(context, OffsetDeleteRequest(request.group_id, piece))
+    return OffsetDeleteResponse(topics=await context.compute(merge, errors, answered))
+
+
+async def _delete(context: RequestContext, request: OffsetDeleteRequest) -> list[OffsetDeleteResponseTopic]:
+    before: dict[TopicPartition, int] = {}
 
     def delete(shard: GroupShard, step: Step, pending: Pending[OffsetDeleteResponse]) -> None:
-        before.update(shard.view_group(request.group_id))
-        shard.offsets.delete(step, pending, wanted)
+        before.update(shard.offsets.committed_in(request.group_id, request.topics))
+        shard.offsets.delete(step, pending, request)
 
     answer = await context.node.groups.ask(request.group_id, delete)
     _note(context, request.group_id, before, answer)
-    return OffsetDeleteResponse(topics=merge(errors, answer.topics))
+    return answer.topics
 
 
 def _note(
-    context: RequestContext, group_id: str, before: Mapping[str, Any], answer: OffsetDeleteResponse
+    context: RequestContext,
+    group_id: str,
+    before: Mapping[TopicPartition, int],
+    answer: OffsetDeleteResponse,
 ) -> None:
     for topic in answer.topics:
         for each in topic.partitions:
             if each.error_code == ErrorCode.NONE:
-                key = offset_key(TopicPartition(topic.name, each.partition_index))
-                context.changed(f"group/{group_id}", key, before.get(key), None)
+                place = TopicPartition(topic.name, each.partition_index)
+                context.changed(f"group/{group_id}", offset_key(place), before.get(place), None)
 
 
 def _refused(refused: Refused) -> OffsetDeleteResponseTopic:

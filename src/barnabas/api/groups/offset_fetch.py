@@ -8,11 +8,12 @@ COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE; per partition: TOPIC_AU
 UNKNOWN_TOPIC_ID, UNSTABLE_OFFSET_COMMIT, UNKNOWN_TOPIC_OR_PARTITION in v0.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Mapping
 
-from barnabas.api.authorization import filter_allowed, refusals, require
+from barnabas.api.authorization import allowed_names, refused_names, require
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
+from barnabas.groups.offsets.fetches import fetch
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.offset_fetch import (
@@ -48,7 +49,8 @@ def refuse(request: OffsetFetchRequest, error: KafkaError) -> OffsetFetchRespons
 async def handle(context: RequestContext, request: OffsetFetchRequest) -> OffsetFetchResponse:
     """Ask each group's coordinator; one group's error is not another's."""
     if context.api_version >= FIRST_VERSION_WITH_MANY_GROUPS:
-        groups = [await _fetch(context, asked, request.require_stable) for asked in request.groups]
+        asked_groups = context.each(request.groups)
+        groups = [await _fetch(context, asked, request.require_stable) async for asked in asked_groups]
         return OffsetFetchResponse(groups=groups)
     asked = _the_one_group(request)
     group = await _fetch(context, asked, request.require_stable)
@@ -78,7 +80,7 @@ async def _fetch(
         require(context, AclOperation.DESCRIBE, ResourceType.GROUP, asked.group_id)
         if asked.topics is None:
             return await _fetch_all(context, asked, require_stable)
-        known, refused = _sift(context, asked.topics)
+        known, refused = await _sift(context, asked.topics)
         if known is not asked.topics:
             asked = OffsetFetchRequestGroup(asked.group_id, asked.member_id, asked.member_epoch, known)
         group = await _ask(context, asked, require_stable)
@@ -88,12 +90,17 @@ async def _fetch(
     return group
 
 
-def _ask(
+async def _ask(
     context: RequestContext, asked: OffsetFetchRequestGroup, require_stable: bool
-) -> Awaitable[OffsetFetchResponseGroup]:
-    return context.node.groups.query(
-        asked.group_id, lambda shard, now_ms: shard.offsets.fetch(asked, require_stable=require_stable)
+) -> OffsetFetchResponseGroup:
+    if not context.is_large and asked.topics is not None:
+        return await context.node.groups.query(
+            asked.group_id, lambda shard, now_ms: shard.offsets.fetch(asked, require_stable=require_stable)
+        )
+    offsets, unstable = await context.node.groups.query(
+        asked.group_id, lambda shard, now_ms: shard.offsets.snapshot(asked, require_stable=require_stable)
     )
+    return await context.node.worker.call(fetch, asked, offsets, unstable)
 
 
 async def _fetch_all(
@@ -102,18 +109,18 @@ async def _fetch_all(
     """All topics that may be described; as of v10 those that are there."""
     group = await _ask(context, asked, require_stable)
     names = {topic.name for topic in group.topics}
-    allowed = filter_allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    allowed = await allowed_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     topics = [topic for topic in group.topics if topic.name in allowed]
     if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
         there = context.node.image.topics
         topics = [topic for topic in topics if topic.name in there]
-        for topic in topics:
+        async for topic in context.each(topics):
             topic.topic_id = there[topic.name].topic_id
     group.topics = topics
     return group
 
 
-def _sift(
+async def _sift(
     context: RequestContext, topics: list[OffsetFetchRequestTopics]
 ) -> tuple[list[OffsetFetchRequestTopics], list[OffsetFetchResponseTopics]]:
     """Return the topics that may be described, with their names, and answers about the others.
@@ -123,25 +130,32 @@ def _sift(
     refused: list[OffsetFetchResponseTopics] = []
     if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
         names = context.node.image.topic_names
-        refused = [
-            _refused_topic(topic, ErrorCode.UNKNOWN_TOPIC_ID)
-            for topic in topics
-            if topic.topic_id not in names
-        ]
-        topics = [
-            OffsetFetchRequestTopics(names[topic.topic_id], topic.topic_id, topic.partition_indexes)
-            for topic in topics
-            if topic.topic_id in names
-        ]
-    hidden = refusals(context, AclOperation.DESCRIBE, ResourceType.TOPIC, {topic.name for topic in topics})
+        topics, refused = await context.compute(_named, topics, names)
+    wanted = {topic.name for topic in topics}
+    hidden = await refused_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, wanted)
     if not hidden:
         return topics, refused
     refused += [
         _refused_topic(topic, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        for topic in topics
+        async for topic in context.each(topics)
         if topic.name in hidden
     ]
     return [topic for topic in topics if topic.name not in hidden], refused
+
+
+def _named(
+    topics: list[OffsetFetchRequestTopics], names: Mapping[bytes, str]
+) -> tuple[list[OffsetFetchRequestTopics], list[OffsetFetchResponseTopics]]:
+    """The topics with the names of their ids, and answers about those whose ids are unknown."""
+    refused = [
+        _refused_topic(topic, ErrorCode.UNKNOWN_TOPIC_ID) for topic in topics if topic.topic_id not in names
+    ]
+    known = [
+        OffsetFetchRequestTopics(names[topic.topic_id], topic.topic_id, topic.partition_indexes)
+        for topic in topics
+        if topic.topic_id in names
+    ]
+    return known, refused
 
 
 def _refused_group(asked: OffsetFetchRequestGroup, error: KafkaError) -> OffsetFetchResponseGroup:

@@ -35,7 +35,9 @@ def refuse(request: AlterReplicaLogDirsRequest, error: KafkaError) -> AlterRepli
 async def handle(context: RequestContext, request: AlterReplicaLogDirsRequest) -> AlterReplicaLogDirsResponse:
     """Begin each move, one after the other."""
     require_cluster(context, AclOperation.ALTER)
-    return _response({name: await _alter(context, name, path) for name, path in _wishes(request).items()})
+    wishes = await context.compute(_wishes, request)
+    codes = {name: await _alter(context, name, path) async for name, path in context.each(wishes.items())}
+    return await context.compute(_response, codes)
 
 
 def _wishes(request: AlterReplicaLogDirsRequest) -> dict[TopicPartition, str]:

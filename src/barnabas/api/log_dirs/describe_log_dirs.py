@@ -18,6 +18,7 @@ from barnabas.log.partition_log import PartitionLog
 from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.describe_log_dirs import (
+    DescribableLogDirTopic,
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
     DescribeLogDirsResponse,
@@ -39,24 +40,29 @@ async def handle(context: RequestContext, request: DescribeLogDirsRequest) -> De
     """Every directory, and in it those replicas that are asked for; null asks for all."""
     require_cluster(context, AclOperation.DESCRIBE)
     directories = context.node.replicas.directories.directories
-    wanted = _wanted(context, request, directories)
+    wanted = await _wanted(context, request, directories)
     return DescribeLogDirsResponse(
-        results=[_describe(context.node, directory, wanted) for directory in directories]
+        results=[await _describe(context, directory, wanted) for directory in directories]
     )
 
 
-def _wanted(
+async def _wanted(
     context: RequestContext, request: DescribeLogDirsRequest, directories: Iterable[LogDirectory]
 ) -> Collection[TopicPartition]:
     if request.topics is not None:
-        return {TopicPartition(asked.topic, index) for asked in request.topics for index in asked.partitions}
+        return await context.compute(_named, request.topics)
     found = (name for directory in directories for name in (*directory.logs, *directory.futures))
-    return dict.fromkeys(name for name in found if is_listed(context, name.topic))
+    return dict.fromkeys([name async for name in context.each(found) if is_listed(context, name.topic)])
 
 
-def _describe(
-    node: Node, directory: LogDirectory, wanted: Collection[TopicPartition]
+def _named(topics: Iterable[DescribableLogDirTopic]) -> Collection[TopicPartition]:
+    return {TopicPartition(asked.topic, index) for asked in topics for index in asked.partitions}
+
+
+async def _describe(
+    context: RequestContext, directory: LogDirectory, wanted: Collection[TopicPartition]
 ) -> DescribeLogDirsResult:
+    node = context.node
     path = str(directory.path)
     try:
         volume = None if directory.failure is not None else directory.volume()
@@ -66,19 +72,19 @@ def _describe(
         return DescribeLogDirsResult(error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=path)
     return DescribeLogDirsResult(
         log_dir=path,
-        topics=_topics(node, directory, wanted),
+        topics=await _topics(context, directory, wanted),
         total_bytes=volume.total_bytes,
         usable_bytes=volume.usable_bytes,
         is_cordoned=node.replicas.directories.is_cordoned(directory),
     )
 
 
-def _topics(
-    node: Node, directory: LogDirectory, wanted: Collection[TopicPartition]
+async def _topics(
+    context: RequestContext, directory: LogDirectory, wanted: Collection[TopicPartition]
 ) -> list[DescribeLogDirsTopic]:
     topics: dict[str, DescribeLogDirsTopic] = {}
     for logs, is_future in ((directory.logs, False), (directory.futures, True)):
-        for name in wanted:
+        async for name in context.each(wanted):
             log = logs.get(name)
             if log is not None:
                 topic = topics.setdefault(name.topic, DescribeLogDirsTopic(name=name.topic))
@@ -86,7 +92,7 @@ def _topics(
                     DescribeLogDirsPartition(
                         partition_index=name.partition,
                         partition_size=log.size_bytes,
-                        offset_lag=_lag(node, name, log, is_future=is_future),
+                        offset_lag=_lag(context.node, name, log, is_future=is_future),
                         is_future_key=is_future,
                     )
                 )

@@ -28,11 +28,11 @@ def refuse(request: AlterClientQuotasRequest, error: KafkaError) -> AlterClientQ
 async def handle(context: RequestContext, request: AlterClientQuotasRequest) -> AlterClientQuotasResponse:
     """Decide for each entity and commit those that pass."""
     require_cluster(context, AclOperation.ALTER_CONFIGS)
-    alterations = [_alteration(entry) for entry in request.entries]
+    alterations = [_alteration(entry) async for entry in context.each(request.entries)]
     outcomes = await context.write(
         lambda image: decide_alter(image.quotas, alterations, validate_only=request.validate_only)
     )
-    return AlterClientQuotasResponse(entries=[_result(outcome) for outcome in outcomes])
+    return AlterClientQuotasResponse(entries=[_result(outcome) async for outcome in context.each(outcomes)])
 
 
 def _alteration(entry: EntryData) -> Alteration:

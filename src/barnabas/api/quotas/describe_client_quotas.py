@@ -36,8 +36,9 @@ async def handle(
 ) -> DescribeClientQuotasResponse:
     """Answer from the image."""
     require_cluster(context, AclOperation.DESCRIBE_CONFIGS)
-    found = find(context.node.image.quotas, _matches(request.components), strict=request.strict)
-    return DescribeClientQuotasResponse(entries=[_entry(quota) for quota in found])
+    quotas, matches = context.node.image.quotas, _matches(request.components)
+    found = await context.node.worker.call(lambda: list(find(quotas, matches, strict=request.strict)))
+    return DescribeClientQuotasResponse(entries=[_entry(quota) async for quota in context.each(found)])
 
 
 def _matches(components: list[ComponentData]) -> list[Match]:

@@ -35,11 +35,13 @@ async def handle(
 ) -> AlterUserScramCredentialsResponse:
     """Decide for each user and commit those that pass."""
     require_cluster(context, AclOperation.ALTER)
-    alterations = _alterations(request)
+    alterations = await context.compute(_alterations, request)
     outcomes = await context.write(
         lambda image: decide_alter_credentials(image.scram_credentials, alterations)
     )
-    return AlterUserScramCredentialsResponse(results=[_result(outcome) for outcome in outcomes])
+    return AlterUserScramCredentialsResponse(
+        results=[_result(outcome) async for outcome in context.each(outcomes)]
+    )
 
 
 def _alterations(request: AlterUserScramCredentialsRequest) -> list[ScramAlteration]:

@@ -26,15 +26,15 @@ def refuse(request: CreateAclsRequest, error: KafkaError) -> CreateAclsResponse:
 @serves(CreateAclsRequest, CreateAclsResponse, 0, 3, refuse=refuse)
 async def handle(context: RequestContext, request: CreateAclsRequest) -> CreateAclsResponse | None:
     """Decide for each ACL and commit those that pass; they count when this is answered."""
-    if any(map(says_unknown, request.creations)):
+    if any([says_unknown(creation) async for creation in context.each(request.creations)]):
         context.close_after = True
         return None
-    bindings = [binding_of(creation) for creation in request.creations]
+    bindings = [binding_of(creation) async for creation in context.each(request.creations)]
     require_cluster(context, AclOperation.ALTER)
     require_authorizer(context)
     check = functools.partial(context.policies.check_acl, AclAction.CREATE)
     outcomes = await context.write(lambda image: decide_create_acls(image.acls, bindings, check))
-    return CreateAclsResponse(results=[_result(outcome) for outcome in outcomes])
+    return CreateAclsResponse(results=[_result(outcome) async for outcome in context.each(outcomes)])
 
 
 def _result(error: KafkaError | None) -> AclCreationResult:

@@ -33,15 +33,16 @@ def refuse(request: DeleteAclsRequest, error: KafkaError) -> DeleteAclsResponse:
 @serves(DeleteAclsRequest, DeleteAclsResponse, 0, 3, refuse=refuse)
 async def handle(context: RequestContext, request: DeleteAclsRequest) -> DeleteAclsResponse | None:
     """Find, commit the removal, and show what is gone."""
-    if any(map(says_unknown, request.filters)):
+    if any([says_unknown(each) async for each in context.each(request.filters)]):
         context.close_after = True
         return None
-    filters = [filter_of(each) for each in request.filters]
+    filters = [filter_of(each) async for each in context.each(request.filters)]
     require_cluster(context, AclOperation.ALTER)
     require_authorizer(context)
     check = functools.partial(context.policies.check_acl, AclAction.DELETE)
     outcomes = await context.write(lambda image: decide_delete_acls(image.acls, filters, check))
-    return DeleteAclsResponse(filter_results=list(map(_result, filters, outcomes)))
+    pairs = context.each(zip(filters, outcomes, strict=True))
+    return DeleteAclsResponse(filter_results=[_result(*pair) async for pair in pairs])
 
 
 def _result(wanted: AclFilter, found: list[Removed]) -> DeleteAclsFilterResult:

@@ -28,6 +28,7 @@ async def handle(context: RequestContext, request: DescribeAclUseRequest) -> Des
     """Answer from what the authorizer remembers."""
     require_cluster(context, AclOperation.DESCRIBE)
     authorizer = require_authorizer(context)
+    used = context.each(authorizer.used())
     return DescribeAclUseResponse(
-        since=authorizer.since_ms, acls=[UsedAcl(*binding) for binding in authorizer.used()]
+        since=authorizer.since_ms, acls=[UsedAcl(*binding) async for binding in used]
     )

@@ -35,13 +35,14 @@ async def handle(context: RequestContext, request: DescribeAclsRequest) -> Descr
         return None
     require_cluster(context, AclOperation.DESCRIBE)
     require_authorizer(context)
-    found = matching(context.node.image.acls, filter_of(request))
-    return DescribeAclsResponse(resources=_by_resource(found))
+    acls = context.node.image.acls
+    found = await context.node.worker.call(matching, acls, filter_of(request))
+    return DescribeAclsResponse(resources=await _by_resource(context, found))
 
 
-def _by_resource(bindings: Iterable[AclBinding]) -> list[DescribeAclsResource]:
+async def _by_resource(context: RequestContext, bindings: Iterable[AclBinding]) -> list[DescribeAclsResource]:
     resources: dict[tuple[int, str, PatternType], DescribeAclsResource] = {}
-    for binding in bindings:
+    async for binding in context.each(bindings):
         key = (binding.resource_type, binding.resource_name, binding.pattern_type)
         if key not in resources:
             resources[key] = DescribeAclsResource(

@@ -36,8 +36,11 @@ async def handle(
     """Answer from the image; no secret is in it that a credential could be made of."""
     require_cluster(context, AclOperation.DESCRIBE)
     users = None if request.users is None else [user.name for user in request.users]
-    described = describe_credentials(context.node.image.scram_credentials, users)
-    return DescribeUserScramCredentialsResponse(results=[_result(user) for user in described])
+    stored = context.node.image.scram_credentials
+    described = await context.node.worker.call(describe_credentials, stored, users)
+    return DescribeUserScramCredentialsResponse(
+        results=[_result(user) async for user in context.each(described)]
+    )
 
 
 def _result(user: DescribedUser) -> DescribeUserScramCredentialsResult:

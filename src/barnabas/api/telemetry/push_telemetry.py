@@ -4,16 +4,21 @@ Errors: INVALID_REQUEST (no instance's id, or after a terminating push), THROTTL
 is over), UNKNOWN_SUBSCRIPTION_ID, UNSUPPORTED_COMPRESSION_TYPE, TELEMETRY_TOO_LARGE, INVALID_RECORD (no metrics).
 """
 
+import asyncio
+
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.telemetry.attributes import attributes_of
-from barnabas.telemetry.otlp import MalformedMetrics, read_points
+from barnabas.telemetry.otlp import DataPoint, MalformedMetrics, read_points
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.push_telemetry import PushTelemetryRequest, PushTelemetryResponse
 from barnabas.wire.records.compression import Compression, decompress
 
 #: What a push may unpack to.
 UNPACKED_BYTES_MAX = 8 << 20
+
+#: Data points that are taken over together.
+PUSHED_COUNT_MAX = 500
 
 #: Labels of a client's metrics; its address and port would make new series for each connection.
 LABELS = ("client_instance_id", "client_id", "client_software_name", "client_software_version")
@@ -38,12 +43,25 @@ async def handle(context: RequestContext, request: PushTelemetryRequest) -> Push
         size_bytes_max=context.node.config.integer("telemetry.max.bytes"),
     )
     if request.metrics:
-        labels = {name: instance.attributes[name] for name in LABELS}
         try:
-            unpacked = decompress(Compression(request.compression_type), request.metrics, UNPACKED_BYTES_MAX)
-            points = list(read_points(unpacked))
+            points = await _read(context, request)
         except (KafkaError, MalformedMetrics) as error:
             message = f"The metrics cannot be read: {error}"
             raise KafkaError(ErrorCode.INVALID_RECORD, message) from error
-        telemetry.metrics.push(instance.instance_id, labels, points)
+        labels = {name: instance.attributes[name] for name in LABELS}
+        for start in range(0, len(points), PUSHED_COUNT_MAX):
+            telemetry.metrics.push(instance.instance_id, labels, points[start : start + PUSHED_COUNT_MAX])
+            await context.checkpoint()
     return PushTelemetryResponse()
+
+
+async def _read(context: RequestContext, request: PushTelemetryRequest) -> list[DataPoint]:
+    """All data points; a few bytes may unpack to megabytes, which another thread does."""
+    codec, data = Compression(request.compression_type), request.metrics
+    if codec is not Compression.NONE:
+        data = await asyncio.to_thread(decompress, codec, data, UNPACKED_BYTES_MAX)
+    points: list[DataPoint] = []
+    for piece in read_points(data):
+        points += piece
+        await context.checkpoint()
+    return points

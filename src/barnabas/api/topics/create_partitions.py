@@ -8,7 +8,7 @@ REQUEST_TIMED_OUT, THROTTLING_QUOTA_EXCEEDED (before v3 the client only waits).
 
 from collections import Counter
 
-from barnabas.api.authorization import refusals
+from barnabas.api.authorization import refused_names
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
@@ -33,10 +33,10 @@ def refuse(request: CreatePartitionsRequest, error: KafkaError) -> CreatePartiti
 async def handle(context: RequestContext, request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     """Decide for each topic and commit those that pass."""
     node = context.node
-    occurrences = Counter(topic.name for topic in request.topics)
-    once = [name for name, count in occurrences.items() if count == 1]
-    refused = refusals(context, AclOperation.ALTER, ResourceType.TOPIC, once)
-    requested = [_more(topic) for topic in request.topics if topic.name not in refused]
+    once = await context.compute(_named_once, request)
+    refused = await refused_names(context, AclOperation.ALTER, ResourceType.TOPIC, once)
+    asked = context.each(request.topics)
+    requested = [_more(topic) async for topic in asked if topic.name not in refused]
     with mutations(context, strict_from=3) as quota:
         outcomes = await context.write(
             lambda image: decide_create_partitions(
@@ -50,7 +50,12 @@ async def handle(context: RequestContext, request: CreatePartitionsRequest) -> C
             request.timeout_ms,
         )
     outcomes += [Grown(name, error) for name, error in refused.items()]
-    return CreatePartitionsResponse(results=[_result(outcome) for outcome in outcomes])
+    return CreatePartitionsResponse(results=[_result(outcome) async for outcome in context.each(outcomes)])
+
+
+def _named_once(request: CreatePartitionsRequest) -> list[str]:
+    occurrences = Counter(topic.name for topic in request.topics)
+    return [name for name, count in occurrences.items() if count == 1]
 
 
 def _more(topic: CreatePartitionsTopic) -> MorePartitions:

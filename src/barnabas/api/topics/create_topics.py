@@ -10,7 +10,7 @@ REQUEST_TIMED_OUT, THROTTLING_QUOTA_EXCEEDED (before v6 the client only waits).
 from collections import Counter
 from collections.abc import Mapping
 
-from barnabas.api.authorization import allowed, topic_refusals
+from barnabas.api.authorization import allowed, refused_topics
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
@@ -40,8 +40,9 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
     """Decide for each topic, commit those that pass, and show what they have become."""
     node = context.node
     started_ns = node.tracer.now_ns()
-    refused = _unauthorized(context, request)
-    requested = [_new_topic(topic) for topic in request.topics if topic.name not in refused]
+    refused = await _unauthorized(context, request)
+    asked = context.each(request.topics)
+    requested = [_new_topic(topic) async for topic in asked if topic.name not in refused]
     with mutations(context, strict_from=6) as quota:
         outcomes = await create_topics(
             context,
@@ -62,14 +63,16 @@ async def handle(context: RequestContext, request: CreateTopicsRequest) -> Creat
                 topic_id=uuid_to_text(topic.topic_id),
                 partition_count=topic.partition_count,
             )
-    return CreateTopicsResponse(topics=[_result(context, outcome) for outcome in outcomes])
+    return CreateTopicsResponse(
+        topics=[_result(context, outcome) async for outcome in context.each(outcomes)]
+    )
 
 
-def _unauthorized(context: RequestContext, request: CreateTopicsRequest) -> dict[str, KafkaError]:
+async def _unauthorized(context: RequestContext, request: CreateTopicsRequest) -> dict[str, KafkaError]:
     """The topics that may not be created here; what is wrong with the request itself is told to everybody."""
-    occurrences = Counter(topic.name for topic in request.topics)
+    occurrences = await context.compute(lambda: Counter(topic.name for topic in request.topics))
     once = [name for name, count in occurrences.items() if count == 1 and name != METADATA_TOPIC]
-    return topic_refusals(context, AclOperation.CREATE, once)
+    return await refused_topics(context, AclOperation.CREATE, once)
 
 
 def _new_topic(topic: CreatableTopic) -> NewTopic:

@@ -60,11 +60,11 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
         code = ErrorCode.INVALID_REQUEST if context.api_version < 3 else ErrorCode.TOPIC_DELETION_DISABLED
         raise KafkaError(code, "Topics cannot be deleted here: delete.topic.enable is false.")
     started_ns = node.tracer.now_ns()
-    asked = _asked(request)
+    asked = await context.compute(_asked, request)
     check = context.policies.check_delete_topic
-    occurrences = Counter(asked)
-    once = (each for each in asked if occurrences[each] == 1 and _is_one_topic(each))
-    refused = {each: found for each in once if (found := _unauthorized(context, each))}
+    occurrences = await context.compute(Counter, asked)
+    once = context.each(each for each in asked if occurrences[each] == 1 and _is_one_topic(each))
+    refused = {each: found async for each in once if (found := _unauthorized(context, each))}
     requested = [each for each in asked if each not in refused]
     trash = None
     if node.config.integer("barnabas.trash.retention.ms"):
@@ -78,7 +78,7 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
     for outcome in outcomes:
         if node.tracer.enabled and outcome.error is None:
             node.tracer.record("barnabas.topic.delete", started_ns, context.span, topic=outcome.name)
-    return DeleteTopicsResponse(responses=[_result(outcome) for outcome in outcomes])
+    return DeleteTopicsResponse(responses=[_result(outcome) async for outcome in context.each(outcomes)])
 
 
 async def _offsets(context: RequestContext, requested: Iterable[TopicToDelete]) -> Mapping[str, TopicOffsets]:
@@ -87,7 +87,9 @@ async def _offsets(context: RequestContext, requested: Iterable[TopicToDelete]) 
     by_id = (image.topic_by_id(each.topic_id) for each in requested if each.name is None)
     names = {each.name for each in requested if each.name is not None} | {each.name for each in by_id if each}
     try:
-        found = await context.node.groups.query_all(lambda shard, now_ms: shard.offsets.of_topics(names))
+        found = await context.node.groups.query_all(
+            lambda shard, now_ms: shard.offsets.of_topics(names), context.checkpoint
+        )
     except KafkaError as error:
         _log.warning("offsets of deleted topics are not kept", error=error.code.name, message=error.message)
         return {}

@@ -7,7 +7,7 @@ Errors: none of its own.
 
 import asyncio
 
-from barnabas.api.authorization import filter_allowed
+from barnabas.api.authorization import allowed_names
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.wire.acls import AclOperation, ResourceType
@@ -30,7 +30,7 @@ async def handle(context: RequestContext, _request: DescribeTrashRequest) -> Des
     node = context.node
     trashed = sorted(node.image.trashed_topics.values(), key=lambda each: -each.deleted_ms)
     names = {each.name for each in trashed}
-    visible = filter_allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    visible = await allowed_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     sizes_bytes = await asyncio.to_thread(node.replicas.trash.sizes_bytes) if visible else {}
     retention_ms = node.config.integer("barnabas.trash.retention.ms")
     return DescribeTrashResponse(
@@ -44,7 +44,7 @@ async def handle(context: RequestContext, _request: DescribeTrashRequest) -> Des
                 deleted_by=each.deleted_by,
                 expires_ms=each.deleted_ms + retention_ms,
             )
-            for each in trashed
+            async for each in context.each(trashed)
             if each.name in visible
         ]
     )

@@ -6,7 +6,7 @@ Errors, per topic: UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INVALID_REQUEST
 TOPIC_AUTHORIZATION_FAILED.
 """
 
-from barnabas.api.authorization import topic_refusals
+from barnabas.api.authorization import refused_topics
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.metadata.undeletion import Purged, TrashedWish, decide_purge
@@ -31,11 +31,11 @@ async def handle(context: RequestContext, request: PurgeTopicsRequest) -> PurgeT
         message = "Topics cannot be deleted here: delete.topic.enable is false."
         raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, message)
     wishes = _wishes(request)
-    refused = topic_refusals(context, AclOperation.DELETE, {wish.name for wish in wishes})
+    refused = await refused_topics(context, AclOperation.DELETE, {wish.name for wish in wishes})
     asked = [wish for wish in wishes if wish.name not in refused]
     outcomes = await context.write(lambda image: decide_purge(image, asked))
     outcomes += [Purged(wish, error=refused[wish.name]) for wish in wishes if wish.name in refused]
-    return PurgeTopicsResponse(results=[_result(outcome) for outcome in outcomes])
+    return PurgeTopicsResponse(results=[_result(outcome) async for outcome in context.each(outcomes)])
 
 
 def _result(outcome: Purged) -> PurgedTopic:

@@ -10,7 +10,7 @@ CLUSTER_AUTHORIZATION_FAILED.
 
 from collections.abc import Iterable, Mapping
 
-from barnabas.api.authorization import refusals, require, require_cluster
+from barnabas.api.authorization import refused_names, require, require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.transactions.fencing import fencing_told
@@ -55,7 +55,7 @@ async def handle(context: RequestContext, request: AddPartitionsToTxnRequest) ->
                 transactional_id=transaction.transactional_id,
                 topic_results=await _answer(context, transaction),
             )
-            for transaction in request.transactions
+            async for transaction in context.each(request.transactions)
         ]
     )
 
@@ -73,23 +73,31 @@ async def _answer(
     context: RequestContext, transaction: AddPartitionsToTxnTransaction
 ) -> list[AddPartitionsToTxnTopicResult]:
     """What became of each partition: all of them join the transaction, or none does."""
-    partitions = _partitions(transaction.topics)
+    partitions = await context.compute(_partitions, transaction.topics)
     try:
-        refused = _refused(context, transaction.transactional_id, partitions)
+        refused = await _refused(context, transaction.transactional_id, partitions)
         if refused:
-            return _results(
-                {each: refused.get(each, ErrorCode.OPERATION_NOT_ATTEMPTED) for each in partitions}
-            )
+            return await context.compute(_all_refused, partitions, refused)
         with fencing_told(context.api_version, FIRST_VERSION_WITH_PRODUCER_FENCED):
             outcomes = await _ask(context, transaction, partitions)
     except KafkaError as error:
+        code = error.code
         if transaction.verify_only:
-            return _results(dict.fromkeys(partitions, error.code))
-        return _same(transaction.topics, error.code)
-    return _same(transaction.topics, ErrorCode.NONE) if outcomes is None else _results(outcomes)
+            return await context.compute(lambda: _results(dict.fromkeys(partitions, code)))
+        return await context.compute(_same, transaction.topics, code)
+    if outcomes is None:
+        return await context.compute(_same, transaction.topics, ErrorCode.NONE)
+    return await context.compute(_results, outcomes)
 
 
-def _refused(context: RequestContext, transactional_id: str, partitions: list[TopicPartition]) -> Outcomes:
+def _all_refused(partitions: list[TopicPartition], refused: Outcomes) -> list[AddPartitionsToTxnTopicResult]:
+    """The errors of those refused; no other is added either."""
+    return _results({each: refused.get(each, ErrorCode.OPERATION_NOT_ATTEMPTED) for each in partitions})
+
+
+async def _refused(
+    context: RequestContext, transactional_id: str, partitions: list[TopicPartition]
+) -> Outcomes:
     """The partitions that nobody, or not this client, may add.
 
     :raises KafkaError: TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
@@ -100,8 +108,9 @@ def _refused(context: RequestContext, transactional_id: str, partitions: list[To
     if context.api_version < FIRST_VERSION_OF_BROKERS:
         require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
         names = allowed - INTERNAL_TOPICS
-        allowed = names - refusals(context, AclOperation.WRITE, ResourceType.TOPIC, names).keys()
-    for partition in partitions:
+        hidden = await refused_names(context, AclOperation.WRITE, ResourceType.TOPIC, names)
+        allowed = names - hidden.keys()
+    async for partition in context.each(partitions):
         topic = image.topics.get(partition.topic)
         if partition.topic not in allowed:
             refused[partition] = ErrorCode.TOPIC_AUTHORIZATION_FAILED

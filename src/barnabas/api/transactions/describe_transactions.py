@@ -4,7 +4,7 @@ Errors, per id: TRANSACTIONAL_ID_AUTHORIZATION_FAILED, TRANSACTIONAL_ID_NOT_FOUN
 those of coordinators. Topics that the principal may not describe are left out.
 """
 
-from barnabas.api.authorization import filter_allowed, require
+from barnabas.api.authorization import allowed_names, require
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.transactions.transaction import Transaction, by_topic
@@ -32,9 +32,10 @@ def refuse(request: DescribeTransactionsRequest, error: KafkaError) -> DescribeT
 async def handle(
     context: RequestContext, request: DescribeTransactionsRequest
 ) -> DescribeTransactionsResponse:
-    """Describe each id for itself."""
+    """Describe each id once."""
+    names = await context.compute(dict.fromkeys, request.transactional_ids)
     return DescribeTransactionsResponse(
-        transaction_states=[await _describe(context, each) for each in request.transactional_ids]
+        transaction_states=[await _describe(context, each) async for each in context.each(names)]
     )
 
 
@@ -48,12 +49,12 @@ async def _describe(context: RequestContext, transactional_id: str) -> Transacti
         )
     except KafkaError as error:
         return TransactionState(transactional_id=transactional_id, error_code=error.code)
-    return _state(context, found)
+    return await _state(context, found)
 
 
-def _state(context: RequestContext, transaction: Transaction) -> TransactionState:
+async def _state(context: RequestContext, transaction: Transaction) -> TransactionState:
     topics = by_topic(transaction.partitions)
-    shown = filter_allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, topics)
+    shown = await allowed_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, topics)
     return TransactionState(
         transactional_id=transaction.transactional_id,
         transaction_state=transaction.state,

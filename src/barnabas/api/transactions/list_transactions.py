@@ -31,7 +31,9 @@ async def handle(context: RequestContext, request: ListTransactionsRequest) -> L
         request.duration_filter,
         compiled(request.transactional_id_pattern),
     )
-    found = await context.node.transactions.query_all(lambda shard, now_ms: shard.matching(asked, now_ms))
+    found = await context.node.transactions.query_all(
+        lambda shard, now_ms: shard.matching(asked, now_ms), context.checkpoint
+    )
     return ListTransactionsResponse(
         unknown_state_filters=unknown_states(request.state_filters),
         transaction_states=[
@@ -41,7 +43,7 @@ async def handle(context: RequestContext, request: ListTransactionsRequest) -> L
                 transaction_state=each.state,
             )
             for transactions in found
-            for each in transactions
+            async for each in context.each(transactions)
             if allowed(context, AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, each.transactional_id)
         ],
     )

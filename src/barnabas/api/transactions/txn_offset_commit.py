@@ -11,6 +11,7 @@ NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE.
 from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
 from barnabas.api.groups.known_partitions import Refused, merge, sift
+from barnabas.api.groups.pieces import pieces
 from barnabas.api.registry import serves
 from barnabas.coordinator.shard_log import coordinator_error
 from barnabas.coordinator.step import Pending, Step, TransactionalProducer
@@ -51,12 +52,14 @@ async def handle(context: RequestContext, request: TxnOffsetCommitRequest) -> Tx
     """Leave out what is not there or not allowed; the group's coordinator decides on the rest."""
     require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
-    known, refused = sift(context, AclOperation.READ, request.topics)
+    known, refused = await sift(context, AclOperation.READ, request.topics)
     errors = [_refused(each) for each in refused]
     if not known:
-        return TxnOffsetCommitResponse(topics=merge(errors, []))
-    answer = await _commit(context, _about(request, known))
-    return TxnOffsetCommitResponse(topics=merge(errors, answer.topics))
+        return TxnOffsetCommitResponse(topics=await context.compute(merge, errors, []))
+    answered: list[TxnOffsetCommitResponseTopic] = []
+    async for piece in context.each(pieces(known)):
+        answered += (await _commit(context, _about(request, piece))).topics
+    return TxnOffsetCommitResponse(topics=await context.compute(merge, errors, answered))
 
 
 async def _commit(context: RequestContext, request: TxnOffsetCommitRequest) -> TxnOffsetCommitResponse:

@@ -26,6 +26,9 @@ from barnabas.wire.records.control import EndMarker
 #: Partition -> what became of it.
 Outcomes = dict[TopicPartition, ErrorCode]
 
+#: Markers that are written before others are served, some 50 us each.
+WRITTEN_AT_ONCE_COUNT = 50
+
 
 def refuse(request: WriteTxnMarkersRequest, error: KafkaError) -> WriteTxnMarkersResponse:
     """Every partition, in error."""
@@ -40,15 +43,15 @@ async def handle(context: RequestContext, request: WriteTxnMarkersRequest) -> Wr
     """Write one marker after the other; answered is by producer, whose later marker counts."""
     if not allowed_cluster(context, AclOperation.ALTER):
         require_cluster(context, AclOperation.CLUSTER_ACTION)
-    for marker in request.markers:
+    async for marker in context.each(request.markers):
         if marker.producer_id < 0 or marker.producer_epoch < 0:
             message = f"There is no producer {marker.producer_id} with epoch {marker.producer_epoch}."
             raise KafkaError(ErrorCode.INVALID_REQUEST, message)
     outcomes: dict[int, Outcomes] = {}
-    for marker in request.markers:
+    async for marker in context.each(request.markers):
         if written := await _write(context, marker):
             outcomes.setdefault(marker.producer_id, {}).update(written)
-    return _response(outcomes)
+    return await context.compute(_response, outcomes)
 
 
 async def _write(context: RequestContext, marker: WritableTxnMarker) -> Outcomes:
@@ -60,16 +63,19 @@ async def _write(context: RequestContext, marker: WritableTxnMarker) -> Outcomes
         marker.transaction_result,
         node.clock.wall_ms(),
     )
-    outcomes = await write_end_markers(
-        node.replicas,
-        node.flusher,
-        end,
-        _partitions(marker),
-        transaction_version=marker.transaction_version,
-        timeout_ms=node.config.integer("request.timeout.ms"),
-    )
+    partitions = await context.compute(_partitions, marker)
+    outcomes: Outcomes = {}
+    async for start in context.each(range(0, len(partitions), WRITTEN_AT_ONCE_COUNT)):
+        outcomes |= await write_end_markers(
+            node.replicas,
+            node.flusher,
+            end,
+            partitions[start : start + WRITTEN_AT_ONCE_COUNT],
+            transaction_version=marker.transaction_version,
+            timeout_ms=node.config.integer("request.timeout.ms"),
+        )
     end_state = "committed" if marker.transaction_result else "aborted"
-    for (topic, index), code in outcomes.items():
+    async for (topic, index), code in context.each(outcomes.items()):
         if code is ErrorCode.NONE:
             key = f"partition {index} transaction of producer {marker.producer_id}"
             context.changed(f"topic/{topic}", key, "ongoing", end_state)

@@ -12,12 +12,23 @@ from barnabas.wire.coordinator_records.committed_offset import (
 )
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.offset_fetch import (
+    OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
+    OffsetFetchResponseGroup,
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
 
 NO_OFFSET, NO_LEADER_EPOCH, NO_METADATA = -1, -1, ""
+
+
+def fetch(
+    asked: OffsetFetchRequestGroup, offsets: Mapping[bytes, StoredOffset], unstable: frozenset[bytes]
+) -> OffsetFetchResponseGroup:
+    """Answer for one group, on all its partitions where no topics are named."""
+    if asked.topics is None:
+        return OffsetFetchResponseGroup(asked.group_id, fetch_all(offsets, unstable))
+    return OffsetFetchResponseGroup(asked.group_id, fetch_topics(asked.topics, offsets, unstable))
 
 
 def fetch_topics(

@@ -1,6 +1,7 @@
 """The offsets of all groups of a shard: what is asked about them, what stands in the log, what time does to them."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import islice
 
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinator.shard import RecordPlace
@@ -9,16 +10,26 @@ from barnabas.groups.group import Group
 from barnabas.groups.offsets.commits import Commits
 from barnabas.groups.offsets.deletions import delete_group, delete_topic, delete_topics
 from barnabas.groups.offsets.expiry import expire_offsets
-from barnabas.groups.offsets.fetches import fetch_all, fetch_topics
-from barnabas.groups.offsets.table import OffsetTable
+from barnabas.groups.offsets.fetches import fetch
+from barnabas.groups.offsets.table import OffsetTable, StoredOffset
 from barnabas.groups.offsets.trash import GroupOffset, offsets_of_topics, restore_offsets
 from barnabas.groups.statistics import OffsetStatistics
 from barnabas.groups.surroundings import Surroundings
 from barnabas.metadata.image import Image
-from barnabas.wire.coordinator_records.committed_offset import CommittedOffset, decode_partition, decode_value
+from barnabas.wire.coordinator_records.committed_offset import (
+    CommittedOffset,
+    decode_partition,
+    decode_value,
+    encode_group,
+    encode_partition,
+)
 from barnabas.wire.coordinator_records.serde import EncodedRecord
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from barnabas.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+)
 from barnabas.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from barnabas.wire.records.control import EndMarker
 
@@ -71,17 +82,7 @@ class OffsetManager:
 
         :raises KafkaError: What `Group.check_offset_fetch` refuses.
         """
-        group = self._groups.get(asked.group_id)
-        if group is not None:
-            group.check_offset_fetch(asked.member_id, asked.member_epoch)
-        offsets = self.table.of_group(asked.group_id)
-        unstable = self.table.open_partitions(asked.group_id) if require_stable else frozenset()
-        topics = (
-            fetch_all(offsets, unstable)
-            if asked.topics is None
-            else fetch_topics(asked.topics, offsets, unstable)
-        )
-        return OffsetFetchResponseGroup(asked.group_id, topics)
+        return fetch(asked, *self._readable(asked, require_stable=require_stable))
 
     def delete(
         self, step: Step, pending: Pending[OffsetDeleteResponse], request: OffsetDeleteRequest
@@ -104,6 +105,50 @@ class OffsetManager:
             TopicPartition(*decode_partition(partition)): decode_value(value).offset
             for partition, (_, value) in self.table.of_group(group_id).items()
         }
+
+    def committed_in(
+        self, group_id: str, topics: Iterable[OffsetDeleteRequestTopic]
+    ) -> dict[TopicPartition, int]:
+        """Return the offsets that a group has in the partitions named."""
+        offsets = self.table.of_group(group_id)
+        found: dict[TopicPartition, int] = {}
+        for topic in topics:
+            for asked in topic.partitions:
+                stored = offsets.get(encode_partition(topic.name, asked.partition_index))
+                if stored is not None:
+                    partition = TopicPartition(topic.name, asked.partition_index)
+                    found[partition] = decode_value(stored[1]).offset
+        return found
+
+    def forget_some(self, step: Step, group_id: str, count_max: int) -> dict[TopicPartition, int]:
+        """Take back so many offsets of a group that is about to be deleted; return them."""
+        some = list(islice(self.table.of_group(group_id).items(), count_max))
+        key_head = encode_group(group_id)
+        for partition, _ in some:
+            step.append_encoded(key_head + partition, None)
+        return {
+            TopicPartition(*decode_partition(partition)): decode_value(value).offset
+            for partition, (_, value) in some
+        }
+
+    def snapshot(
+        self, asked: OffsetFetchRequestGroup, *, require_stable: bool
+    ) -> tuple[Mapping[bytes, StoredOffset], frozenset[bytes]]:
+        """Return what `fetch` answers from: the offsets of a group as they are now, and which are not stable.
+
+        :raises KafkaError: As `fetch`.
+        """
+        offsets, unstable = self._readable(asked, require_stable=require_stable)
+        return dict(offsets), frozenset(unstable)
+
+    def _readable(
+        self, asked: OffsetFetchRequestGroup, *, require_stable: bool
+    ) -> tuple[Mapping[bytes, StoredOffset], frozenset[bytes]]:
+        group = self._groups.get(asked.group_id)
+        if group is not None:
+            group.check_offset_fetch(asked.member_id, asked.member_epoch)
+        unstable = self.table.open_partitions(asked.group_id) if require_stable else frozenset()
+        return self.table.of_group(asked.group_id), unstable
 
     # What happens to groups and topics
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -217,9 +218,18 @@ async def test_a_leader_that_has_changed_while_records_were_checked_refuses_them
         costly.topic_data[0].partition_data[0].records = bytes(
             batch(*[bytes(1000)] * 2000, compression=Compression.ZSTD)
         )
+        worker_call, closed = node.node.worker.call, asyncio.Event()
+
+        async def call_slowly(*arguments: Any) -> Any:
+            validated = await worker_call(*arguments)
+            await closed.wait()
+            return validated
+
+        node.node.worker.call = call_slowly  # type: ignore[method-assign]
         asking = asyncio.create_task(answers(node, costly))
         await turns()
         node.partition("t").close()
+        closed.set()
         [answer] = await asking
         assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert node.partition("t").log.log_end_offset == 0

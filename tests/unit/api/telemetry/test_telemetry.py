@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench.stalls.bombs import METRICS as METRICS_BOMBS
 
 from barnabas.metadata.configs import CLIENT_METRICS_CONFIGS
 from barnabas.metadata.decision import Decision
@@ -125,5 +126,20 @@ def test_a_push_before_its_time_is_refused_unless_it_is_the_last(tmp_path: Path)
             assert await push(node, identity) is ErrorCode.THROTTLING_QUOTA_EXCEEDED
             assert await push(node, identity, terminating=True) is ErrorCode.NONE
             assert [value for _, value in node.node.client_telemetry.metrics.sums()] == [4.0]
+
+    scenario()
+
+
+@pytest.mark.parametrize("metrics", METRICS_BOMBS.values(), ids=list(METRICS_BOMBS))
+def test_a_push_that_unpacks_to_endless_fields_is_refused(tmp_path: Path, metrics: bytes) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node:
+            await subscribe(node, metrics="*")
+            identity = (await ask(node)).subscription_id
+            packed = compress(Compression.ZSTD, metrics)
+            assert len(packed) < 1_000
+            assert await push(node, identity, packed, compression_type=4) is ErrorCode.INVALID_RECORD
+            assert node.node.client_telemetry.statistics()["series_count"] == 0
 
     scenario()

@@ -1,0 +1,129 @@
+"""How long the most expensive requests of each API delay another client, on Barnabas and on Apache Kafka.
+
+Fails when a request delays it by more than 50 ms beyond what it waits while nobody else asks. A request that does so is
+repeated, and the least of three delays counts: the machine has other things to do, too.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Iterator, Sequence
+
+from barnabas.wire.codec import decode
+from barnabas.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas.wire.schema import Message
+from bench.stalls.bombs import bombs, joined_frames
+from bench.stalls.client import FrameClient
+from bench.stalls.forms import APIS, ELEMENTS_COUNT, forms, frame_of, namings
+from bench.stalls.measured_broker import SETTINGS, state
+from bench.stalls.probe import TOPIC, Probe
+from interop import candidate, reference
+
+DELAY_MS_MAX = 50.0
+TRIES_COUNT = 3
+IDLE_S = 5.0
+ANSWER_TIMEOUT_S = 300.0
+
+#: They end what the others need.
+LAST = ("DeleteAcls", "DeleteTopics", "PurgeTopics")
+
+START = {"barnabas": candidate.barnabas, "kafka": reference.kafka}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the soak; 1 when another client was delayed for too long."""
+    options = _options().parse_args(arguments)
+    kept = ("authorizer.class.name", "super.users")
+    settings = {key: SETTINGS[key] for key in kept} if options.broker == "barnabas" else {}
+    with START[options.broker](settings) as broker:
+        ids = _prepare(broker.bootstrap, options.topics)
+        with Probe(broker.bootstrap) as probe:
+            time.sleep(IDLE_S)
+            idle_ms = probe.take_longest_ms()
+            print(f"{options.broker}: idle, another client waits {idle_ms:.1f} ms at most", flush=True)
+            worst = _worst(broker.bootstrap, probe, _written(options, ids, broker.node_id), idle_ms)
+    return _report(worst, idle_ms)
+
+
+def _options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="bench.stalls.run", description=__doc__)
+    parser.add_argument("--broker", choices=sorted(START), default="barnabas")
+    parser.add_argument("--topics", type=int, default=10_000, help="topics that there are meanwhile")
+    parser.add_argument("--elements", type=int, default=ELEMENTS_COUNT, help="elements of each request")
+    parser.add_argument("--api", action="append", help="only this API; may be given again")
+    return parser
+
+
+def _prepare(bootstrap: str, topics_count: int) -> dict[str, bytes]:
+    """Make the state; the ids of all topics."""
+    made = CreatableTopic(name=TOPIC, num_partitions=1, replication_factor=1)
+    bombed = CreatableTopic(name="bombed", num_partitions=1, replication_factor=1)
+    for request in (CreateTopicsRequest(topics=[made, bombed], timeout_ms=60_000), *state(topics_count)):
+        with FrameClient(bootstrap) as client:
+            client.ask(_frame(request))
+    with FrameClient(bootstrap) as client:
+        client.send(_frame(MetadataRequest(topics=None)))
+        answer = client.receive_bytes()
+    version = APIS[MetadataRequest.API_KEY].versions.last
+    return {topic.name or "": topic.topic_id for topic in decode(MetadataResponse, version, answer, 5).topics}
+
+
+def _frame(request: Message) -> bytes:
+    spec = APIS[request.API_KEY]
+    return frame_of(spec, request, spec.versions.last, 1)
+
+
+def _written(
+    options: argparse.Namespace, ids: dict[str, bytes], broker_id: int
+) -> Iterator[tuple[str, str, bytes, int]]:
+    """(API, form, bytes to be written, how many answers come) of all that is tried."""
+    of_state = [topic_id for name, topic_id in ids.items() if name.startswith("topic-")]
+    found = list(forms(namings(options.topics), of_state, options.elements))
+    for form in sorted(found, key=lambda form: form.spec.name in LAST):
+        if options.broker == "kafka" and form.spec.api_key >= 32_000:
+            continue
+        if options.api is None or form.spec.name in options.api:
+            frame = form.frame(1)
+            yield form.spec.name, form.name, len(frame).to_bytes(4, "big") + frame, 1
+    for name, requests in bombs("bombed", ids["bombed"], broker_id).items():
+        api, _, form_name = name.partition(": ")
+        if options.api is None or api in options.api:
+            yield api, form_name, joined_frames(requests), len(requests)
+
+
+def _worst(
+    bootstrap: str, probe: Probe, written: Iterator[tuple[str, str, bytes, int]], idle_ms: float
+) -> dict[str, tuple[float, str]]:
+    """The longest delay of each API, and the form that made it."""
+    worst: dict[str, tuple[float, str]] = {}
+    for api, name, data, answers_count in written:
+        delay_ms = _delay_ms(bootstrap, probe, data, answers_count)
+        for _ in range(TRIES_COUNT - 1):
+            if delay_ms > idle_ms + DELAY_MS_MAX:
+                delay_ms = min(delay_ms, _delay_ms(bootstrap, probe, data, answers_count))
+        worst[api] = max(worst.get(api, (0.0, "")), (delay_ms, name))
+        if delay_ms > idle_ms + DELAY_MS_MAX:
+            print(f"  {api}, {name}: {delay_ms:.1f} ms", flush=True)
+    return worst
+
+
+def _delay_ms(bootstrap: str, probe: Probe, data: bytes, answers_count: int) -> float:
+    probe.take_longest_ms()
+    with FrameClient(bootstrap, ANSWER_TIMEOUT_S) as client:
+        client.send_all(data)
+        for _ in range(answers_count):
+            if client.receive() is None:
+                break
+    return probe.take_longest_ms()
+
+
+def _report(worst: dict[str, tuple[float, str]], idle_ms: float) -> int:
+    print(f"\n| {'API':<30} | longest delay, ms | form |\n| {'-' * 30} | ---: | --- |")
+    for api, (delay_ms, name) in sorted(worst.items(), key=lambda item: -item[1][0]):
+        print(f"| {api:<30} | {delay_ms:17.1f} | {name} |")
+    return int(any(delay_ms > idle_ms + DELAY_MS_MAX for delay_ms, _ in worst.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,43 @@
+"""Two more threads for what takes long and touches no state: large requests, costly batches, immutable images."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import ParamSpec, TypeVar
+
+Parameters = ParamSpec("Parameters")
+ResultT = TypeVar("ResultT")
+
+
+_THREADS_COUNT = 2
+
+
+class Worker:
+    """Calls functions in two threads, so that one long call does not stop the others, beside the event loop."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(_THREADS_COUNT, thread_name_prefix="large-requests")
+
+    async def call(
+        self,
+        function: Callable[Parameters, ResultT],
+        *arguments: Parameters.args,
+        **keywords: Parameters.kwargs,
+    ) -> ResultT:
+        """Call `function` in one of the threads. Nothing that it reads may change meanwhile."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._thread, lambda: function(*arguments, **keywords))
+
+    def free(self, *objects: object) -> None:
+        """Let go of messages of many elements; the caller must hold them no longer when it next returns to the loop."""
+        held = list(objects)
+        asyncio.get_running_loop().call_soon(self._submit, held.clear)
+
+    def _submit(self, function: Callable[[], None]) -> None:
+        with suppress(RuntimeError):  # it is closed
+            self._thread.submit(function)
+
+    def close(self) -> None:
+        """Wait for the calls under way and end the threads."""
+        self._thread.shutdown(cancel_futures=True)

@@ -1,0 +1,42 @@
+"""Random and damaged frames of every API: none holds the event loop for long, and memory stays bounded."""
+
+import os
+from pathlib import Path
+
+from bench.stalls.measured_broker import MeasuredBroker
+
+from barnabas.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from support.fuzz import Fuzzed, RandomRequests
+
+#: `make soak-frames` sends a million.
+FRAMES_COUNT = int(os.environ.get("SOAK_FRAMES", "5000"))
+
+#: Frames after which the broker knows all that it can know of them.
+WARM_COUNT = 2_000
+
+HOLD_MS_MAX = 50.0
+GROWTH_BYTES_MAX = 256 << 20
+
+
+def resident_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_random_frames_hold_nobody_up_and_leave_nothing_behind(tmp_path: Path) -> None:
+    with MeasuredBroker(tmp_path, topics_count=20) as broker:
+        topics = [CreatableTopic(name=name, num_partitions=2, replication_factor=1) for name in ("a", "b")]
+        broker.ask(CreateTopicsRequest(topics=topics, timeout_ms=10_000))
+        ids = [broker.server.node.image.topics[name].topic_id for name in ("a", "b")]
+        requests, fuzzed = RandomRequests(11, ids), Fuzzed(int(broker.bootstrap.rpartition(":")[2]))
+        warm_bytes = 0
+        broker.take_longest()
+        for number in range(FRAMES_COUNT):
+            fuzzed.send(requests.garbage() if number % 20 == 0 else requests.frame(number))
+            if number == WARM_COUNT:
+                warm_bytes = resident_bytes()
+        fuzzed.close()
+        hold = broker.take_longest()
+        assert hold.cpu_ms <= HOLD_MS_MAX, hold
+        assert resident_bytes() - warm_bytes <= GROWTH_BYTES_MAX
+        assert dict(broker.server.statistics.crashes) == {}
