@@ -225,12 +225,12 @@ class GroupScenario(OffsetCommands):
         """timers: what the group waits for, and how long still."""
         assert self.runner is not None
         now = asyncio.get_running_loop().time()
-        for key, handle in self.runner._timers._handles.items():
+        for key, due_s in self.runner._timers.due_s().items():
             if key[0] == EXPIRE_OFFSETS:
                 continue  # the shard's own
             words = [str(word) for word in key if word != GROUP]
             named = " ".join(self._name(word) for word in words)
-            self._tell(f"{named} in {round((handle.when() - now) * 1000)} ms")
+            self._tell(f"{named} in {round((due_s - now) * 1000)} ms")
 
     # How it is done
 

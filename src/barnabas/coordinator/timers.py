@@ -58,6 +58,10 @@ class Timers:
         del self._armed[key]
         self._due(key)
 
+    def due_s(self) -> dict[TimerKey, float]:
+        """Return when each timer is due, on the loop's clock, in the order in which they were first set."""
+        return {key: armed.due_s for key, armed in self._armed.items()}
+
     def cancel_all(self) -> None:
         """Forget them all."""
         for armed in self._armed.values():
