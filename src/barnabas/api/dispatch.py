@@ -5,7 +5,7 @@ import struct
 from collections.abc import Awaitable, Callable, Mapping
 from typing import NamedTuple
 
-from barnabas.api.context import LARGE_REQUEST_BYTES, ConnectionInfo, EncodedResponse, Node, RequestContext
+from barnabas.api.context import ConnectionInfo, EncodedResponse, Node, RequestContext
 from barnabas.api.data.produce_at_once import ProduceAtOnce
 from barnabas.api.groups.commits_at_once import CommitsAtOnce
 from barnabas.api.refused_changes import CHANGING_APIS, remark
@@ -43,6 +43,11 @@ REQUEST_BYTES_MAX = 8 << 20
 #: What takes time is not the bytes of a request but its elements, all arrays together: millions of empty names would
 #: take half a minute to answer, and half a gigabyte. A fetch of fifty thousand topics fits.
 REQUEST_ELEMENTS_MAX = 100_000
+
+#: A request of so many bytes may have thousands of elements. One with more than `DECODED_ELEMENTS_MAX`, which take a
+#: millisecond or so, is decoded and decided in the worker's threads.
+LARGE_REQUEST_BYTES = 16 << 10
+DECODED_ELEMENTS_MAX = 2_000
 
 #: An answer with more elements is encoded in the worker's thread.
 LARGE_ANSWER_ELEMENTS = 500
@@ -158,16 +163,18 @@ class Dispatcher:
             raise Refused(message)
         body = frame if header.api_key == PRODUCE else bytes(frame[header.body_position :])
         position = header.body_position if header.api_key == PRODUCE else 0
+        may_be_large = header.api_key != PRODUCE and len(frame) >= LARGE_REQUEST_BYTES
+        elements_max = DECODED_ELEMENTS_MAX if may_be_large else REQUEST_ELEMENTS_MAX
         request: Message | Undecoded
-        if isinstance(body, bytes) and len(frame) >= LARGE_REQUEST_BYTES:
-            request = Undecoded(spec.request, header.api_version, body)
-        else:
-            try:
-                request = decode(spec.request, header.api_version, body, position, REQUEST_ELEMENTS_MAX)
-            except Malformed as error:
+        try:
+            request = decode(spec.request, header.api_version, body, position, elements_max)
+        except Malformed as error:
+            if not may_be_large:
                 raise Refused(str(error)) from error
+            request = Undecoded(spec.request, header.api_version, bytes(body))
         context = self._context(header, spec, connection)
         context.size_bytes = len(frame)
+        context.is_large = isinstance(request, Undecoded)
         return context, request
 
     def _context(self, header: RequestHeader, spec: ApiSpec, connection: ConnectionInfo) -> RequestContext:
