@@ -33,13 +33,18 @@ class Reads:
 
 
 def read_all(
-    replicas: ReplicaManager, targets: Iterable[tuple[Key, FetchTarget]], max_bytes: int, *, committed: bool
+    replicas: ReplicaManager,
+    targets: Iterable[tuple[Key, FetchTarget]],
+    max_bytes: int,
+    *,
+    committed: bool,
+    reads: Reads | None = None,
 ) -> Reads:
-    """Read from each target in turn until `max_bytes` are full.
+    """Read from each target in turn until `max_bytes` are full; `reads` is what others gave before.
 
     The first batch found is read whole, however large it is: a fetch always makes progress.
     """
-    reads = Reads([])
+    reads = Reads([]) if reads is None else reads
     for key, target in targets:
         left_bytes = max_bytes - reads.size_bytes
         try:
