@@ -40,9 +40,6 @@ ElementT = TypeVar("ElementT")
 Parameters = ParamSpec("Parameters")
 ResultT = TypeVar("ResultT")
 
-#: A request of so many bytes may have thousands of elements: it is decoded and decided in the worker's thread.
-LARGE_REQUEST_BYTES = 16 << 10
-
 
 @dataclass(frozen=True, slots=True)
 class EncodedResponse:
@@ -134,6 +131,8 @@ class RequestContext:
     version_unsupported = False
     #: set by a handler after whose answer the connection must close
     close_after = False
+    #: whether it has so many elements that even counting them takes long
+    is_large = False
     #: how long the client must wait after the answer; 0: not at all
     throttle_ms = 0
     #: the span of this request while tracing is on, parent of those of what is done for it
@@ -196,11 +195,6 @@ class RequestContext:
         if self.is_large:
             return await self.node.worker.call(function, *arguments, **keywords)
         return function(*arguments, **keywords)
-
-    @property
-    def is_large(self) -> bool:
-        """Whether the request may have so many elements that even counting them takes long."""
-        return self.size_bytes >= LARGE_REQUEST_BYTES
 
     async def write(
         self, decide: Callable[[Image], Decision[ResponseT]], timeout_ms: int | None = None

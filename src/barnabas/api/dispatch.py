@@ -26,6 +26,11 @@ _log = get_logger("barnabas.api")
 PRODUCE = ProduceRequest.API_KEY
 API_VERSIONS = ApiVersionsRequest.API_KEY
 
+#: A request of so many bytes may have thousands of elements. One with more than `DECODED_ELEMENTS_MAX`, which take a
+#: millisecond or so, is decoded and decided in the worker's threads.
+LARGE_REQUEST_BYTES = 16 << 10
+DECODED_ELEMENTS_MAX = 2_000
+
 #: An answer with more elements is encoded in the worker's thread.
 LARGE_ANSWER_ELEMENTS = 500
 
@@ -201,13 +206,17 @@ class Dispatcher:
             raise Refused(message)
         body = frame if header.api_key == PRODUCE else bytes(frame[header.body_position :])
         position = header.body_position if header.api_key == PRODUCE else 0
-        context = self._context(header, spec, connection, len(frame))
-        if isinstance(body, bytes) and context.is_large:
-            return context, Undecoded(spec.request, header.api_version, body)
+        may_be_large = header.api_key != PRODUCE and len(frame) >= LARGE_REQUEST_BYTES
+        elements_max = DECODED_ELEMENTS_MAX if may_be_large else REQUEST_ELEMENTS_MAX
+        request: Message | Undecoded
         try:
-            request = decode(spec.request, header.api_version, body, position, REQUEST_ELEMENTS_MAX)
+            request = decode(spec.request, header.api_version, body, position, elements_max)
         except Malformed as error:
-            raise Refused(str(error)) from error
+            if not may_be_large:
+                raise Refused(str(error)) from error
+            request = Undecoded(spec.request, header.api_version, bytes(body))
+        context = self._context(header, spec, connection, len(frame))
+        context.is_large = isinstance(request, Undecoded)
         return context, request
 
     def _context(

@@ -95,9 +95,9 @@ class FetchSession:
         self.used_ms = now_ms
         self.targets: OrderedDict[Key, FetchTarget] = OrderedDict()
 
-    def apply(self, request: FetchRequest) -> None:
+    def apply(self, request: FetchRequest, named: Iterable[tuple[Key, FetchTarget]]) -> None:
         """Add, change and forget partitions as an incremental request says."""
-        for key, target in targets_of(request, by_id=self.uses_topic_ids):
+        for key, target in named:
             known = self.targets.get(key)
             if known is None:
                 self.targets[key] = target
@@ -137,14 +137,24 @@ class FetchSessionCache:
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()  #: longest unused first
         self.evictions_count = 0
 
-    def begin(self, request: FetchRequest, *, uses_topic_ids: bool) -> FetchContext:
+    def begin(
+        self,
+        request: FetchRequest,
+        *,
+        uses_topic_ids: bool,
+        named: Iterable[tuple[Key, FetchTarget]] | None = None,
+    ) -> FetchContext:
         """Find or make the session of a request; one that has grown too large ends.
+
+        `named` are the request's `targets_of`, if they are known already.
 
         :raises KafkaError: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or
             FETCH_SESSION_TOPIC_ID_ERROR; the client then starts a full fetch.
         """
+        if named is None:
+            named = targets_of(request, by_id=uses_topic_ids)
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            return self._begin_full(request, uses_topic_ids)
+            return self._begin_full(request, uses_topic_ids, named)
         session = self._sessions.get(request.session_id)
         if session is None:
             message = f"There is no fetch session {request.session_id}."
@@ -157,7 +167,7 @@ class FetchSessionCache:
             message = f"Fetch session {session.session_id} mixes topic names and topic ids."
             raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, message)
         count_before = len(session.targets)
-        session.apply(request)
+        session.apply(request, named)
         has_grown = len(session.targets) > count_before
         if len(session.targets) > SESSION_TARGETS_COUNT_MAX or (has_grown and self._is_overfull()):
             del self._sessions[session.session_id]
@@ -186,12 +196,12 @@ class FetchSessionCache:
         """A session as it stands; None when there is none with this id."""
         return self._sessions.get(session_id)
 
-    def _begin_full(self, request: FetchRequest, uses_topic_ids: bool) -> FetchContext:
+    def _begin_full(
+        self, request: FetchRequest, uses_topic_ids: bool, named: Iterable[tuple[Key, FetchTarget]]
+    ) -> FetchContext:
         if request.session_id != INVALID_SESSION_ID:
             self._sessions.pop(request.session_id, None)
-        targets = OrderedDict(
-            targets_of(request, by_id=uses_topic_ids)
-        )  # of a partition named twice the last wish counts
+        targets = OrderedDict(named)  # of a partition named twice the last wish counts
         if request.session_epoch == FINAL_EPOCH or self._is_overfull(len(targets)) or not self._make_room():
             return FetchContext(list(targets.items()))
         session = FetchSession(self._new_id(), uses_topic_ids, self._clock.monotonic_ms())

@@ -39,13 +39,14 @@ def read_all(
     *,
     committed: bool,
     is_incremental: bool = False,
+    reads: Reads | None = None,
 ) -> Reads:
-    """Read from each target in turn until `max_bytes` are full.
+    """Read from each target in turn until `max_bytes` are full; `reads` is what others gave before.
 
     The first batch found is read whole, however large it is: a fetch always makes progress. An incremental fetch leaves
     out the targets of which its session has nothing new to report (KIP-227).
     """
-    reads = Reads([])
+    reads = Reads([]) if reads is None else reads
     for key, target in targets:
         left_bytes = max_bytes - reads.size_bytes
         try:

@@ -126,11 +126,12 @@ class BrokerServer:
         self._undo.callback(StoreLock(store_path.parent).release)
         self._store = SqliteStore(store_path)
         self._undo.push_async_callback(self._store.close)
-        self._worker = Worker()
+        self._worker, decisions = Worker(), Worker()
         self._undo.callback(self._worker.close)
+        self._undo.callback(decisions.close)
         audits = self._config.boolean("barnabas.audit.enable")
         self._metadata = MetadataWriter(
-            self._store, Auditor(self._clock, self._dice) if audits else None, self._worker
+            self._store, Auditor(self._clock, self._dice) if audits else None, decisions
         )
         self._undo.push_async_callback(self._metadata.stop)
         await self._metadata.start()

@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from barnabas.api.context import LARGE_REQUEST_BYTES, EncodedResponse, RequestContext
+from barnabas.api.context import EncodedResponse, RequestContext
 from barnabas.api.dispatch import (
+    DECODED_ELEMENTS_MAX,
+    LARGE_REQUEST_BYTES,
     REQUEST_BYTES_MAX,
     REQUEST_ELEMENTS_MAX,
     Dispatcher,
@@ -410,13 +412,29 @@ def metadata_request_of(size_bytes: int) -> bytes:
     return frame_of(MetadataRequest(topics=names, allow_auto_topic_creation=False), 4)
 
 
+def metadata_request_of_many() -> bytes:
+    names = [MetadataRequestTopic(name="name")] * (DECODED_ELEMENTS_MAX + 1)
+    assert len(names) * 6 < LARGE_REQUEST_BYTES < len(names) * 10
+    request = MetadataRequest(topics=[*names[1:], MetadataRequestTopic(name="n" * LARGE_REQUEST_BYTES)])
+    return frame_of(request, 4)
+
+
+@on_loop
+async def test_a_large_request_of_few_elements_is_read_where_it_arrives(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as node:
+        frame = memoryview(bytearray(metadata_request_of(4 * LARGE_REQUEST_BYTES)))
+        context, request = node.dispatcher.parse(frame, node.connection)
+        assert isinstance(request, MetadataRequest)
+        assert not context.is_large
+
+
 @on_loop
 async def test_a_large_request_is_read_and_the_collector_works_again_afterwards(tmp_path: Path) -> None:
     async with running_node(tmp_path) as node:
-        frame = metadata_request_of(4 * LARGE_REQUEST_BYTES)
+        frame = metadata_request_of_many()
         request = undecoded(node, frame).decode()
         assert isinstance(request, MetadataRequest)
-        assert len(request.topics or []) == 4 * LARGE_REQUEST_BYTES // 30_000
+        assert len(request.topics or []) == DECODED_ELEMENTS_MAX + 1
         assert gc.isenabled()
 
 
@@ -425,7 +443,7 @@ async def test_a_large_request_that_cannot_be_read_is_not_answered_and_its_conne
     tmp_path: Path,
 ) -> None:
     async with running_node(tmp_path) as node:
-        frame = metadata_request_of(4 * LARGE_REQUEST_BYTES)[:-1]
+        frame = metadata_request_of_many()[:-1]
         context, request = node.dispatcher.parse(memoryview(bytearray(frame)), node.connection)
         assert await node.dispatcher.answer(context, request) is None
         assert context.close_after

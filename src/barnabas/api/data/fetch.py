@@ -10,13 +10,12 @@ INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR. zstd is sent at every
 """
 
 from collections.abc import Iterable
-from functools import partial
 
 from barnabas.api.authorization import allowed, allowed_cluster, denied
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.quotas.rate import Rate
-from barnabas.replication.fetch_sessions import FetchContext, FetchTarget, Key
+from barnabas.replication.fetch_sessions import FetchContext, FetchTarget, Key, targets_of
 from barnabas.replication.fetching import Reads, find, read_all, refusal
 from barnabas.replication.partition import Partition
 from barnabas.replication.waiting import WaitingFetch
@@ -34,6 +33,10 @@ from barnabas.wire.records.batch import iterate_headers
 Answer = tuple[Key, FetchTarget, PartitionData]
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+
+
+#: Partitions that are read, or answered, before others are served.
+PIECE_PARTITIONS_MAX = 500
 
 
 def refuse(request: FetchRequest, error: KafkaError) -> FetchResponse:
@@ -54,8 +57,10 @@ async def handle(context: RequestContext, request: FetchRequest) -> FetchRespons
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         message = f"Isolation level {request.isolation_level} is unknown: 0 and 1 (committed) are known."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+    uses_topic_ids = context.api_version >= 13
+    named = await context.compute(_named, request, uses_topic_ids) if context.is_large else None
     try:
-        fetch = node.fetch_sessions.begin(request, uses_topic_ids=context.api_version >= 13)
+        fetch = node.fetch_sessions.begin(request, uses_topic_ids=uses_topic_ids, named=named)
     except KafkaError as error:
         return FetchResponse(error_code=error.code)
     started_ns = node.tracer.now_ns()
@@ -64,23 +69,49 @@ async def handle(context: RequestContext, request: FetchRequest) -> FetchRespons
     quotas = _quotas(context, request)
     if quotas is not None:
         max_bytes = min(max_bytes, int(quotas.burst))
-    targets, refused = _authorized(context, request, fetch)
-    read = partial(
-        read_all, node.replicas, targets, max_bytes, committed=committed, is_incremental=fetch.is_incremental
-    )
-    reads = read()
+    targets, refused = await _authorized(context, request, fetch)
+    reads = await _read_all(context, fetch, targets, max_bytes, committed=committed)
     missing_bytes = min(request.min_bytes, max_bytes) - reads.size_bytes
     if missing_bytes > 0 and request.max_wait_ms > 0 and targets and not (refused or reads.must_answer):
         waiting = WaitingFetch(missing_bytes, committed=committed)
         await waiting.wait(_partitions(context, targets), request.max_wait_ms)
-        reads = read()
+        reads = await _read_all(context, fetch, targets, max_bytes, committed=committed)
     reads.answers += refused
     if node.tracer.enabled:
         _trace(context, started_ns, reads)
     if quotas is not None and (throttle_ms := node.quotas.fetched(quotas, reads.size_bytes)):
         context.throttle_ms = throttle_ms
         return FetchResponse(session_id=node.fetch_sessions.untold(fetch))
-    return _response(fetch, reads)
+    response = FetchResponse(session_id=fetch.session_id)
+    async for start in context.each(range(0, len(reads.answers), PIECE_PARTITIONS_MAX)):
+        _add(response, fetch, reads.answers[start : start + PIECE_PARTITIONS_MAX])
+    return response
+
+
+def _named(request: FetchRequest, uses_topic_ids: bool) -> list[tuple[Key, FetchTarget]]:
+    return list(targets_of(request, by_id=uses_topic_ids))
+
+
+async def _read_all(
+    context: RequestContext,
+    fetch: FetchContext,
+    targets: list[tuple[Key, FetchTarget]],
+    max_bytes: int,
+    *,
+    committed: bool,
+) -> Reads:
+    replicas, reads = context.node.replicas, Reads([])
+    async for start in context.each(range(0, len(targets), PIECE_PARTITIONS_MAX)):
+        piece = targets[start : start + PIECE_PARTITIONS_MAX]
+        read_all(
+            replicas,
+            piece,
+            max_bytes,
+            committed=committed,
+            is_incremental=fetch.is_incremental,
+            reads=reads,
+        )
+    return reads
 
 
 def _quotas(context: RequestContext, request: FetchRequest) -> Rate | None:
@@ -92,7 +123,7 @@ def _quotas(context: RequestContext, request: FetchRequest) -> Rate | None:
     return quotas.of(context.connection.principal, context.client_id).fetch
 
 
-def _authorized(
+async def _authorized(
     context: RequestContext, request: FetchRequest, fetch: FetchContext
 ) -> tuple[list[tuple[Key, FetchTarget]], list[Answer]]:
     """The targets that may be read, and the answers for those that may not."""
@@ -104,7 +135,7 @@ def _authorized(
         return fetch.targets, []
     targets: list[tuple[Key, FetchTarget]] = []
     refused: list[Answer] = []
-    for key, target in fetch.targets:
+    async for key, target in context.each(fetch.targets):
         name = context.node.image.topic_names.get(target.topic_id) if target.by_id else target.topic
         # An unknown id is no secret.
         if is_follower or (
@@ -122,25 +153,21 @@ def _partitions(context: RequestContext, targets: Iterable[tuple[Key, FetchTarge
         yield find(context.node.replicas, target)
 
 
-def _response(fetch: FetchContext, reads: Reads) -> FetchResponse:
-    """What was read, by topic; an incremental session is told only what is new to it."""
-    response = FetchResponse(session_id=fetch.session_id)
+def _add(response: FetchResponse, fetch: FetchContext, answers: Iterable[Answer]) -> None:
+    """Add what was read, by topic; an incremental session gets only what is new to it."""
     session = fetch.session
-    last: FetchableTopicResponse | None = None
-    last_key: object = None
-    for key, target, data in reads.answers:
+    last = response.responses[-1] if response.responses else None
+    for key, target, data in answers:
         if session is not None:
             news = target.tell(data)
             if fetch.is_incremental and not news:
                 continue
             if data.records:
                 session.served(key)
-        if last is None or key[0] != last_key:
+        if last is None or last.topic_id != target.topic_id or last.topic != target.topic:
             last = FetchableTopicResponse(topic=target.topic, topic_id=target.topic_id)
-            last_key = key[0]
             response.responses.append(last)
         last.partitions.append(data)
-    return response
 
 
 def _trace(context: RequestContext, started_ns: int, reads: Reads) -> None:
