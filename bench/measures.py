@@ -176,6 +176,49 @@ def commit_rate(broker: Broker, size: Size) -> Measured:
     return {"rate": ahead["commits_per_s"], "waiting": waiting["commits_per_s"]}
 
 
+#: What consumers send between their records, and how it is called in the table.
+EVERYDAY = {
+    "heartbeat": "Heartbeat of a classic member",
+    "list-offsets": "ListOffsets, the end of six partitions",
+    "poll": "Fetch of 4 KiB from each of six partitions",
+}
+
+
+def prepare_everyday(broker: Broker, size: Size) -> None:
+    """A topic of six partitions with some records in each."""
+    load.raw("create", broker.bootstrap, topic="everyday", count=1, partitions=6)
+    load.raw(
+        "mixture",
+        broker.bootstrap,
+        topic="everyday-0",
+        partitions=6,
+        depth=16,
+        seconds=min(1.0, size.seconds),
+    )
+    time.sleep(SETTLE_S)
+
+
+def everyday(broker: Broker, size: Size) -> Measured:
+    """Broker CPU for each request, microseconds, one in flight on each of 50 connections."""
+    measured: dict[str, float] = {}
+    for kind in EVERYDAY:
+        before_s = cpu_s(broker.pid)
+        flags = {"connections": 50, "depth": 1, "partitions": 6, "seconds": size.seconds / 2}
+        done = load.raw("everyday", broker.bootstrap, topic="everyday-0", kind=kind, **flags)
+        measured[f"cpu {kind}"] = (cpu_s(broker.pid) - before_s) / done["requests"] * 1e6
+        measured[f"rate {kind}"] = done["requests_per_s"]
+    return measured
+
+
+def _everyday_metrics() -> dict[str, Metric]:
+    metrics = {}
+    for kind, text in EVERYDAY.items():
+        one = f"{text}, 50 connections, 1 in flight on each"
+        metrics[f"cpu {kind}"] = Metric(f"broker CPU: {one}", "µs", None)
+        metrics[f"rate {kind}"] = Metric(f"rate: {one}", "/s", None, more_is_better=True)
+    return metrics
+
+
 #: Partitions for which each group commits an offset, of those that are to be loaded.
 LOADED_PARTITIONS_COUNT = 100
 
@@ -297,6 +340,7 @@ MEASURES = (
     _produce("produce-lz4", "1 KiB, acks=all, lz4", 0.5, 1024, "acks=all", "compression.type=lz4"),
     _produce("produce-zstd", "1 KiB, acks=all, zstd", 0.5, 1024, "acks=all", "compression.type=zstd"),
     Measure("requests", requests, _mixture_metrics(), prepare_mixture),
+    Measure("everyday", everyday, _everyday_metrics(), prepare_everyday),
     Measure("fetch", fetch_cpu, {"cpu": Metric("broker CPU per GiB fetched", "s", 0.75)}, prepare_fetch),
     Measure(
         "latency",

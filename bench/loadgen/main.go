@@ -3,6 +3,7 @@
 //
 //	loadgen produce  -broker HOST:PORT -topic T -connections 50 -depth 16 -seconds 5
 //	loadgen mixture  -broker HOST:PORT -topic T -partitions 6 -versions 7,9,12,13 -connections 50 -depth 5 -seconds 5
+//	loadgen everyday -broker HOST:PORT -topic T -partitions 6 -kind heartbeat -connections 50 -depth 1 -seconds 5
 //	loadgen latency  -broker HOST:PORT -topic T -connections 10 -rate 5000 -seconds 5
 //	loadgen fetch    -broker HOST:PORT -topic T -gib 2
 //	loadgen create   -broker HOST:PORT -topic PREFIX -count 200
@@ -44,11 +45,12 @@ type options struct {
 	valueMax    int
 	perRequest  int
 	idempotent  bool
+	kind        string
 }
 
 var commands = map[string]func(options) map[string]float64{
 	"produce": produce, "latency": latency, "fetch": fetch, "create": create, "delete": remove, "metadata": metadata,
-	"mixture": mixture, "describe": describe, "alter": alter, "commit": commit, "offsets": offsets, "loaded": loaded,
+	"mixture": mixture, "everyday": everyday, "describe": describe, "alter": alter, "commit": commit, "offsets": offsets, "loaded": loaded,
 }
 
 func main() {
@@ -81,6 +83,7 @@ func parse(arguments []string) options {
 	flags.IntVar(&o.valueMax, "value-max", 4096, "largest value of a mixture")
 	flags.IntVar(&o.perRequest, "per-request", 1, "partitions in each request of a mixture")
 	flags.BoolVar(&o.idempotent, "idempotent", false, "producers of a mixture have ids and sequences")
+	flags.StringVar(&o.kind, "kind", "heartbeat", "heartbeat, list-offsets or poll")
 	check(flags.Parse(arguments))
 	return o
 }

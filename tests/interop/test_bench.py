@@ -144,7 +144,7 @@ def loaded(target: str) -> Iterator[Broker]:
         yield running
 
 
-@pytest.mark.parametrize("name", ["requests-50", "latency", "fetch", "create", "metadata", "plan"])
+@pytest.mark.parametrize("name", ["requests", "everyday", "latency", "fetch", "create", "metadata", "plan"])
 def test_a_raw_load_measures_a_broker(loaded: Broker, name: str) -> None:
     measure = next(each for each in MEASURES if each.name == name)
     measure.prepare(loaded, QUICK)
