@@ -26,7 +26,7 @@ class FrameClient:
             self.socket.sendall(data)
 
     def receive(self) -> int | None:
-        """The size of the next answer, which is thrown away; None when the connection is closed instead, or none comes."""
+        """The size of the next answer, which is thrown away; None when the connection closes, or none comes."""
         try:
             head = self._read(4)
             left = size = int.from_bytes(head, "big")
