@@ -26,13 +26,13 @@ class FrameClient:
             self.socket.sendall(data)
 
     def receive(self) -> int | None:
-        """The size of the next answer, which is thrown away; None when the connection is closed instead."""
+        """The size of the next answer, which is thrown away; None when the connection closes, or none comes."""
         try:
             head = self._read(4)
             left = size = int.from_bytes(head, "big")
             while left:
                 left -= len(self._some(min(left, 1 << 20)))
-        except (EOFError, ConnectionError):
+        except (EOFError, ConnectionError, TimeoutError):
             return None
         return size
 

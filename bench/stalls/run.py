@@ -23,7 +23,7 @@ from interop import candidate, reference
 DELAY_MS_MAX = 50.0
 TRIES_COUNT = 3
 IDLE_S = 5.0
-ANSWER_TIMEOUT_S = 300.0
+ANSWER_TIMEOUT_S = 60.0
 
 #: They end what the others need.
 LAST = ("DeleteAcls", "DeleteTopics", "PurgeTopics")
