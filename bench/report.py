@@ -76,6 +76,7 @@ def document(
     machine: Mapping[str, str],
     acl_decision_us: Mapping[str, float],
     compaction_kernel: str,
+    validation: str,
 ) -> str:
     """docs/benchmarks.md: how it was measured, where, and the tables."""
     decisions = "\n".join(
@@ -87,11 +88,11 @@ def document(
 
 Written by `make bench` (`bench/run.py`). Apache Kafka 4.3.1 (one JVM, its start script's options, its default settings)
 and Barnabas are measured in turns, on one machine, by the same clients: Kafka's own Java producer for the CPU of
-produced records, and a raw load generator in Go (`bench/loadgen`) for the rest. Its one-record requests have the shapes
-of real producers (`bench/mixture.py`): keys over 1, 6 and 100 partitions, versions 7 to 13, values of 20 B to 4 KiB, 1 to
-64 requests in flight on 1 to 500 connections, with sequences or without. The two lines for all of them count as many
-requests of each shape. For each measure both brokers start on empty directories, each has one unmeasured round to warm
-up, and then come {rounds}
+produced records, and a raw load generator in Go (`bench/loadgen`) for the rest. Its one-record requests have the
+shapes of real producers (`bench/mixture.py`): keys over 1, 6 and 100 partitions, versions 7 to 13, values of 20 B to
+4 KiB, 1 to 64 requests in flight on 1 to 500 connections, with sequences or without. The two lines for all of them
+count as many requests of each shape. For each measure both brokers start on empty directories, each has one unmeasured
+round to warm up, and then come {rounds}
 rounds in which they take turns at going first. Shown are the medians, with the lowest and highest round in
 parentheses. Broker CPU is user and system time of the whole process. Latency counts from the moment when a request
 was due. While records are produced for the CPU and the rate of requests, the page cache is given memory that has been
@@ -112,6 +113,12 @@ The compaction kernel: million records a second on one core, read as objects, as
 by numpy and by numba (`bench/compaction_kernel.py`):
 
 {compaction_kernel}
+
+Checking the records of a produced batch of 64 KiB, within one process: microseconds of processor time for a record, the
+best of seven rounds (`bench/validation.py`). The whole check has the header, the CRC, the
+unpacking and the compiled walk.
+
+{validation}
 """
 
 

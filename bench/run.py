@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT))
 from interop.brokers import Broker  # noqa: E402
 from interop.targets import START  # noqa: E402
 
-from bench import acl_decisions, compaction_kernel, console  # noqa: E402
+from bench import acl_decisions, compaction_kernel, console, validation  # noqa: E402
 from bench.measures import FULL, MEASURES, QUICK, Measure, Measured, Size  # noqa: E402
 from bench.report import Result, document, machine, tables  # noqa: E402
 
@@ -137,7 +137,14 @@ def main() -> int:
     whole = not options.quick and not options.only and options.against == "barnabas"
     output = options.output or (DOCUMENT if whole else None)
     if output:
-        told = document(results, rounds, machine(), acl_decisions.measure_all(), compaction_kernel.table())
+        told = document(
+            results,
+            rounds,
+            machine(),
+            acl_decisions.measure_all(),
+            compaction_kernel.table(),
+            validation.table(),
+        )
         output.write_text(console.with_section(told, console.section()))
     return 0
 

@@ -88,7 +88,12 @@ def test_the_table_shows_medians_ranges_ratio_and_target() -> None:
 
 def test_the_document_says_how_many_rounds_and_where() -> None:
     text = document(
-        [Result(FASTER, [1_000.0], [5_000.0])], 5, {"kernel": "Linux 6"}, {"always new": 1.5}, "| 2.5 |"
+        [Result(FASTER, [1_000.0], [5_000.0])],
+        5,
+        {"kernel": "Linux 6"},
+        {"always new": 1.5},
+        "| 2.5 |",
+        "| 0.1 |",
     )
     assert "come 5\nrounds" in text
     assert "| always new | 1.50 | 2 | yes |" in text
