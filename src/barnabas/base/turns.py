@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable
 from heapq import heappop, heappush
 from itertools import count
+from weakref import WeakValueDictionary
 
 #: How long one turn lasts before others are served.
 TURN_MS_MAX = 5
@@ -18,7 +19,7 @@ _TURN_NS_MAX = TURN_MS_MAX * 1_000_000
 class Share:
     """What one client has used of the thread, in nanoseconds; connections of one principal have one share."""
 
-    __slots__ = ("used_ns",)
+    __slots__ = ("__weakref__", "used_ns")
 
     def __init__(self) -> None:
         self.used_ns = 0
@@ -37,6 +38,14 @@ class Turns:
         self._waiting: list[tuple[int, int, Share, Callable[[], None] | asyncio.Future[None]]] = []
         self._served_ns = 0  #: the share served last; a share below it counts as equal to it
         self._continued_count = 0
+        self._shares: WeakValueDictionary[str, Share] = WeakValueDictionary()
+
+    def share_of(self, principal: str) -> Share:
+        """Return the share that all connections of a principal have, for as long as one of them has it."""
+        share = self._shares.get(principal)
+        if share is None:
+            share = self._shares[principal] = Share()
+        return share
 
     def begin(self) -> None:
         """Begin the work of one client; clients within one iteration of the loop share a turn."""

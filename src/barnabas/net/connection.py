@@ -268,6 +268,7 @@ class Connection(asyncio.BufferedProtocol):
             return False
         if login.is_complete:
             self.info.principal = f"User:{login.user}"
+            self.info.share = self._turns.share_of(self.info.principal)
             self._frames.frame_bytes_max = self._connections.frame_bytes_max
             if login.is_done:
                 self._login = None

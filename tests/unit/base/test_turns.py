@@ -97,6 +97,16 @@ def test_connections_of_one_principal_have_one_share() -> None:
     assert log[: log.index("many") + 9].count("one") >= 3
 
 
+def test_a_principal_has_one_share_while_it_is_connected() -> None:
+    turns = Turns(lambda: 0)
+    share = turns.share_of("User:alice")
+    share.used_ns = 5
+    assert turns.share_of("User:alice") is share
+    assert turns.share_of("User:bob") is not share
+    del share
+    assert turns.share_of("User:alice").used_ns == 0
+
+
 def test_a_request_that_was_cancelled_while_it_waited_is_left_out() -> None:
     async def test(thread: Thread) -> None:
         task = asyncio.ensure_future(thread.steps("cancelled", 2, TURN_MS_MAX, Share()))

@@ -74,6 +74,7 @@ async def test_who_has_logged_in_has_a_name_and_is_not_asked_about_again() -> No
     assert client.connection.info.principal == "User:ANONYMOUS"
     client.send("now:in", "now:no")
     assert client.connection.info.principal == "User:alice"
+    assert client.connection.info.share is client.dispatcher.node.turns.share_of("User:alice")
     assert client.received == ["in", "no"]
 
 
