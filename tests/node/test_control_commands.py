@@ -121,10 +121,10 @@ def test_features_are_listed_and_set(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "exit_code", "word"),
     [
-        (["metadata.version=29"], 1, "a downgrade must be asked for"),
-        (["metadata.version=29", "--downgrade", "safe"], 1, "might lose metadata"),
+        (["metadata.version=29"], 1, "without setting the upgrade type"),
+        (["metadata.version=29", "--downgrade", "safe"], 1, "might delete metadata information"),
         (["metadata.version=29", "--downgrade", "unsafe"], 1, "not supported"),
-        (["nope=1"], 1, "not supported"),
+        (["nope=1"], 1, "does not support this feature"),
         (["metadata.version"], 2, "key=value"),
         (["metadata.version=new"], 2, "a level is a number"),
     ],

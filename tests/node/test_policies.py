@@ -129,8 +129,9 @@ def test_a_policy_that_cannot_be_loaded_ends_the_start_with_2(tmp_path: Path) ->
     where = ("--data", str(tmp_path), "--listen", "127.0.0.1:0")
     ended = run_serve(*where, "--set", f"{CREATE_TOPIC}=not_there:Naming")
     assert ended.returncode == 2
-    assert ended.stderr.startswith(f"barnabas: Invalid value 'not_there:Naming' for {CREATE_TOPIC}: ")
-    assert "No module named 'not_there'" in ended.stderr
+    error = ended.stderr.splitlines()[-1]
+    assert error.startswith(f"barnabas: Invalid value 'not_there:Naming' for {CREATE_TOPIC}: ")
+    assert "No module named 'not_there'" in error
     assert "Traceback" not in ended.stderr
 
 
@@ -182,9 +183,9 @@ def test_rules_that_are_wrong_end_the_start_with_2(rules: Path, tmp_path: Path) 
     where = ("--data", str(tmp_path / "data"), "--listen", "127.0.0.1:0")
     ended = run_serve(*where, "--set", f"barnabas.policy.file={rules}")
     assert ended.returncode == 2
-    assert ended.stderr == (
+    assert ended.stderr.splitlines()[-1] == (
         f"barnabas: Invalid value '{rules}' for barnabas.policy.file: "
-        "line 2: a key of topics[0].partitions is 'maximum': is unknown; did you mean max?\n"
+        "line 2: a key of topics[0].partitions is 'maximum': is unknown; did you mean max?"
     )
 
 

@@ -171,9 +171,9 @@ def test_every_setting_that_a_document_names_is_known_and_good(document: Path) -
     assert named
     of_topics = {key for key in named if key in TOPIC_KEYS}
     settings = [f"{key}={value}" for key, value in named.items() if key not in of_topics]
-    broker, warnings, _ = load_broker_config(settings=settings)
-    assert warnings == ()
-    validate_topic_overrides(broker, {key: named[key] for key in of_topics})
+    loaded = load_broker_config(settings=settings)
+    assert loaded.warnings == ()
+    validate_topic_overrides(loaded.config, {key: named[key] for key in of_topics})
 
 
 def test_every_make_target_that_a_document_names_is_there() -> None:

@@ -61,7 +61,7 @@ def searched(data: bytes | None, way: str = "auto") -> str:
     head = data[:SEARCHED_BYTES_MAX]
     text = None if way == "hex" else _text(data, lenient=way == "text")
     if text is None:
-        return f"{head.hex(' ')} {_letters(head)}"
+        return f"{head.hex(' ')} {' '.join(_letters(head).split())}"
     if len(data) > _JSON_BYTES_MAX:
         text = head.decode(errors="replace")
     pretty = _json(text, None) if way in ("auto", "json") and len(data) <= _JSON_BYTES_MAX else None

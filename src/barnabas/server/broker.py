@@ -285,9 +285,8 @@ class BrokerServer:
         self._flusher = Flusher()
         self._moves = self._make_moves()
         self._handovers = Handovers(self._replicas.directories, self._clock)
-        self._tracer = (
-            Tracer.opentelemetry() if config.boolean("barnabas.tracing.enable") else Tracer.disabled()
-        )
+        traces = config.boolean("barnabas.tracing.enable")
+        self._tracer = Tracer.opentelemetry() if traces else Tracer.disabled()
         self._quotas = QuotaManager(config, self._clock)
         self._quotas.load(self._metadata.image)
         self._metadata.listen(self._quotas.apply)

@@ -85,6 +85,7 @@ def test_bytes_are_found_in_hexadecimal_and_by_their_letters() -> None:
     assert Criteria(value="FF 41").matches(record(b"\x00\xffAB"))
     assert Criteria(value="·AB").matches(record(b"\x00\xffAB"))
     assert Criteria(value="7b 22", way="hex").matches(record())
+    assert Criteria(value="A B", way="hex").matches(record(b"A  B"))
 
 
 def test_a_field_that_is_not_searched_whole_is_known() -> None:
