@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -16,15 +16,15 @@ Outcome = Literal["passed", "listed", "failed", "not applicable", "not counted"]
 #: Kinds of tests that do not apply, in the order of the report, each with what it means.
 KINDS = {
     "several brokers": "the test needs more than one broker: replicas, leaders that move, brokers that stop",
-    "groups": "share groups (KIP-932) and streams groups (KIP-1071), which Barnabas does not have",
-    "jvm": "the test looks into a broker's objects, metrics or threads in its own JVM",
-    "controller": "the test talks to a listener of controllers, which Barnabas does not have",
-    "metadata version": "the test begins at an older metadata.version than Barnabas formats",
-    "tiered": "tiered storage (KIP-405)",
-    "plugin": "the test brings a Java class that the broker must load",
-    "tls": "a listener with TLS",
-    "sasl": "SASL/GSSAPI or SASL/OAUTHBEARER",
-    "tokens": "delegation tokens",
+    "share or streams groups": "share groups (KIP-932) and streams groups (KIP-1071), which Barnabas does not have",
+    "internals of the JVM": "the test looks into a broker's objects, metrics or threads in its own JVM",
+    "controller listener": "the test talks to a listener of controllers, which Barnabas does not have",
+    "old metadata.version": "the test begins at an older metadata.version than Barnabas formats",
+    "tiered storage": "tiered storage (KIP-405)",
+    "Java plugin": "the test brings a Java class that the broker must load",
+    "TLS": "a listener with TLS",
+    "SASL mechanism": "SASL/GSSAPI or SASL/OAUTHBEARER",
+    "delegation tokens": "delegation tokens",
     "assumption": "the test itself says that it does not apply",
 }
 #: In a failure of a test that asked for several brokers and got one.
@@ -32,6 +32,7 @@ _MISSING_BROKERS = re.compile(
     r"INVALID_REPLICATION_FACTOR|InvalidReplicationFactor|[Rr]eplication factor|includes broker \d|not registered|"
     r"InvalidReplicaAssignment|INVALID_REPLICA_ASSIGNMENT"
 )
+_JVM = re.compile(r"Unable to find metric")
 _OTHER_GROUPS = re.compile(r"(share|streams) group protocol|(Share|Streams)Group\w+ API|SHARE_|STREAMS_GROUP")
 
 
@@ -96,6 +97,19 @@ def _judge_failure(result: Result, known: Sequence[Rule]) -> Judgement:
             return Judgement("not applicable" if rule.kind else "listed", rule.kind, rule.reason)
     if result.brokers > 1 and _MISSING_BROKERS.search(result.message):
         return Judgement("not applicable", "several brokers", "one broker cannot hold the replicas")
+    if _JVM.search(result.message):
+        return Judgement("not applicable", "internals of the JVM", "a metric of the JVM")
     if _OTHER_GROUPS.search(result.message):
-        return Judgement("not applicable", "groups", "the test uses a share or streams group")
+        return Judgement(
+            "not applicable", "share or streams groups", "the test uses a share or streams group"
+        )
     return Judgement("failed")
+
+
+def stale(known: Sequence[Rule], results: Iterable[Result]) -> list[Rule]:
+    """Return the rules that are about tests of these, all of which pass."""
+    everything = list(results)
+    about = {
+        rule: [each.status == "SUCCESSFUL" for each in everything if rule.matches(each)] for rule in known
+    }
+    return [rule for rule, passed in about.items() if passed and all(passed)]

@@ -3,6 +3,8 @@
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,15 +13,22 @@ from interop.kafka_tests import scan
 from interop.kafka_tests.results import CLASS_ENDED, INTERRUPTED, ClassRun, read
 
 HERE = Path(__file__).resolve().parent
+JAVA = HERE / "java"
 BUILD = HERE / "build"
 JARS = BUILD / "jars"
-CLASSES = BUILD / "classes"
-#: The launcher without the stand-ins, for Kafka's own harness.
-LAUNCHER = BUILD / "launcher"
+#: The stand-ins for classes of Kafka's, and the program that runs tests.
+HARNESS_JAR = BUILD / "harness.jar"
+#: That program alone, for Kafka's own harness.
+RUNNER_JAR = BUILD / "runner.jar"
+#: Classes as a JVM keeps them, so that the next one starts sooner.
+ARCHIVE = BUILD / "classes.jsa"
+ARCHIVED_CLASS = "kafka.server.HeartbeatRequestTest"
 PROGRAM = Path(sys.executable).with_name("barnabas")
 
 #: A small heap, one compiler and one collector start a JVM soonest.
-JVM_OPTIONS = ["-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]
+JVM_OPTIONS = ["-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+ARCHIVE_OPTIONS = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+AllowArchivingWithJavaAgent"]
+SHARED = [*ARCHIVE_OPTIONS, f"-XX:SharedArchiveFile={ARCHIVE}"]
 TEST_S = 60
 CLASS_S = 1800.0
 
@@ -30,18 +39,40 @@ def build() -> None:
     :raises subprocess.CalledProcessError: Maven or the compiler failed, and has said why.
     """
     fetch()
-    sources = sorted(path for path in (HERE / "java").rglob("*") if path.is_file())
-    stamp = CLASSES / ".complete"
-    if stamp.exists() and stamp.stat().st_mtime > max(path.stat().st_mtime for path in sources):
+    sources = [HERE / "pom.xml", *(path for path in JAVA.rglob("*") if path.is_file())]
+    if ARCHIVE.exists() and ARCHIVE.stat().st_mtime > max(path.stat().st_mtime for path in sources):
         return
-    for directory in (CLASSES, LAUNCHER):
-        shutil.rmtree(directory, ignore_errors=True)
-        shutil.copytree(HERE / "java" / "META-INF", directory / "META-INF")
-        shutil.copy(HERE / "java" / "log4j2.properties", directory)
-    java = [path for path in sources if path.suffix == ".java"]
-    subprocess.run(["javac", "-nowarn", "-d", CLASSES, "-cp", f"{JARS}/*", *java], check=True)
-    shutil.copytree(CLASSES / "barnabas", LAUNCHER / "barnabas")
-    stamp.touch()
+    with tempfile.TemporaryDirectory() as name:
+        classes = Path(name)
+        for folder in ("META-INF", "mockito-extensions"):
+            shutil.copytree(JAVA / folder, classes / folder)
+        shutil.copy(JAVA / "log4j2.properties", classes)
+        java = [path for path in sources if path.suffix == ".java"]
+        subprocess.run(["javac", "-nowarn", "-d", classes, "-cp", f"{JARS}/*", *java], check=True)
+        manifest = JAVA / "META-INF" / "MANIFEST.MF"
+        subprocess.run(["jar", "cfm", HARNESS_JAR, manifest, "-C", classes, "."], check=True)
+        subprocess.run(
+            [
+                "jar",
+                "cf",
+                RUNNER_JAR,
+                *_inside(classes, "barnabas", "META-INF/services", "log4j2.properties"),
+            ],
+            check=True,
+        )
+    _archive()
+
+
+def _inside(directory: Path, *names: str) -> list[str]:
+    return [part for name in names for part in ("-C", str(directory), name)]
+
+
+def _archive() -> None:
+    """Run a class and keep what the JVM has loaded by then."""
+    ARCHIVE.unlink(missing_ok=True)
+    with tempfile.TemporaryDirectory() as name:
+        harness = Harness("barnabas", Path(name))
+        harness.run(ARCHIVED_CLASS, options=[*ARCHIVE_OPTIONS, f"-XX:ArchiveClassesAtExit={ARCHIVE}"])
 
 
 def fetch() -> None:
@@ -73,7 +104,7 @@ class Harness:
         path = self.results_path(class_name)
         return read(path.read_text(encoding="utf-8").splitlines()) if path.exists() else ClassRun()
 
-    def run(self, class_name: str, limit_s: float = CLASS_S) -> ClassRun:
+    def run(self, class_name: str, limit_s: float = CLASS_S, options: Sequence[str] = ()) -> ClassRun:
         """Run those tests of a class that are not done, and return the results of all."""
         (self.directory / "output").mkdir(parents=True, exist_ok=True)
         done = self.directory / "output" / f"{class_name}.done"
@@ -81,7 +112,7 @@ class Harness:
         with (self.directory / "output" / f"{class_name}.txt").open("ab") as output:
             try:
                 process = subprocess.run(
-                    self._command(class_name, done),
+                    self._command(class_name, done, options or SHARED),
                     stdout=output,
                     stderr=output,
                     timeout=limit_s,
@@ -95,14 +126,19 @@ class Harness:
             self._append(class_name, CLASS_ENDED)
         return self.results(class_name)
 
-    def _command(self, class_name: str, done: Path) -> list[str | Path]:
-        logs = self.directory / "logs"
-        properties = [f"-Dbarnabas.program={PROGRAM}", f"-Dbarnabas.logs={logs}", f"-Dtest.seconds={TEST_S}"]
-        if self.broker == "kafka":
-            properties.append("-Dharness.kafka=true")
-        class_path = f"{LAUNCHER if self.broker == 'kafka' else CLASSES}:{JARS}/*"
+    def _command(self, class_name: str, done: Path, options: Sequence[str]) -> list[str | Path]:
+        java = ["java", *JVM_OPTIONS, f"-Dtest.seconds={TEST_S}"]
+        jar = RUNNER_JAR
+        if self.broker == "barnabas":
+            jar = HARNESS_JAR
+            java += [
+                *options,
+                f"-javaagent:{jar}",
+                f"-Dbarnabas.program={PROGRAM}",
+                f"-Dbarnabas.logs={self.directory / 'logs'}",
+            ]
         arguments: list[str | Path] = ["barnabas.Runner", self.results_path(class_name), done, class_name]
-        return ["java", *JVM_OPTIONS, *properties, "-cp", class_path, *arguments]
+        return [*java, "-cp", f"{jar}:{JARS}/*", *arguments]
 
     def _append(self, class_name: str, status: str) -> None:
         with self.results_path(class_name).open("a", encoding="utf-8") as file:

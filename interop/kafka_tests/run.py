@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 
 from interop.kafka_tests import report
-from interop.kafka_tests.classify import Rule, judge, rules
+from interop.kafka_tests.classify import Rule, judge, rules, stale
 from interop.kafka_tests.harness import BUILD, CLASS_S, HERE, Harness, broker_classes, build, fetch
 
 REPORT = HERE.parents[1] / "docs" / "kafka-tests.md"
@@ -45,11 +45,13 @@ def write_report(harness: Harness, names: Sequence[str], known: Sequence[Rule]) 
 
 
 def print_failures(harness: Harness, names: Sequence[str], known: Sequence[Rule]) -> int:
-    """Print the failures that are not listed, and return how many there are."""
+    """Print the failures that are not listed, and return how many there are; print what is listed and passes, too."""
     results = [each for name in names for each in harness.results(name).results.values()]
     failed = [each for each in results if judge(each, known).outcome == "failed"]
     for each in failed:
         print(f"FAILED {each.key} {each.name}\n    {each.message[:300]}\n    {each.log}")
+    for rule in stale(known, results):
+        print(f"known.toml: these tests pass now: {rule.tests.pattern}")
     return len(failed)
 
 

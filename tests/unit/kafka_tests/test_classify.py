@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from interop.kafka_tests.classify import KINDS, Judgement, judge, rules
+from interop.kafka_tests.classify import KINDS, Judgement, judge, rules, stale
 from interop.kafka_tests.results import NEVER_ENDED, Result
 
 KNOWN = """
@@ -13,7 +13,7 @@ reason = "other words"
 
 [[not_applicable]]
 tests = 'K\\.jvm \\[2\\].*'
-kind = "jvm"
+kind = "internals of the JVM"
 reason = "a metric"
 """
 
@@ -41,14 +41,14 @@ def test_a_failure_counts_as_one_unless_it_is_listed(known: Path, status: str) -
 
 def test_a_rule_may_be_for_one_of_a_method_s_parameters(known: Path) -> None:
     assert judge(result("FAILED", "jvm", "[2] x"), rules(known)) == Judgement(
-        "not applicable", "jvm", "a metric"
+        "not applicable", "internals of the JVM", "a metric"
     )
     assert judge(result("FAILED", "jvm", "[1] x"), rules(known)).outcome == "failed"
 
 
 def test_what_the_harness_noted_makes_a_failure_not_applicable() -> None:
-    noted = result("FAILED", not_applicable=("jvm: LogManager.getLog", "tls: listener"))
-    assert judge(noted, []) == Judgement("not applicable", "jvm", "LogManager.getLog")
+    noted = result("FAILED", not_applicable=("internals of the JVM: LogManager.getLog", "TLS: listener"))
+    assert judge(noted, []) == Judgement("not applicable", "internals of the JVM", "LogManager.getLog")
 
 
 def test_a_test_without_a_broker_is_not_counted() -> None:
@@ -57,7 +57,17 @@ def test_a_test_without_a_broker_is_not_counted() -> None:
 
 def test_a_refused_share_group_makes_a_failure_not_applicable() -> None:
     message = "UnsupportedVersionException: The cluster does not support the share group protocol"
-    assert judge(result("FAILED", message=message), []).kind == "groups"
+    assert judge(result("FAILED", message=message), []).kind == "share or streams groups"
+
+
+def test_a_metric_of_the_jvm_makes_a_failure_not_applicable() -> None:
+    assert judge(result("FAILED", message="Unable to find metric X"), []).kind == "internals of the JVM"
+
+
+def test_a_rule_is_stale_when_its_tests_pass(known: Path) -> None:
+    words, jvm = rules(known)
+    assert stale([words, jvm], [result("SUCCESSFUL", "words1"), result("SUCCESSFUL", "words2")]) == [words]
+    assert stale([words, jvm], [result("SUCCESSFUL", "words1"), result("FAILED", "words2")]) == []
 
 
 def test_the_other_node_type_of_a_test_is_not_counted() -> None:

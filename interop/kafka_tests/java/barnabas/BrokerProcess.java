@@ -16,12 +16,18 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.FeatureMetadata;
 import org.apache.kafka.clients.admin.FeatureUpdate;
 import org.apache.kafka.clients.admin.FinalizedVersionRange;
+import org.apache.kafka.clients.admin.ScramCredentialInfo;
+import org.apache.kafka.clients.admin.ScramMechanism;
 import org.apache.kafka.clients.admin.SupportedVersionRange;
 import org.apache.kafka.clients.admin.UpdateFeaturesOptions;
+import org.apache.kafka.clients.admin.UserScramCredentialAlteration;
+import org.apache.kafka.clients.admin.UserScramCredentialUpsertion;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.security.auth.KafkaPrincipalBuilder;
 import org.apache.kafka.common.utils.Utils;
@@ -32,6 +38,7 @@ public final class BrokerProcess implements AutoCloseable {
     private static final Path LOGS = Path.of(System.getProperty("barnabas.logs", System.getProperty("java.io.tmpdir")));
     private static final long START_MS = 60_000;
     private static final long STOP_S = 20;
+    private static final Pattern SCRAM_USER = Pattern.compile("(.+)=\\[name=(.+),password=(.+)\\]");
     private static final Set<Process> RUNNING = ConcurrentHashMap.newKeySet();
     private static final AtomicInteger COUNT = new AtomicInteger();
 
@@ -96,6 +103,7 @@ public final class BrokerProcess implements AutoCloseable {
             throw new UncheckedIOException(error);
         }
         setFeatures();
+        addScramUsers();
     }
 
     /** Give a new directory the ids that a test expects. */
@@ -113,13 +121,13 @@ public final class BrokerProcess implements AutoCloseable {
         file.toFile().deleteOnExit();
         LoginProxy.Users users = new LoginProxy.Users(file);
         for (Map.Entry<String, Integer> each : settings.proxied.entrySet())
-            proxies.add(new LoginProxy(each.getKey(), settings.ports.get(each.getKey()), each.getValue(), principals(), users));
+            proxies.add(new LoginProxy(each.getKey(), settings.ports.get(each.getKey()), each.getValue(), principals(each.getKey()), users));
         return List.of("--set", "barnabas.sasl.plain.users.file=" + file);
     }
 
-    private KafkaPrincipalBuilder principals() {
+    private KafkaPrincipalBuilder principals(String listener) {
         try {
-            return Utils.newInstance(settings.principalBuilder, KafkaPrincipalBuilder.class);
+            return Utils.newInstance(settings.principalBuilder(listener), KafkaPrincipalBuilder.class);
         } catch (ClassNotFoundException error) {
             throw new IllegalArgumentException(error);
         }
@@ -167,6 +175,25 @@ public final class BrokerProcess implements AutoCloseable {
         } catch (ExecutionException refused) {
             throw CurrentTest.notApplicable(CurrentTest.Kind.METADATA_VERSION, name + "=" + level + ": " + refused.getCause());
         }
+    }
+
+    private void addScramUsers() {
+        List<UserScramCredentialAlteration> users = CurrentTest.scramUsers().stream().map(BrokerProcess::scramUser).toList();
+        try {
+            if (!users.isEmpty())
+                admin().alterUserScramCredentials(users).all().get();
+        } catch (InterruptedException | ExecutionException error) {
+            throw new IllegalStateException("SCRAM users: " + error, error);
+        }
+    }
+
+    /** MECHANISM=[name=NAME,password=PASSWORD] */
+    private static UserScramCredentialAlteration scramUser(String text) {
+        Matcher parts = SCRAM_USER.matcher(text);
+        if (!parts.matches())
+            throw new IllegalArgumentException(text);
+        ScramMechanism mechanism = ScramMechanism.fromMechanismName(parts.group(1));
+        return new UserScramCredentialUpsertion(parts.group(2), new ScramCredentialInfo(mechanism, 4096), parts.group(3));
     }
 
     /** An admin client that may do everything. */

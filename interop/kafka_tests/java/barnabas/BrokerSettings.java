@@ -40,7 +40,6 @@ final class BrokerSettings {
     final Map<String, Integer> ports = new LinkedHashMap<>();
     /** Where Barnabas listens behind a login proxy, by listener. */
     final Map<String, Integer> proxied = new LinkedHashMap<>();
-    final String principalBuilder;
     final int nodeId;
     /** A listener of the harness's own where clients must log in or need permissions; else 0. */
     final int hiddenPort;
@@ -55,7 +54,6 @@ final class BrokerSettings {
                 properties.put(key, text(value));
         });
         refusePlugins();
-        principalBuilder = builder(properties.getOrDefault("principal.builder.class", ""));
         readListeners();
         boolean authorizes = !properties.getOrDefault("authorizer.class.name", "").isEmpty();
         boolean logsIn = protocols.values().stream().anyMatch(protocol -> protocol.startsWith("SASL"));
@@ -76,7 +74,10 @@ final class BrokerSettings {
         return value instanceof Class<?> type ? type.getName() : String.valueOf(value);
     }
 
-    private static String builder(String name) {
+    /** The class that decides who the clients of a listener are; empty where it is Kafka's own. */
+    String principalBuilder(String listener) {
+        String key = "principal.builder.class";
+        String name = properties.getOrDefault("listener.name." + listener.toLowerCase(Locale.ROOT) + "." + key, properties.getOrDefault(key, ""));
         return name.startsWith("org.apache.kafka.common.security.") ? "" : name;
     }
 
@@ -118,11 +119,12 @@ final class BrokerSettings {
         if (port == 0)
             port = freePort();
         ports.put(name.toUpperCase(Locale.ROOT), port);
-        if (!principalBuilder.isEmpty() && protocol.equals("PLAINTEXT")) {
+        if (!principalBuilder(name).isEmpty() && protocol.equals("PLAINTEXT")) {
             port = freePort();
             proxied.put(name.toUpperCase(Locale.ROOT), port);
             protocol = "SASL_PLAINTEXT";
             properties.put("listener.name." + name.toLowerCase(Locale.ROOT) + ".sasl.enabled.mechanisms", "PLAIN");
+            properties.putIfAbsent("sasl.mechanism.inter.broker.protocol", "PLAIN");
         }
         protocols.put(name.toUpperCase(Locale.ROOT), protocol);
         urls.add(name + "://" + (host.isEmpty() ? "localhost" : host) + ":" + port);
@@ -171,7 +173,7 @@ final class BrokerSettings {
     /** The arguments of `barnabas serve`. */
     List<String> arguments() {
         Map<String, String> all = new TreeMap<>(properties);
-        all.keySet().removeIf(key -> LEFT_OUT.contains(key) || key.startsWith("controller.quorum.") || key.startsWith("server.max.startup"));
+        all.keySet().removeIf(key -> LEFT_OUT.contains(key) || key.endsWith(".principal.builder.class") || key.startsWith("controller.quorum.") || key.startsWith("server.max.startup"));
         all.put("node.id", String.valueOf(nodeId));
         all.put("log.dirs", String.join(",", logDirs));
         all.put("listeners", String.join(",", urls));

@@ -12,6 +12,7 @@ public final class CurrentTest {
     private static final Set<String> NOT_APPLICABLE = Collections.synchronizedSet(new LinkedHashSet<>());
     private static volatile int brokersAsked;
     private static volatile Path log;
+    private static volatile List<String> scramUsers = List.of();
 
     private CurrentTest() {
     }
@@ -20,6 +21,7 @@ public final class CurrentTest {
         NOT_APPLICABLE.clear();
         brokersAsked = 0;
         log = null;
+        scramUsers = List.of();
     }
 
     /** Note why the test does not apply. The caller throws what is returned; a test may still swallow it. */
@@ -42,6 +44,15 @@ public final class CurrentTest {
         return brokersAsked;
     }
 
+    /** The users that a test formats its storage with, as `kafka-storage format --add-scram` takes them. */
+    public static void scramUsers(List<String> users) {
+        scramUsers = List.copyOf(users);
+    }
+
+    static List<String> scramUsers() {
+        return scramUsers;
+    }
+
     static void log(Path path) {
         log = path;
     }
@@ -52,11 +63,26 @@ public final class CurrentTest {
 
     /** Why a test cannot be run against Barnabas; the report has a column for each. */
     public enum Kind {
-        SEVERAL_BROKERS, GROUPS, JVM, CONTROLLER, METADATA_VERSION, TIERED, PLUGIN, TLS, SASL, TOKENS, DUPLICATE;
+        GROUPS("share or streams groups"),
+        JVM("internals of the JVM"),
+        CONTROLLER("controller listener"),
+        METADATA_VERSION("old metadata.version"),
+        TIERED("tiered storage"),
+        PLUGIN("Java plugin"),
+        TLS("TLS"),
+        SASL("SASL mechanism"),
+        TOKENS("delegation tokens"),
+        DUPLICATE("duplicate");
+
+        private final String label;
+
+        Kind(String label) {
+            this.label = label;
+        }
 
         @Override
         public String toString() {
-            return name().toLowerCase(java.util.Locale.ROOT).replace('_', ' ');
+            return label;
         }
     }
 }

@@ -1,37 +1,58 @@
 package barnabas;
 
 import static net.bytebuddy.matcher.ElementMatchers.named;
-import static net.bytebuddy.matcher.ElementMatchers.takesArguments;
 
+import java.lang.instrument.ClassFileTransformer;
+import java.lang.instrument.Instrumentation;
+import java.security.ProtectionDomain;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
-import net.bytebuddy.agent.ByteBuddyAgent;
-import net.bytebuddy.agent.builder.AgentBuilder;
+import java.util.Map;
+import net.bytebuddy.ByteBuddy;
 import net.bytebuddy.asm.Advice;
-import net.bytebuddy.description.method.MethodDescription;
-import net.bytebuddy.matcher.ElementMatcher;
+import net.bytebuddy.dynamic.ClassFileLocator;
+import net.bytebuddy.pool.TypePool;
 import org.apache.kafka.common.test.api.ClusterConfig;
 import org.apache.kafka.common.test.api.Type;
 import org.junit.jupiter.api.extension.BeforeEachCallback;
 import org.junit.jupiter.api.extension.Extension;
 
 /** Small changes of classes of Kafka's as they are loaded, where a class of ours cannot stand in their place. */
-public final class Rewrites {
-    private Rewrites() {
+public final class Rewrites implements ClassFileTransformer {
+    private static final String CREATED = "org.apache.kafka.common.message.CreateTopicsRequestData$";
+    private static final Map<String, Rewrite> BY_CLASS = new HashMap<>();
+
+    static {
+        add(CREATED + "CreatableTopic", "setReplicationFactor", "FewerReplicas");
+        add(CREATED + "CreatableReplicaAssignment", "setBrokerIds", "FewerBrokers");
+        add("org.apache.kafka.common.test.junit.RaftClusterInvocationContext", "getAdditionalExtensions", "OneOfTwoTypes");
+        add("kafka.server.ControllerServer", "startup", "NoController");
+        add("org.apache.kafka.metadata.storage.Formatter", "setScramArguments", "ScramUsers");
     }
 
-    static void install() {
-        AgentBuilder agent = new AgentBuilder.Default().disableClassFormatChanges();
-        String created = "org.apache.kafka.common.message.CreateTopicsRequestData$";
-        agent = advise(agent, created + "CreatableTopic", named("setReplicationFactor"), FewerReplicas.class);
-        agent = advise(agent, created + "CreatableReplicaAssignment", named("setBrokerIds"), FewerBrokers.class);
-        agent = advise(agent, "org.apache.kafka.common.test.junit.RaftClusterInvocationContext", named("getAdditionalExtensions"), OneOfTwoTypes.class);
-        agent = advise(agent, "kafka.server.ControllerServer", named("startup").and(takesArguments(0)), NoController.class);
-        agent.installOn(ByteBuddyAgent.install());
+    /** Called by the JVM before the program, as the manifest says. */
+    public static void premain(String arguments, Instrumentation instrumentation) {
+        instrumentation.addTransformer(new Rewrites());
     }
 
-    private static AgentBuilder advise(AgentBuilder agent, String type, ElementMatcher<? super MethodDescription> method, Class<?> advice) {
-        return agent.type(named(type)).transform((builder, description, loader, module, domain) -> builder.visit(Advice.to(advice).on(method)));
+    private static void add(String type, String method, String advice) {
+        BY_CLASS.put(type.replace('.', '/'), new Rewrite(type, method, Rewrites.class.getName() + "$" + advice));
+    }
+
+    @Override
+    public byte[] transform(ClassLoader loader, String name, Class<?> before, ProtectionDomain domain, byte[] content) {
+        Rewrite rewrite = name == null ? null : BY_CLASS.get(name);
+        return rewrite == null ? null : rewrite.apply(loader, content);
+    }
+
+    private record Rewrite(String type, String method, String advice) {
+        byte[] apply(ClassLoader loader, byte[] content) {
+            ClassFileLocator files = new ClassFileLocator.Compound(ClassFileLocator.Simple.of(type, content), ClassFileLocator.ForClassLoader.of(loader));
+            TypePool types = TypePool.Default.of(files);
+            return new ByteBuddy().redefine(types.describe(type).resolve(), files)
+                .visit(Advice.to(types.describe(advice).resolve(), files).on(named(method))).make().getBytes();
+        }
     }
 
     /** A topic of a test that asks for several brokers has one replica. */
@@ -83,6 +104,14 @@ public final class Rewrites {
         @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
         static boolean enter() {
             return true;
+        }
+    }
+
+    /** Users of SCRAM that storage is formatted with. */
+    public static final class ScramUsers {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(0) List<String> users) {
+            CurrentTest.scramUsers(users);
         }
     }
 }

@@ -33,8 +33,6 @@ public final class Runner {
     }
 
     public static void main(String[] arguments) throws Exception {
-        if (!Boolean.getBoolean("harness.kafka"))
-            Rewrites.install();
         Selection.done = Set.copyOf(Files.readAllLines(Path.of(arguments[1])));
         String seconds = System.getProperty("test.seconds", "60") + " s";
         var request = LauncherDiscoveryRequestBuilder.request()

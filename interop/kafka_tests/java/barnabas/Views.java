@@ -17,6 +17,7 @@ import kafka.server.KafkaConfig;
 import kafka.server.ReplicaManager;
 import kafka.server.SharedServer;
 import org.apache.kafka.clients.admin.ListTopicsOptions;
+import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicPartition;
@@ -26,7 +27,7 @@ import org.apache.kafka.common.internals.Plugin;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.requests.ApiError;
-import org.apache.kafka.controller.QuorumController;
+import org.apache.kafka.controller.Controller;
 import org.apache.kafka.controller.ResultOrError;
 import org.apache.kafka.image.loader.MetadataLoader;
 import org.apache.kafka.metadata.BrokerState;
@@ -35,6 +36,7 @@ import org.apache.kafka.metadata.LeaderAndIsr;
 import org.apache.kafka.raft.LogOffsetMetadata;
 import org.apache.kafka.raft.RaftLog;
 import org.apache.kafka.server.authorizer.Authorizer;
+import org.apache.kafka.storage.internals.log.UnifiedLog;
 import org.mockito.MockMakers;
 import org.mockito.Mockito;
 
@@ -89,9 +91,9 @@ public final class Views {
         });
         answers.put("authorizerPlugin", a -> authorizer());
         answers.put("metadataCache", a -> metadataCache());
-        answers.put("socketServer", a -> view(kafka.network.SocketServer.class, Map.of("boundPort", b -> process.port(((ListenerName) b[0]).value()))));
+        answers.put("socketServer", a -> sockets());
         answers.put("dataPlaneRequestProcessor", a -> view(KafkaApis.class,
-            Map.of("isConsumerGroupProtocolEnabled", b -> consumerProtocol(), "metadataCache", b -> metadataCache())));
+            Map.of("isConsumerGroupProtocolEnabled", b -> consumerProtocol(), "metadataCache", b -> metadataCache(), "authorizerPlugin", b -> authorizer())));
         answers.put("sharedServer", a -> {
             MetadataLoader loader = view(MetadataLoader.class, Map.of("lastAppliedOffset", b -> Long.MAX_VALUE));
             return view(SharedServer.class, Map.of("loader", b -> loader));
@@ -108,6 +110,7 @@ public final class Views {
         answers.put("config", a -> config);
         answers.put("clusterId", a -> process.clusterId());
         answers.put("authorizerPlugin", a -> authorizer());
+        answers.put("socketServer", a -> sockets());
         answers.put("startup", a -> null);
         answers.put("shutdown", a -> null);
         answers.put("awaitShutdown", a -> null);
@@ -115,11 +118,16 @@ public final class Views {
             RaftLog log = view(RaftLog.class, Map.of("endOffset", b -> new LogOffsetMetadata(1)));
             return view(kafka.raft.KafkaRaftManager.class, Map.of("raftLog", b -> log, "replicatedLog", b -> log));
         });
-        answers.put("controller", a -> view(QuorumController.class, Map.of(
+        answers.put("controller", a -> view(Controller.class, Map.of(
             "isActive", b -> true,
             "findAllTopicIds", b -> CompletableFuture.completedFuture(topicIds()),
             "findTopicIds", b -> CompletableFuture.completedFuture(topicIds((Collection<?>) b[1])))));
         return view(ControllerServer.class, answers);
+    }
+
+    /** What a test sends to a controller goes to the broker, which in Kafka would forward it. */
+    private kafka.network.SocketServer sockets() {
+        return view(kafka.network.SocketServer.class, Map.of("boundPort", a -> process.port(((ListenerName) a[0]).value())));
     }
 
     private KRaftMetadataCache metadataCache() {
@@ -141,19 +149,35 @@ public final class Views {
     private kafka.log.LogManager logs() {
         return view(kafka.log.LogManager.class, Map.of(
             "getLog", a -> {
-                if (description(((TopicPartition) a[0]).topic()).isPresent())
-                    throw CurrentTest.notApplicable(CurrentTest.Kind.JVM, "LogManager.getLog");
-                return scala.Option.empty();
+                TopicPartition which = (TopicPartition) a[0];
+                return leader(which.topic(), which.partition()).isEmpty() ? scala.Option.empty() : scala.Option.apply(log(which));
             },
             "getLog$default$2", a -> false,
             "liveLogDirs", a -> scala.collection.immutable.Nil$.MODULE$));
     }
 
+    private UnifiedLog log(TopicPartition which) {
+        return view(UnifiedLog.class, Map.of(
+            "logStartOffset", a -> offset(which, OffsetSpec.earliest()),
+            "logEndOffset", a -> offset(which, OffsetSpec.latest()),
+            "highWatermark", a -> offset(which, OffsetSpec.latest())));
+    }
+
+    private long offset(TopicPartition which, OffsetSpec spec) {
+        try {
+            return process.admin().listOffsets(Map.of(which, spec)).partitionResult(which).get().offset();
+        } catch (InterruptedException | ExecutionException error) {
+            throw new IllegalStateException(error);
+        }
+    }
+
     private scala.Option<kafka.cluster.Partition> partition(TopicPartition which) {
-        if (leader(which.topic(), which.partition()).isEmpty())
+        Optional<LeaderAndIsr> leader = leader(which.topic(), which.partition());
+        if (leader.isEmpty())
             return scala.Option.empty();
-        return scala.Option.apply(view(kafka.cluster.Partition.class,
-            Map.of("leaderLogIfLocal", a -> scala.Option.apply(view(org.apache.kafka.storage.internals.log.UnifiedLog.class, Map.of())))));
+        return scala.Option.apply(view(kafka.cluster.Partition.class, Map.of(
+            "leaderIdIfLocal", a -> scala.Option.apply(leader.get().leader()),
+            "leaderLogIfLocal", a -> scala.Option.apply(log(which)))));
     }
 
     private scala.Option<Plugin<Authorizer>> authorizer() {
