@@ -29,7 +29,7 @@ PROGRAM = Path(sys.executable).with_name("barnabas")
 JVM_OPTIONS = ["-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 ARCHIVE_OPTIONS = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+AllowArchivingWithJavaAgent"]
 SHARED = [*ARCHIVE_OPTIONS, f"-XX:SharedArchiveFile={ARCHIVE}"]
-TEST_S = 60
+TEST_S = 120
 CLASS_S = 1800.0
 
 

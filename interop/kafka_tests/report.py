@@ -22,7 +22,9 @@ page is made from the results. [differences.md](differences.md) says more about 
 
 ## How the tests run
 - Classes that start a broker are found by what their class files say: methods with `@ClusterTest` or
-  `@ClusterTemplate`, and subclasses of `QuorumTestHarness`. Tests that need no broker are not run.
+  `@ClusterTemplate`, subclasses of `QuorumTestHarness`, and what makes a `KafkaClusterTestKit`. Tests that need no
+  broker are not run. Nor are those of Kafka Streams, Connect and MirrorMaker, which have jars of their own.
+- Each class has a JVM of its own and at most 30 minutes, each test two minutes.
 - Properties of a cluster become `--set`. The audit topic is off (`barnabas.audit.enable=false`).
 - A test that asks for several brokers gets one, and its topics one replica. What passes so says what clients see, and
   nothing about replication; it is counted in a column of its own.

@@ -11,6 +11,7 @@ import org.opentest4j.TestAbortedException;
 public final class CurrentTest {
     private static final Set<String> NOT_APPLICABLE = Collections.synchronizedSet(new LinkedHashSet<>());
     private static volatile int brokersAsked;
+    private static volatile int brokerId;
     private static volatile Path log;
     private static volatile List<String> scramUsers = List.of();
 
@@ -36,8 +37,14 @@ public final class CurrentTest {
         }
     }
 
-    public static void asksForBrokers(int count) {
+    /** A test asks for this many brokers; the one that it gets has this id. */
+    public static void asksForBrokers(int count, int id) {
         brokersAsked = count;
+        brokerId = id;
+    }
+
+    public static int brokerId() {
+        return brokerId;
     }
 
     public static int brokersAsked() {

@@ -26,6 +26,7 @@ public final class Rewrites implements ClassFileTransformer {
     static {
         add(CREATED + "CreatableTopic", "setReplicationFactor", "FewerReplicas");
         add(CREATED + "CreatableReplicaAssignment", "setBrokerIds", "FewerBrokers");
+        add("org.apache.kafka.common.message.CreatePartitionsRequestData$CreatePartitionsAssignment", "setBrokerIds", "FewerBrokers");
         add("org.apache.kafka.common.test.junit.RaftClusterInvocationContext", "getAdditionalExtensions", "OneOfTwoTypes");
         add("kafka.server.ControllerServer", "startup", "NoController");
         add("org.apache.kafka.metadata.storage.Formatter", "setScramArguments", "ScramUsers");
@@ -76,7 +77,9 @@ public final class Rewrites implements ClassFileTransformer {
     }
 
     public static List<Integer> brokers(List<Integer> asked) {
-        return CurrentTest.brokersAsked() > 1 && asked.size() > 1 ? asked.subList(0, 1) : asked;
+        int first = CurrentTest.brokerId();
+        boolean known = asked.stream().distinct().filter(id -> id >= first && id < first + CurrentTest.brokersAsked()).count() == asked.size();
+        return CurrentTest.brokersAsked() > 1 && known && !asked.isEmpty() ? List.of(first) : asked;
     }
 
     /** A node that is broker and controller at the same time is what Barnabas is like; the other type is the same test. */

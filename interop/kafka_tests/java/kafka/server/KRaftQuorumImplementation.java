@@ -39,12 +39,12 @@ public class KRaftQuorumImplementation implements QuorumImplementation {
     @Override
     public KafkaBroker createBroker(KafkaConfig broker, Time time, boolean startup, scala.Option<String> threadNamePrefix) {
         if (process != null && process.nodeId() != broker.nodeId()) {
-            CurrentTest.asksForBrokers(CurrentTest.brokersAsked() + 1);
+            CurrentTest.asksForBrokers(CurrentTest.brokersAsked() + 1, process.nodeId());
             return new Views(process, broker, false).broker();
         }
         if (process != null)
             process.close();
-        CurrentTest.asksForBrokers(1);
+        CurrentTest.asksForBrokers(1, broker.nodeId());
         config = broker;
         process = new BrokerProcess(broker.nodeId(), new HashMap<>(broker.originals()), List.copyOf(broker.logDirs()), clusterId, Levels.of(formatted.bootstrapMetadata()));
         if (startup)

@@ -178,9 +178,9 @@ public class KafkaClusterTestKit implements AutoCloseable {
         }
 
         public KafkaClusterTestKit build() {
-            CurrentTest.asksForBrokers(nodes.brokerNodes().size());
             if (nodes.brokerNodes().isEmpty())
                 throw CurrentTest.notApplicable(CurrentTest.Kind.CONTROLLER, "a cluster without brokers");
+            CurrentTest.asksForBrokers(nodes.brokerNodes().size(), nodes.brokerNodes().firstKey());
             return new KafkaClusterTestKit(nodes, configProps, deleteOnClose);
         }
     }
