@@ -31,6 +31,7 @@ ARCHIVE_OPTIONS = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+AllowArchivingWithJav
 SHARED = [*ARCHIVE_OPTIONS, f"-XX:SharedArchiveFile={ARCHIVE}"]
 TEST_S = 120
 CLASS_S = 1800.0
+STOP_S = 30.0
 
 
 def build() -> None:
@@ -40,8 +41,10 @@ def build() -> None:
     """
     fetch()
     sources = [HERE / "pom.xml", *(path for path in JAVA.rglob("*") if path.is_file())]
-    if ARCHIVE.exists() and ARCHIVE.stat().st_mtime > max(path.stat().st_mtime for path in sources):
+    newest_s = max(path.stat().st_mtime for path in sources)
+    if ARCHIVE.exists() and HARNESS_JAR.stat().st_mtime > newest_s:
         return
+    ARCHIVE.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory() as name:
         classes = Path(name)
         for folder in ("META-INF", "mockito-extensions"):
@@ -69,7 +72,6 @@ def _inside(directory: Path, *names: str) -> list[str]:
 
 def _archive() -> None:
     """Run a class and keep what the JVM has loaded by then."""
-    ARCHIVE.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory() as name:
         harness = Harness("barnabas", Path(name))
         harness.run(ARCHIVED_CLASS, options=[*ARCHIVE_OPTIONS, f"-XX:ArchiveClassesAtExit={ARCHIVE}"])
@@ -109,20 +111,18 @@ class Harness:
         (self.directory / "output").mkdir(parents=True, exist_ok=True)
         done = self.directory / "output" / f"{class_name}.done"
         done.write_text("\n".join(self.results(class_name).done), encoding="utf-8")
+        command = self._command(class_name, done, options or SHARED)
         with (self.directory / "output" / f"{class_name}.txt").open("ab") as output:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
             try:
-                process = subprocess.run(
-                    self._command(class_name, done, options or SHARED),
-                    stdout=output,
-                    stderr=output,
-                    timeout=limit_s,
-                    check=False,
-                )
+                ended = process.wait(limit_s) == 0
             except subprocess.TimeoutExpired:
+                ended = False
                 if limit_s < CLASS_S:
                     self._append(class_name, INTERRUPTED)
-                return self.results(class_name)
-        if process.returncode == 0:
+            finally:
+                _stop(process)
+        if ended:
             self._append(class_name, CLASS_ENDED)
         return self.results(class_name)
 
@@ -143,3 +143,13 @@ class Harness:
     def _append(self, class_name: str, status: str) -> None:
         with self.results_path(class_name).open("a", encoding="utf-8") as file:
             file.write(f'\n{{"status": "{status}"}}\n')
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """Stop a JVM as SIGTERM does, so that it takes its brokers along."""
+    process.terminate()
+    try:
+        process.wait(STOP_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -50,7 +50,7 @@ def print_failures(harness: Harness, names: Sequence[str], known: Sequence[Rule]
     failed = [each for each in results if judge(each, known).outcome == "failed"]
     for each in failed:
         print(f"FAILED {each.key} {each.name}\n    {each.message[:300]}\n    {each.log}")
-    for rule in stale(known, results):
+    for rule in stale(known, results) if harness.broker == "barnabas" else ():
         print(f"known.toml: these tests pass now: {rule.tests.pattern}")
     return len(failed)
 

@@ -27,6 +27,8 @@ import org.junit.platform.launcher.core.LauncherFactory;
 /** Runs one class and appends a JSON line when a test begins and when it ends. Arguments: the file, a file of ids to pass over, the class. */
 public final class Runner {
     private static final ObjectMapper JSON = new ObjectMapper();
+    /** Kafka's own harness does not say how many brokers a test asks for. */
+    private static final boolean OWN_HARNESS = System.getProperty("barnabas.program") != null;
     private static final int TRACE_CHARACTERS = 6000;
 
     private Runner() {
@@ -76,7 +78,7 @@ public final class Runner {
                 return;
             Map<String, Object> line = line(test, result.getStatus().name());
             line.put("ms", System.currentTimeMillis() - begun.get(test.getUniqueId()));
-            line.put("brokers", CurrentTest.brokersAsked());
+            line.put("brokers", OWN_HARNESS ? CurrentTest.brokersAsked() : 1);
             line.put("not_applicable", CurrentTest.notApplicable());
             line.put("log", String.valueOf(CurrentTest.log()));
             result.getThrowable().ifPresent(error -> {
