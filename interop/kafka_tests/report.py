@@ -47,12 +47,18 @@ def summary(counts: Mapping[str, int]) -> str:
 def document(judged: Judged, known_classes: Collection[str], complete: Collection[str]) -> str:
     """Return the whole report."""
     parts = [_HEAD, _totals(judged), _classes(judged, complete), _failures(judged), _kinds(judged)]
-    missing = sorted(set(known_classes) - set(complete))
-    if missing:
-        parts.append(
-            "## Classes that have not run to their end\n" + "".join(f"- {name}\n" for name in missing)
-        )
-    return "\n".join(parts)
+    return "\n".join([*parts, *_missing(set(known_classes) - set(complete))])
+
+
+def _missing(names: Collection[str]) -> list[str]:
+    if not names:
+        return []
+    short = ", ".join(sorted(_short(name) for name in names))
+    return [f"## Not run to the end yet\n{len(names)} classes: {short}.\n"]
+
+
+def _short(class_name: str) -> str:
+    return class_name.rpartition(".")[2]
 
 
 def _all(judged: Judged) -> list[tuple[Result, Judgement]]:
@@ -78,9 +84,11 @@ def _classes(judged: Judged, complete: Collection[str]) -> str:
         "| class | tests | passed | of those asked for several brokers | failed | not applicable |",
         "|---|---|---|---|---|---|",
     ]
-    for name, tests in sorted(judged.items(), key=lambda each: each[0].rpartition(".")[2]):
+    names = Counter(_short(name) for name in judged)
+    for name, tests in sorted(judged.items(), key=lambda each: (_short(each[0]), each[0])):
         counted = [each for each in tests if each[1].outcome != "not counted"]
-        short = name.rpartition(".")[2] + ("" if name in complete else " (not complete)")
+        label = _short(name) if names[_short(name)] == 1 else name
+        short = label + ("" if name in complete else " (not complete)")
         lines.append(f"| {' | '.join([short, str(len(counted)), *_cells(counted)])} |")
     lines.append(f"| {' | '.join(['**all**', str(len(_all(judged))), *_cells(_all(judged))])} |")
     return "\n".join(lines) + "\n"
@@ -99,7 +107,7 @@ def _failures(judged: Judged) -> str:
     by_reason: dict[str, dict[str, int]] = {}
     unknown: list[str] = []
     for result, judgement in _all(judged):
-        short = result.key.rpartition(".")[0].rpartition(".")[2] + "." + result.method
+        short = f"{_short(result.class_name)}.{result.method}"
         if judgement.outcome == "listed":
             tests = by_reason.setdefault(judgement.reason, {})
             tests[short] = tests.get(short, 0) + 1

@@ -44,7 +44,13 @@ def test_failures_stand_with_their_reasons() -> None:
 def test_what_has_not_run_to_its_end_is_named() -> None:
     text = document(JUDGED, ["a.b.Fetch", "a.b.Other"], set())
     assert "| Fetch (not complete) |" in text
-    assert "- a.b.Other\n" in text
+    assert "2 classes: Fetch, Other." in text
+
+
+def test_classes_of_one_name_stand_with_their_packages() -> None:
+    text = document({"a.Fetch": [(ended("x"), PASSED)], "b.Fetch": []}, [], {"a.Fetch", "b.Fetch"})
+    assert "| a.Fetch | 1 |" in text
+    assert "| b.Fetch | 0 |" in text
 
 
 def test_a_summary_is_for_the_terminal() -> None:
