@@ -11,7 +11,7 @@ PARALLEL := -n $(WORKERS) --dist worksteal
 # Spark starts once in each of them, and serves whole files.
 SPARK_PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: run example-orders check format test test-spark test-spark-versions interop differential soak-eos soak-spark soak-stalls soak-frames bench bench-spark clean help
+.PHONY: run example-orders check format test test-spark test-spark-versions interop kafka-tests differential soak-eos soak-spark soak-stalls soak-frames bench bench-spark clean help
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -55,6 +55,9 @@ test-spark: $(VENV)/.installed-test  ## What runs on Spark, all of it: in local 
 
 interop: $(VENV)/.installed-test  ## Real clients, Spark as a cluster, Apache Kafka itself; installs what they need
 	interop/run $(ARGS)
+
+kafka-tests: $(VENV)/.installed-test  ## Apache Kafka's own integration tests; writes docs/kafka-tests.md (ARGS='--resume NAME...')
+	$(BIN)/python -m interop.kafka_tests.run $(ARGS)
 
 differential: $(VENV)/.installed-test  ## Thousands of requests to Apache Kafka and to Barnabas, compared
 	DIFFERENTIAL_EXAMPLES=$(or $(EXAMPLES),600) interop/run tests/differential

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from interop import connector, databases, reference
+from interop.kafka_tests import harness
 
 HERE = Path(__file__).resolve().parent
 
@@ -97,6 +98,7 @@ STEPS: Sequence[tuple[str, Callable[[], None]]] = (
     ("Spark's connector", fetch_spark_connector),
     ("Databases", install_databases),
     ("Java clients", build_java_client),
+    ("Apache Kafka's tests", harness.build),
     ("Go clients", build_go_clients),
     ("KafkaJS and axe-core", install_node_packages),
 )

@@ -140,9 +140,11 @@ def _keys_for(entity: Entity) -> Mapping[str, ConfigKey]:
     if IP not in parts:
         return CLIENT_QUOTA_KEYS
     if len(parts) > 1:
-        raise _invalid("'ip' stands alone: it cannot be combined with 'user' or 'client-id'.")
+        raise _invalid(
+            "Invalid quota entity combination: 'ip' cannot be combined with 'user' or 'client-id'."
+        )
     if parts[IP] is not None and not _is_address(str(parts[IP])):
-        raise _invalid(f"'{parts[IP]}' is not an IP address.")
+        raise _invalid(f"'{parts[IP]}' is not a valid IP address.")
     return ADDRESS_QUOTA_KEYS
 
 

@@ -54,7 +54,9 @@ def _matches(components: list[ComponentData]) -> list[Match]:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
         matches[kind] = _match(component)
     if IP in matches and (USER in matches or CLIENT_ID in matches):
-        raise _invalid("'ip' stands alone: it cannot be asked for with 'user' or 'client-id'.")
+        raise _invalid(
+            "Invalid entity filter component combination: 'ip' cannot be combined with 'user' or 'client-id'."
+        )
     return list(matches.values())
 
 

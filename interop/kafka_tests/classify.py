@@ -1,0 +1,115 @@
+"""What became of a test: passed, failed for a listed reason or an unknown one, or not applicable to Barnabas."""
+
+import re
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from interop.kafka_tests.results import Result
+
+KNOWN = Path(__file__).with_name("known.toml")
+
+Outcome = Literal["passed", "listed", "failed", "not applicable", "not counted"]
+
+#: Kinds of tests that do not apply, in the order of the report, each with what it means.
+KINDS = {
+    "several brokers": "the test needs more than one broker: replicas, leaders that move, brokers that stop",
+    "share or streams groups": "share groups (KIP-932) and streams groups (KIP-1071), which Barnabas does not have",
+    "internals of the JVM": "the test looks into a broker's objects, metrics or threads in its own JVM",
+    "controller listener": "the test talks to a listener of controllers, which Barnabas does not have",
+    "old metadata.version": "the test begins at an older metadata.version than Barnabas formats",
+    "tiered storage": "tiered storage (KIP-405)",
+    "Java plugin": "the test brings a Java class that the broker must load",
+    "TLS": "a listener with TLS",
+    "SASL mechanism": "SASL/GSSAPI or SASL/OAUTHBEARER",
+    "delegation tokens": "delegation tokens",
+    "assumption": "the test itself says that it does not apply",
+}
+#: In a failure of a test that asked for several brokers and got one.
+_MISSING_BROKERS = re.compile(
+    r"INVALID_REPLICATION_FACTOR|InvalidReplicationFactor|[Rr]eplication factor|includes broker \d|not registered|"
+    r"InvalidReplicaAssignment|INVALID_REPLICA_ASSIGNMENT"
+)
+_JVM = re.compile(r"Unable to find metric")
+_OTHER_GROUPS = re.compile(r"(share|streams) group protocol|(Share|Streams)Group\w+ API|SHARE_|STREAMS_GROUP")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Tests that were looked into, and what was found."""
+
+    tests: re.Pattern[str]  #: matches class.method, or class.method and the display name after a space
+    kind: str  #: of KINDS, or "" for a difference of Barnabas
+    reason: str
+
+    def matches(self, result: Result) -> bool:
+        """Return whether the rule is about this test."""
+        return any(self.tests.fullmatch(each) for each in (result.key, f"{result.key} {result.name}"))
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Where a test counts in the report."""
+
+    outcome: Outcome
+    kind: str = ""
+    reason: str = ""
+
+
+def rules(path: Path = KNOWN) -> list[Rule]:
+    """Return what known.toml lists.
+
+    :raises ValueError: a kind is not one of KINDS.
+    """
+    document = tomllib.loads(path.read_text(encoding="utf-8"))
+    listed = [Rule(re.compile(each["tests"]), "", each["reason"]) for each in document.get("difference", [])]
+    for each in document.get("not_applicable", []):
+        if each["kind"] not in KINDS:
+            raise ValueError(f"known.toml: kind {each['kind']!r} is none of: {', '.join(KINDS)}")
+        listed.append(Rule(re.compile(each["tests"]), each["kind"], each["reason"]))
+    return listed
+
+
+def judge(result: Result, known: Sequence[Rule]) -> Judgement:
+    """Return where a result counts.
+
+    A test that passes counts as passed, whatever is listed of it; one that asked for no broker does not count.
+    """
+    if result.status == "SUCCESSFUL":
+        return Judgement("passed" if result.test and result.brokers else "not counted")
+    if result.status == "SKIPPED":
+        return Judgement("not counted", reason="disabled by Kafka")
+    kinds = [text.partition(": ") for text in result.not_applicable]
+    if any(kind == "duplicate" for kind, _, _ in kinds):
+        return Judgement("not counted", reason="the other node type")
+    if kinds:
+        return Judgement("not applicable", kinds[0][0], kinds[0][2])
+    if result.status == "ABORTED":
+        return Judgement("not applicable", "assumption", result.message)
+    return _judge_failure(result, known)
+
+
+def _judge_failure(result: Result, known: Sequence[Rule]) -> Judgement:
+    for rule in known:
+        if rule.matches(result):
+            return Judgement("not applicable" if rule.kind else "listed", rule.kind, rule.reason)
+    if result.brokers > 1 and _MISSING_BROKERS.search(result.message):
+        return Judgement("not applicable", "several brokers", "one broker cannot hold the replicas")
+    if _JVM.search(result.message):
+        return Judgement("not applicable", "internals of the JVM", "a metric of the JVM")
+    if _OTHER_GROUPS.search(result.message):
+        return Judgement(
+            "not applicable", "share or streams groups", "the test uses a share or streams group"
+        )
+    return Judgement("failed")
+
+
+def stale(known: Sequence[Rule], results: Iterable[Result]) -> list[Rule]:
+    """Return the rules that are about tests of these, all of which pass."""
+    everything = list(results)
+    about = {
+        rule: [each.status == "SUCCESSFUL" for each in everything if rule.matches(each)] for rule in known
+    }
+    return [rule for rule, passed in about.items() if passed and all(passed)]

@@ -1,0 +1,192 @@
+package barnabas;
+
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.net.ServerSocket;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collection;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.stream.Collectors;
+import javax.security.auth.login.AppConfigurationEntry;
+import javax.security.auth.login.Configuration;
+import org.apache.kafka.common.config.types.Password;
+import org.apache.kafka.metadata.authorizer.StandardAuthorizer;
+
+/** The properties that a test gives a broker of Kafka's, as the settings of one Barnabas process. */
+final class BrokerSettings {
+    static final String USER = "harness";
+    private static final String HIDDEN = "HARNESS";
+    private static final String PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule";
+    private static final Set<String> MECHANISMS = Set.of("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512");
+    /** Said in another way, or of a KRaft node alone. */
+    private static final Set<String> LEFT_OUT = Set.of("node.id", "broker.id", "log.dir", "log.dirs", "listeners", "process.roles",
+        "controller.listener.names", "metadata.log.dir", "principal.builder.class", "security.inter.broker.protocol");
+    /** Classes that a test brings along and a broker of Kafka's loads. */
+    private static final List<String> PLUGINS = List.of("create.topic.policy.class.name", "alter.config.policy.class.name", "client.quota.callback.class",
+        "replica.selector.class", "sasl.server.callback.handler.class", "connection.failed.authentication.delay.class");
+    /** Bounded by the number of brokers that there are. */
+    private static final List<String> REPLICAS = List.of("offsets.topic.replication.factor", "transaction.state.log.replication.factor",
+        "transaction.state.log.min.isr", "default.replication.factor", "min.insync.replicas");
+
+    final Map<String, String> properties = new TreeMap<>();
+    final List<String> logDirs;
+    /** Where clients connect, by listener. */
+    final Map<String, Integer> ports = new LinkedHashMap<>();
+    /** Where Barnabas listens behind a login proxy, by listener. */
+    final Map<String, Integer> proxied = new LinkedHashMap<>();
+    final int nodeId;
+    /** A listener of the harness's own where clients must log in or need permissions; else 0. */
+    final int hiddenPort;
+    private final Map<String, String> protocols = new LinkedHashMap<>();
+    private final List<String> urls = new ArrayList<>();
+
+    BrokerSettings(int nodeId, Map<String, ?> given, List<String> logDirs) {
+        this.nodeId = nodeId;
+        this.logDirs = logDirs;
+        given.forEach((key, value) -> {
+            if (value != null)
+                properties.put(key, text(value));
+        });
+        refusePlugins();
+        readListeners();
+        boolean authorizes = !properties.getOrDefault("authorizer.class.name", "").isEmpty();
+        boolean logsIn = protocols.values().stream().anyMatch(protocol -> protocol.startsWith("SASL"));
+        hiddenPort = authorizes || logsIn || !proxied.isEmpty() ? freePort() : 0;
+        if (hiddenPort != 0)
+            addHiddenListener();
+        properties.putIfAbsent("barnabas.audit.enable", System.getProperty("barnabas.audit", "false"));
+        for (String key : REPLICAS)
+            properties.computeIfPresent(key, (k, v) -> v.matches("[2-9]|\\d\\d+") ? "1" : v);
+        translateJaas();
+    }
+
+    private static String text(Object value) {
+        if (value instanceof Password password)
+            return password.value();
+        if (value instanceof Collection<?> list)
+            return list.stream().map(String::valueOf).collect(Collectors.joining(","));
+        return value instanceof Class<?> type ? type.getName() : String.valueOf(value);
+    }
+
+    /** The class that decides who the clients of a listener are; empty where it is Kafka's own. */
+    String principalBuilder(String listener) {
+        String key = "principal.builder.class";
+        String name = properties.getOrDefault("listener.name." + listener.toLowerCase(Locale.ROOT) + "." + key, properties.getOrDefault(key, ""));
+        return name.startsWith("org.apache.kafka.common.security.") ? "" : name;
+    }
+
+    private void refusePlugins() {
+        if (properties.getOrDefault("remote.log.storage.system.enable", "false").equals("true"))
+            throw CurrentTest.notApplicable(CurrentTest.Kind.TIERED, "remote.log.storage.system.enable");
+        for (String key : PLUGINS)
+            if (!properties.getOrDefault(key, "").isEmpty())
+                throw CurrentTest.notApplicable(CurrentTest.Kind.PLUGIN, key);
+        String authorizer = properties.getOrDefault("authorizer.class.name", "");
+        if (!authorizer.isEmpty() && !authorizer.equals(StandardAuthorizer.class.getName()))
+            throw CurrentTest.notApplicable(CurrentTest.Kind.PLUGIN, "authorizer.class.name");
+        if (properties.entrySet().stream().anyMatch(e -> e.getKey().startsWith("delegation.token.secret") && !e.getValue().isEmpty()))
+            throw CurrentTest.notApplicable(CurrentTest.Kind.TOKENS, "delegation.token.secret.key");
+    }
+
+    private void readListeners() {
+        Map<String, String> map = new LinkedHashMap<>();
+        for (String pair : properties.getOrDefault("listener.security.protocol.map", "").split(","))
+            if (pair.contains(":"))
+                map.put(pair.split(":")[0].trim().toUpperCase(Locale.ROOT), pair.split(":")[1].trim());
+        Set<String> controllers = Set.of(properties.getOrDefault("controller.listener.names", "CONTROLLER").split(","));
+        for (String url : properties.getOrDefault("listeners", "PLAINTEXT://localhost:0").split(",")) {
+            String name = url.substring(0, url.indexOf("://")).trim();
+            if (!controllers.contains(name))
+                readListener(name, url.trim(), map.getOrDefault(name.toUpperCase(Locale.ROOT), name));
+        }
+        properties.put("listener.security.protocol.map", protocols.entrySet().stream().map(e -> e.getKey() + ":" + e.getValue()).collect(Collectors.joining(",")));
+        if (!proxied.isEmpty() || properties.getOrDefault("advertised.listeners", "").matches(".*:0(,.*)?"))
+            properties.put("advertised.listeners", ports.entrySet().stream().map(e -> e.getKey() + "://localhost:" + e.getValue()).collect(Collectors.joining(",")));
+    }
+
+    private void readListener(String name, String url, String protocol) {
+        if (protocol.equals("SSL") || protocol.equals("SASL_SSL"))
+            throw CurrentTest.notApplicable(CurrentTest.Kind.TLS, "listener " + name);
+        int colon = url.lastIndexOf(':');
+        int port = Integer.parseInt(url.substring(colon + 1).trim());
+        String host = url.substring(url.indexOf("://") + 3, colon);
+        if (port == 0)
+            port = freePort();
+        ports.put(name.toUpperCase(Locale.ROOT), port);
+        if (!principalBuilder(name).isEmpty() && protocol.equals("PLAINTEXT")) {
+            port = freePort();
+            proxied.put(name.toUpperCase(Locale.ROOT), port);
+            protocol = "SASL_PLAINTEXT";
+            properties.put("listener.name." + name.toLowerCase(Locale.ROOT) + ".sasl.enabled.mechanisms", "PLAIN");
+            properties.putIfAbsent("sasl.mechanism.inter.broker.protocol", "PLAIN");
+        }
+        protocols.put(name.toUpperCase(Locale.ROOT), protocol);
+        urls.add(name + "://" + (host.isEmpty() ? "localhost" : host) + ":" + port);
+    }
+
+    private void addHiddenListener() {
+        urls.add(HIDDEN + "://127.0.0.1:" + hiddenPort);
+        properties.merge("listener.security.protocol.map", HIDDEN + ":SASL_PLAINTEXT", (map, own) -> map + "," + own);
+        properties.computeIfPresent("advertised.listeners", (k, v) -> v + "," + HIDDEN + "://127.0.0.1:" + hiddenPort);
+        properties.put("listener.name.harness.sasl.enabled.mechanisms", "PLAIN");
+        properties.put("listener.name.harness.plain.sasl.jaas.config", PLAIN_MODULE + " required user_" + USER + "=\"" + USER + "\";");
+        properties.merge("super.users", "User:" + USER, (users, own) -> users.isEmpty() ? own : users + ";" + own);
+    }
+
+    /** Kafka reads users of PLAIN from the JVM's login configuration where no property names them. */
+    private void translateJaas() {
+        for (String listener : protocols.keySet()) {
+            if (!protocols.get(listener).startsWith("SASL") || proxied.containsKey(listener))
+                continue;
+            String prefix = "listener.name." + listener.toLowerCase(Locale.ROOT) + ".";
+            String mechanisms = properties.getOrDefault(prefix + "sasl.enabled.mechanisms", properties.getOrDefault("sasl.enabled.mechanisms", "GSSAPI"));
+            for (String mechanism : mechanisms.split(",")) {
+                if (!MECHANISMS.contains(mechanism.trim()))
+                    throw CurrentTest.notApplicable(CurrentTest.Kind.SASL, mechanism.trim());
+                if (mechanism.trim().equals("PLAIN"))
+                    for (String section : List.of(listener.toLowerCase(Locale.ROOT) + ".KafkaServer", "KafkaServer"))
+                        plainUsers(section).forEach(entry -> properties.putIfAbsent(prefix + "plain.sasl.jaas.config", line(entry)));
+            }
+        }
+    }
+
+    private static List<AppConfigurationEntry> plainUsers(String section) {
+        try {
+            AppConfigurationEntry[] entries = Configuration.getConfiguration().getAppConfigurationEntry(section);
+            return entries == null ? List.of() : Arrays.stream(entries).filter(e -> e.getLoginModuleName().equals(PLAIN_MODULE)).toList();
+        } catch (SecurityException noFile) {
+            return List.of();
+        }
+    }
+
+    private static String line(AppConfigurationEntry entry) {
+        return entry.getOptions().entrySet().stream().map(e -> " " + e.getKey() + "=\"" + e.getValue() + "\"")
+            .collect(Collectors.joining("", entry.getLoginModuleName() + " required", ";"));
+    }
+
+    /** The arguments of `barnabas serve`. */
+    List<String> arguments() {
+        Map<String, String> all = new TreeMap<>(properties);
+        all.keySet().removeIf(key -> LEFT_OUT.contains(key) || key.endsWith(".principal.builder.class") || key.startsWith("controller.quorum.") || key.startsWith("server.max.startup"));
+        all.put("node.id", String.valueOf(nodeId));
+        all.put("log.dirs", String.join(",", logDirs));
+        all.put("listeners", String.join(",", urls));
+        List<String> arguments = new ArrayList<>();
+        all.forEach((key, value) -> arguments.addAll(List.of("--set", key + "=" + value)));
+        return arguments;
+    }
+
+    static int freePort() {
+        try (ServerSocket socket = new ServerSocket(0)) {
+            return socket.getLocalPort();
+        } catch (IOException error) {
+            throw new UncheckedIOException(error);
+        }
+    }
+}

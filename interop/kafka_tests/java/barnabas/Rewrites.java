@@ -1,0 +1,120 @@
+package barnabas;
+
+import static net.bytebuddy.matcher.ElementMatchers.named;
+
+import java.lang.instrument.ClassFileTransformer;
+import java.lang.instrument.Instrumentation;
+import java.security.ProtectionDomain;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import net.bytebuddy.ByteBuddy;
+import net.bytebuddy.asm.Advice;
+import net.bytebuddy.dynamic.ClassFileLocator;
+import net.bytebuddy.pool.TypePool;
+import org.apache.kafka.common.test.api.ClusterConfig;
+import org.apache.kafka.common.test.api.Type;
+import org.junit.jupiter.api.extension.BeforeEachCallback;
+import org.junit.jupiter.api.extension.Extension;
+
+/** Small changes of classes of Kafka's as they are loaded, where a class of ours cannot stand in their place. */
+public final class Rewrites implements ClassFileTransformer {
+    private static final String CREATED = "org.apache.kafka.common.message.CreateTopicsRequestData$";
+    private static final Map<String, Rewrite> BY_CLASS = new HashMap<>();
+
+    static {
+        add(CREATED + "CreatableTopic", "setReplicationFactor", "FewerReplicas");
+        add(CREATED + "CreatableReplicaAssignment", "setBrokerIds", "FewerBrokers");
+        add("org.apache.kafka.common.message.CreatePartitionsRequestData$CreatePartitionsAssignment", "setBrokerIds", "FewerBrokers");
+        add("org.apache.kafka.common.test.junit.RaftClusterInvocationContext", "getAdditionalExtensions", "OneOfTwoTypes");
+        add("kafka.server.ControllerServer", "startup", "NoController");
+        add("org.apache.kafka.metadata.storage.Formatter", "setScramArguments", "ScramUsers");
+    }
+
+    /** Called by the JVM before the program, as the manifest says. */
+    public static void premain(String arguments, Instrumentation instrumentation) {
+        instrumentation.addTransformer(new Rewrites());
+    }
+
+    private static void add(String type, String method, String advice) {
+        BY_CLASS.put(type.replace('.', '/'), new Rewrite(type, method, Rewrites.class.getName() + "$" + advice));
+    }
+
+    @Override
+    public byte[] transform(ClassLoader loader, String name, Class<?> before, ProtectionDomain domain, byte[] content) {
+        Rewrite rewrite = name == null ? null : BY_CLASS.get(name);
+        return rewrite == null ? null : rewrite.apply(loader, content);
+    }
+
+    private record Rewrite(String type, String method, String advice) {
+        byte[] apply(ClassLoader loader, byte[] content) {
+            ClassFileLocator files = new ClassFileLocator.Compound(ClassFileLocator.Simple.of(type, content), ClassFileLocator.ForClassLoader.of(loader));
+            TypePool types = TypePool.Default.of(files);
+            return new ByteBuddy().redefine(types.describe(type).resolve(), files)
+                .visit(Advice.to(types.describe(advice).resolve(), files).on(named(method))).make().getBytes();
+        }
+    }
+
+    /** A topic of a test that asks for several brokers has one replica. */
+    public static final class FewerReplicas {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(value = 0, readOnly = false) short factor) {
+            factor = Rewrites.replicas(factor);
+        }
+    }
+
+    public static short replicas(short asked) {
+        return CurrentTest.brokersAsked() > 1 && asked > 1 && asked <= CurrentTest.brokersAsked() ? 1 : asked;
+    }
+
+    /** ... also where the test says on which brokers. */
+    public static final class FewerBrokers {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(value = 0, readOnly = false) List<Integer> ids) {
+            ids = Rewrites.brokers(ids);
+        }
+    }
+
+    public static List<Integer> brokers(List<Integer> asked) {
+        int first = CurrentTest.brokerId();
+        boolean known = asked.stream().distinct().filter(id -> id >= first && id < first + CurrentTest.brokersAsked()).count() == asked.size();
+        return CurrentTest.brokersAsked() > 1 && known && !asked.isEmpty() ? List.of(first) : asked;
+    }
+
+    /** A node that is broker and controller at the same time is what Barnabas is like; the other type is the same test. */
+    public static final class OneOfTwoTypes {
+        @Advice.OnMethodExit
+        static void exit(@Advice.FieldValue("clusterConfig") ClusterConfig config, @Advice.FieldValue("isCombined") boolean combined,
+                         @Advice.Return(readOnly = false) List<Extension> extensions) {
+            if (!combined && config.clusterTypes().contains(Type.CO_KRAFT))
+                extensions = Rewrites.duplicate(extensions);
+        }
+    }
+
+    /** The first extension ends the test; the others are needed before, for the parameters of a class's constructor. */
+    public static List<Extension> duplicate(List<Extension> extensions) {
+        List<Extension> all = new ArrayList<>();
+        all.add((BeforeEachCallback) context -> {
+            throw CurrentTest.notApplicable(CurrentTest.Kind.DUPLICATE, "the combined node type runs, too");
+        });
+        all.addAll(extensions);
+        return all;
+    }
+
+    /** QuorumTestHarness makes a controller, which says how its storage was formatted; nothing else is asked of it. */
+    public static final class NoController {
+        @Advice.OnMethodEnter(skipOn = Advice.OnNonDefaultValue.class)
+        static boolean enter() {
+            return true;
+        }
+    }
+
+    /** Users of SCRAM that storage is formatted with. */
+    public static final class ScramUsers {
+        @Advice.OnMethodEnter
+        static void enter(@Advice.Argument(0) List<String> users) {
+            CurrentTest.scramUsers(users);
+        }
+    }
+}

@@ -1,0 +1,50 @@
+"""Apache Kafka's own integration tests: a selection that says much in little time. `make kafka-tests` runs all."""
+
+import pytest
+from interop.kafka_tests.classify import judge, rules
+from interop.kafka_tests.harness import Harness, broker_classes, build
+from interop.kafka_tests.results import Result
+
+CLIENTS = "org.apache.kafka.clients"
+TOOLS = "org.apache.kafka.tools"
+CLASSES = (
+    "kafka.server.OffsetDeleteRequestTest",
+    "kafka.server.TxnOffsetCommitRequestTest",
+    "kafka.server.WriteTxnMarkersRequestTest",
+    f"{CLIENTS}.admin.AdminFenceProducersTest",
+    f"{CLIENTS}.consumer.PlaintextConsumerCloseTest",
+    f"{CLIENTS}.producer.ProducerIntegrationTest",
+    "org.apache.kafka.server.quota.ClientQuotasRequestTest",
+    f"{TOOLS}.UserScramCredentialsCommandTest",
+    f"{TOOLS}.DeleteRecordsCommandTest",
+)
+
+
+@pytest.fixture(scope="module")
+def harness(tmp_path_factory: pytest.TempPathFactory) -> Harness:
+    build()
+    return Harness("barnabas", tmp_path_factory.mktemp("results"))
+
+
+def named(result: Result) -> str:
+    return f"{result.key} {result.name}: {result.message[:500]}"
+
+
+@pytest.mark.parametrize("class_name", CLASSES)
+def test_a_class_of_kafka_s_fails_only_where_it_is_listed(harness: Harness, class_name: str) -> None:
+    known = rules()
+    run = harness.run(class_name)
+    outcomes = [(each, judge(each, known).outcome) for each in run.results.values()]
+    assert [named(each) for each, outcome in outcomes if outcome == "failed"] == []
+    assert run.complete
+    assert "passed" in {outcome for _, outcome in outcomes}
+
+
+def test_the_test_jars_hold_classes_of_all_three_kinds() -> None:
+    build()
+    found = broker_classes()
+    assert {
+        "kafka.server.FetchRequestTest",
+        f"{TOOLS}.AclCommandTest",
+        "org.apache.kafka.server.KRaftClusterTest",
+    } <= set(found)

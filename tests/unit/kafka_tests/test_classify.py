@@ -1,0 +1,102 @@
+"""Where a result counts in the report."""
+
+from pathlib import Path
+
+import pytest
+from interop.kafka_tests.classify import KINDS, Judgement, judge, rules, stale
+from interop.kafka_tests.results import NEVER_ENDED, Result
+
+KNOWN = """
+[[difference]]
+tests = 'K\\.words.*'
+reason = "other words"
+
+[[not_applicable]]
+tests = 'K\\.jvm \\[2\\].*'
+kind = "internals of the JVM"
+reason = "a metric"
+"""
+
+
+def result(status: str, method: str = "m", name: str = "m()", brokers: int = 1, **fields: object) -> Result:
+    return Result("K", method, name, "id", status, brokers=brokers, **fields)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def known(tmp_path: Path) -> Path:
+    path = tmp_path / "known.toml"
+    path.write_text(KNOWN)
+    return path
+
+
+def test_a_success_has_passed_even_if_a_failure_is_listed(known: Path) -> None:
+    assert judge(result("SUCCESSFUL", "words1"), rules(known)) == Judgement("passed")
+
+
+@pytest.mark.parametrize("status", ["FAILED", NEVER_ENDED])
+def test_a_failure_counts_as_one_unless_it_is_listed(known: Path, status: str) -> None:
+    assert judge(result(status), rules(known)).outcome == "failed"
+    assert judge(result(status, "words1"), rules(known)) == Judgement("listed", "", "other words")
+
+
+def test_a_rule_may_be_for_one_of_a_method_s_parameters(known: Path) -> None:
+    assert judge(result("FAILED", "jvm", "[2] x"), rules(known)) == Judgement(
+        "not applicable", "internals of the JVM", "a metric"
+    )
+    assert judge(result("FAILED", "jvm", "[1] x"), rules(known)).outcome == "failed"
+
+
+def test_what_the_harness_noted_makes_a_failure_not_applicable() -> None:
+    noted = result("FAILED", not_applicable=("internals of the JVM: LogManager.getLog", "TLS: listener"))
+    assert judge(noted, []) == Judgement("not applicable", "internals of the JVM", "LogManager.getLog")
+
+
+def test_a_test_without_a_broker_is_not_counted() -> None:
+    assert judge(result("SUCCESSFUL", brokers=0), []).outcome == "not counted"
+
+
+def test_a_refused_share_group_makes_a_failure_not_applicable() -> None:
+    message = "UnsupportedVersionException: The cluster does not support the share group protocol"
+    assert judge(result("FAILED", message=message), []).kind == "share or streams groups"
+
+
+def test_a_metric_of_the_jvm_makes_a_failure_not_applicable() -> None:
+    assert judge(result("FAILED", message="Unable to find metric X"), []).kind == "internals of the JVM"
+
+
+def test_a_rule_is_stale_when_its_tests_pass(known: Path) -> None:
+    words, jvm = rules(known)
+    assert stale([words, jvm], [result("SUCCESSFUL", "words1"), result("SUCCESSFUL", "words2")]) == [words]
+    assert stale([words, jvm], [result("SUCCESSFUL", "words1"), result("FAILED", "words2")]) == []
+
+
+def test_the_other_node_type_of_a_test_is_not_counted() -> None:
+    assert judge(result("ABORTED", not_applicable=("duplicate: combined",)), []).outcome == "not counted"
+
+
+def test_an_assumption_of_the_test_s_own_makes_it_not_applicable() -> None:
+    assert judge(result("ABORTED", message="not on this machine"), []).kind == "assumption"
+
+
+def test_missing_replicas_fail_only_tests_that_asked_for_several_brokers() -> None:
+    message = "InvalidReplicationFactorException: Unable to replicate"
+    assert judge(result("FAILED", brokers=3, message=message), []).kind == "several brokers"
+    assert judge(result("FAILED", brokers=1, message=message), []).outcome == "failed"
+    assert judge(result("FAILED", brokers=3, message="expected: 1"), []).outcome == "failed"
+
+
+def test_success_and_failure_outside_of_tests() -> None:
+    assert judge(result("SUCCESSFUL", test=False), []).outcome == "not counted"
+    assert judge(result("SKIPPED"), []).outcome == "not counted"
+    assert judge(result("FAILED", test=False), []).outcome == "failed"
+
+
+def test_a_kind_that_there_is_not_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "known.toml"
+    path.write_text('[[not_applicable]]\ntests = "x"\nkind = "moon"\nreason = "y"\n')
+    with pytest.raises(ValueError, match="'moon' is none of: several brokers"):
+        rules(path)
+
+
+def test_the_list_of_known_failures_can_be_read() -> None:
+    assert all(rule.reason and (not rule.kind or rule.kind in KINDS) for rule in rules())
