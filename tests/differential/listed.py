@@ -13,12 +13,15 @@ from barnabas.wire.messages.alter_user_scram_credentials import (
     ScramCredentialUpsertion,
 )
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
+from barnabas.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from barnabas.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from barnabas.wire.messages.describe_groups import DescribeGroupsRequest
 from barnabas.wire.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from barnabas.wire.messages.describe_topic_partitions import Cursor as DescribedFrom
 from barnabas.wire.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
 from barnabas.wire.messages.describe_topic_partitions import TopicRequest as DescribedTopic
+from barnabas.wire.messages.describe_transactions import DescribeTransactionsRequest
 from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -137,7 +140,29 @@ _ELR = (
 )
 _API_VERSIONS = ((ApiVersionsRequest("differential", "1"), 4),)
 
+_G: Any = Name("g")
+_TWICE = "Kafka answers each naming, so that ten thousand names of one thing are an answer of hundreds of megabytes."
+
+
+def _answered_again(difference: Difference) -> bool:
+    return _is_missing(difference) and " again" in difference.at
+
+
+def _named_twice(api: str, path: str, *example: Step) -> Listed:
+    return Listed(api, path, "a name that is given more than once", _TWICE, _answered_again, example)
+
+
 LISTED = (
+    _named_twice("DescribeGroups", "groups", (DescribeGroupsRequest(groups=[_G, _G]), 5)),
+    _named_twice("ConsumerGroupDescribe", "groups", (ConsumerGroupDescribeRequest(group_ids=[_G, _G]), 0)),
+    _named_twice(
+        "DescribeTransactions", "transaction_states", (DescribeTransactionsRequest(transactional_ids=["x", "x"]), 0)
+    ),
+    _named_twice(
+        "DescribeConfigs",
+        "results",
+        (DescribeConfigsRequest([DescribeConfigsResource(4, "1"), DescribeConfigsResource(4, "1")]), 4),
+    ),
     *LISTED_CONFIGS,
     *LISTED_CONTROL,
     *LISTED_QUOTAS,

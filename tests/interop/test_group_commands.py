@@ -116,7 +116,7 @@ def test_a_group_is_seen_while_it_reads_and_set_back_when_it_is_gone(
     run("groups", "reset-offsets", group, "--to-latest")
     assert committed(run, group) == {0: (10, 0), 1: (10, 0)}
     run("groups", "delete-offsets", group, f"{topic}:0")
-    assert committed(run, group) == {1: (10, 0)}
+    assert committed(run, group) == {0: (None, None), 1: (10, 0)}
     assert [each["error"] for each in run("groups", "delete", group)] == [None]
     assert run("groups", "describe", group) == "GROUP_ID_NOT_FOUND"
     assert run("groups", "delete", group) == "GROUP_ID_NOT_FOUND"

@@ -10,7 +10,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
-from barnabas.api.authorization import allowed, topic_refusals
+from barnabas.api.authorization import allowed, allowed_cluster, denied, topic_refusals
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
@@ -113,13 +113,13 @@ def _unauthorized(context: RequestContext, asked: TopicToDelete) -> Deleted | No
     image = context.node.image
     topic = image.topics.get(asked.name) if asked.name is not None else image.topic_by_id(asked.topic_id)
     name = topic.name if topic is not None else asked.name
-    error = None if name is None else topic_refusals(context, AclOperation.DELETE, [name]).get(name)
-    if name is None or error is None:
+    if name is None:
         return None
     describable = allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, name)
-    if asked.name is not None and not describable:
-        return Deleted(name, ZERO_UUID, error)
-    if topic is None:
+    if asked.name is not None and not describable and not allowed_cluster(context, AclOperation.DELETE):
+        return Deleted(name, ZERO_UUID, denied(context, AclOperation.DELETE, ResourceType.TOPIC, name))
+    error = topic_refusals(context, AclOperation.DELETE, [name]).get(name)
+    if topic is None or error is None:
         return None
     if asked.name is not None:
         return Deleted(name, ZERO_UUID, error)
