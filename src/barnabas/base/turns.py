@@ -98,17 +98,19 @@ class Turns:
         """Continue what waits until the turn is over; a coroutine has a turn of its own."""
         self._is_serving = False
         self._open()
-        while self._waiting and not self.is_over():
-            used_ns, _, _, continuation = heappop(self._waiting)
-            self._served_ns = max(self._served_ns, used_ns)
-            if not isinstance(continuation, asyncio.Future):
-                self._slice_started_ns = self._now_ns()
-                continuation()
-            elif not continuation.done():
-                continuation.set_result(None)
-                break
-        if self._waiting:
-            self._serve_soon()
+        try:
+            while self._waiting and not self.is_over():
+                used_ns, _, _, continuation = heappop(self._waiting)
+                self._served_ns = max(self._served_ns, used_ns)
+                if not isinstance(continuation, asyncio.Future):
+                    self._slice_started_ns = self._now_ns()
+                    continuation()
+                elif not continuation.done():
+                    continuation.set_result(None)
+                    break
+        finally:
+            if self._waiting:
+                self._serve_soon()
 
     def statistics(self) -> dict[str, int]:
         """Report how much waits for a turn, and how often a request had to continue in a later one."""

@@ -152,7 +152,11 @@ class Connection(asyncio.BufferedProtocol):
 
     def _continue(self) -> None:
         self._is_continued = False
-        self._drain_queue()
+        try:
+            self._drain_queue()
+        except Exception:
+            self.abort()  # what is queued would never be answered
+            raise
 
     def _start(self, frame: memoryview) -> None:
         """Handle one request as far as it goes without waiting."""

@@ -8,10 +8,7 @@ from socket import SO_RCVBUF, SO_SNDBUF, SOL_SOCKET
 from typing import Protocol
 
 from barnabas.base.clock import Clock
-
-#: What one read takes from a socket at most. One buffer serves all connections: one thread reads at a time.
-SCRATCH_BYTES = 256 << 10
-
+from barnabas.wire.framing import SCRATCH_BYTES
 
 #: More connections than there can be (`Integer.MAX_VALUE`).
 NO_BOUND = (1 << 31) - 1
@@ -90,7 +87,7 @@ class Connections:
         send_buffer_bytes: int = SYSTEM_DEFAULT,
         receive_buffer_bytes: int = SYSTEM_DEFAULT,
     ) -> None:
-        self.scratch = bytearray(SCRATCH_BYTES)
+        self.scratch = bytearray(SCRATCH_BYTES)  #: of all connections: one thread reads at a time
         self.now_ms = clock.monotonic_ms
         self.frame_bytes_max = frame_bytes_max
         self.limits = limits  #: replaced when they change: they hold for connections to come

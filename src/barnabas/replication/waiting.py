@@ -1,7 +1,8 @@
 """Fetches that wait for bytes: woken by what becomes readable, or by their time running out."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 
@@ -37,15 +38,27 @@ class WaitingFetch:
         if not self._future.done():
             self._future.set_result(None)
 
-    async def wait(self, sources: Iterable[Growing], max_wait_ms: int) -> None:
-        """Wait for enough growth of `sources`, `max_wait_ms` at most."""
+    @contextmanager
+    def registered(self, sources: Iterable[Growing]) -> Iterator[None]:
+        """Count the growth of `sources` until the block ends."""
         sources = tuple(sources)
-        timer = asyncio.get_running_loop().call_later(max_wait_ms / 1000, self.complete)
         for source in sources:
             source.add_waiting_fetch(self)
+        try:
+            yield
+        finally:
+            for source in sources:
+                source.remove_waiting_fetch(self)
+
+    async def wait(self, sources: Iterable[Growing], max_wait_ms: int) -> None:
+        """Wait for enough growth of `sources`, `max_wait_ms` at most."""
+        with self.registered(sources):
+            await self.wait_registered(max_wait_ms)
+
+    async def wait_registered(self, max_wait_ms: int) -> None:
+        """Wait for enough growth of what is registered, that before included, `max_wait_ms` at most."""
+        timer = asyncio.get_running_loop().call_later(max_wait_ms / 1000, self.complete)
         try:
             await self._future
         finally:
             timer.cancel()
-            for source in sources:
-                source.remove_waiting_fetch(self)

@@ -5,6 +5,9 @@ import struct
 _SIZE = struct.Struct(">i")
 SIZE_BYTES = _SIZE.size
 
+#: What one read takes from a socket at most. A larger frame has a buffer of its own, which is not used again.
+SCRATCH_BYTES = 256 << 10
+
 #: What a frame's buffer starts with at most: a size that is only claimed must not cost memory.
 FIRST_ALLOCATION_BYTES = 128 << 10
 

@@ -97,6 +97,23 @@ def test_connections_of_one_principal_have_one_share() -> None:
     assert log[: log.index("many") + 9].count("one") >= 3
 
 
+def test_a_continuation_that_fails_does_not_keep_the_others_waiting() -> None:
+    async def test(thread: Thread) -> None:
+        failures: list[dict[str, object]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
+
+        def fail() -> None:
+            raise ValueError("a continuation fails")
+
+        thread.turns.call_later(Share(), fail)
+        thread.turns.call_later(Share(), lambda: thread.work("other", 0))
+        while thread.turns.statistics()["waiting_count"]:
+            await asyncio.sleep(0)
+        assert len(failures) == 1
+
+    assert run(test) == ["other"]
+
+
 def test_a_principal_has_one_share_while_it_is_connected() -> None:
     turns = Turns(lambda: 0)
     share = turns.share_of("User:alice")

@@ -23,6 +23,7 @@ from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
 from barnabas.api.topics.creation import create_wanted_topics
 from barnabas.base.ids import ZERO_UUID
+from barnabas.metadata.image import Image
 from barnabas.metadata.topics import INTERNAL_TOPICS, Topic, check_name
 from barnabas.security.operations import NOT_ASKED
 from barnabas.telemetry.logs import get_logger
@@ -108,7 +109,7 @@ async def _all_topics(
     found = cache.get(key)
     if found is None or found[0] != image.revision:
         topics = [
-            _describe(context, request, topic)
+            _describe(context, request, topic, image)
             async for topic in context.each(image.topics.values())
             if is_listed(context, topic.name)
             and allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, topic.name)
@@ -171,7 +172,7 @@ def _by_id(context: RequestContext, request: MetadataRequest, topic_id: bytes) -
     if not allowed(context, AclOperation.DESCRIBE, ResourceType.TOPIC, topic.name):
         code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         return MetadataResponseTopic(error_code=code, name=None, topic_id=topic_id)
-    return _describe(context, request, topic)
+    return _describe(context, request, topic, context.node.image)
 
 
 def _by_name(
@@ -181,7 +182,7 @@ def _by_name(
         return MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
     topic = context.node.image.topics.get(name)
     if topic is not None:
-        return _describe(context, request, topic)
+        return _describe(context, request, topic, context.node.image)
     return MetadataResponseTopic(
         error_code=_missing_code(name),
         name=name,
@@ -198,8 +199,11 @@ def _missing_code(name: str) -> ErrorCode:
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _describe(context: RequestContext, request: MetadataRequest, topic: Topic) -> MetadataResponseTopic:
-    described = context.node.topic_descriptions.describe(context.node.image, topic)
+def _describe(
+    context: RequestContext, request: MetadataRequest, topic: Topic, image: Image
+) -> MetadataResponseTopic:
+    """Describe a topic of the image."""
+    described = context.node.topic_descriptions.describe(image, topic)
     described.topic_authorized_operations = _operations(context, request, topic.name)
     return described
 

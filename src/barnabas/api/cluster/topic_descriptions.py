@@ -19,20 +19,28 @@ class TopicDescriptions:
 
     def describe(self, image: Image, topic: Topic) -> MetadataResponseTopic:
         """A topic with all its partitions, by index, which must not be changed."""
+        if image.revision < self._revision:  # of a request that has let others go first
+            return _described(topic, _partitions(image, topic))
         if image.revision != self._revision or len(self._partitions) >= DESCRIBED_COUNT_MAX:
             self._partitions.clear()
             self._revision = image.revision
         partitions = self._partitions.get(topic.topic_id)
         if partitions is None:
-            indexes = range(topic.partition_count)
-            partitions = Repeated(_describe_partition(image, topic, index) for index in indexes)
-            self._partitions[topic.topic_id] = partitions
-        return MetadataResponseTopic(
-            name=topic.name,
-            topic_id=topic.topic_id,
-            is_internal=topic.name in INTERNAL_TOPICS,
-            partitions=partitions,
-        )
+            partitions = self._partitions[topic.topic_id] = _partitions(image, topic)
+        return _described(topic, partitions)
+
+
+def _partitions(image: Image, topic: Topic) -> Repeated[MetadataResponsePartition]:
+    return Repeated(_describe_partition(image, topic, index) for index in range(topic.partition_count))
+
+
+def _described(topic: Topic, partitions: Repeated[MetadataResponsePartition]) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=partitions,
+    )
 
 
 def _describe_partition(image: Image, topic: Topic, index: int) -> MetadataResponsePartition:

@@ -9,7 +9,9 @@ whole request INVALID_REQUEST (an unknown isolation level), FETCH_SESSION_ID_NOT
 INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR. zstd is sent at every version, as Apache Kafka 4 does.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 
 from barnabas.api.authorization import allowed, allowed_cluster, denied
 from barnabas.api.context import RequestContext
@@ -65,17 +67,12 @@ async def handle(context: RequestContext, request: FetchRequest) -> FetchRespons
         return FetchResponse(error_code=error.code)
     started_ns = node.tracer.now_ns()
     max_bytes = min(request.max_bytes, node.config.integer("fetch.max.bytes"))
-    committed = request.isolation_level == READ_COMMITTED
     quotas = _quotas(context, request)
     if quotas is not None:
         max_bytes = min(max_bytes, int(quotas.burst))
     targets, refused = await _authorized(context, request, fetch)
-    reads = await _read_all(context, fetch, targets, max_bytes, committed=committed)
-    missing_bytes = min(request.min_bytes, max_bytes) - reads.size_bytes
-    if missing_bytes > 0 and request.max_wait_ms > 0 and targets and not (refused or reads.must_answer):
-        waiting = WaitingFetch(missing_bytes, committed=committed)
-        await waiting.wait(_partitions(context, targets), request.max_wait_ms)
-        reads = await _read_all(context, fetch, targets, max_bytes, committed=committed)
+    fetching = _Fetching(context, request, fetch, targets, max_bytes, may_wait=not refused)
+    reads = await (fetching.read() if len(targets) <= PIECE_PARTITIONS_MAX else fetching.read_in_pieces())
     reads.answers += refused
     if node.tracer.enabled:
         _trace(context, started_ns, reads)
@@ -92,26 +89,68 @@ def _named(request: FetchRequest, uses_topic_ids: bool) -> list[tuple[Key, Fetch
     return list(targets_of(request, by_id=uses_topic_ids))
 
 
-async def _read_all(
-    context: RequestContext,
-    fetch: FetchContext,
-    targets: list[tuple[Key, FetchTarget]],
-    max_bytes: int,
-    *,
-    committed: bool,
-) -> Reads:
-    replicas, reads = context.node.replicas, Reads([])
-    async for start in context.each(range(0, len(targets), PIECE_PARTITIONS_MAX)):
-        piece = targets[start : start + PIECE_PARTITIONS_MAX]
+@dataclass(slots=True)
+class _Fetching:
+    """The reading of one fetch, which waits for more when it finds too little."""
+
+    context: RequestContext
+    request: FetchRequest
+    fetch: FetchContext
+    targets: list[tuple[Key, FetchTarget]]
+    max_bytes: int
+    may_wait: bool
+
+    async def read(self) -> Reads:
+        """Read in one turn. Nothing is awaited between reading and waiting, so that no growth is missed."""
+        reads = Reads([])
+        self._read(self.targets, reads)
+        missing_bytes = self._missing_bytes(reads)
+        if missing_bytes > 0:
+            waiting = WaitingFetch(missing_bytes, committed=self._committed)
+            await waiting.wait(self._partitions(), self.request.max_wait_ms)
+            reads = Reads([])
+            self._read(self.targets, reads)
+        return reads
+
+    async def read_in_pieces(self) -> Reads:
+        """Read many partitions in several turns. Any growth ends the wait, so there may be less than `min_bytes`."""
+        waiting = WaitingFetch(1, committed=self._committed)
+        with waiting.registered(self._partitions()):
+            reads = await self._read_pieces()
+            if self._missing_bytes(reads) <= 0:
+                return reads
+            await waiting.wait_registered(self.request.max_wait_ms)
+        return await self._read_pieces()
+
+    async def _read_pieces(self) -> Reads:
+        reads = Reads([])
+        async for start in self.context.each(range(0, len(self.targets), PIECE_PARTITIONS_MAX)):
+            self._read(self.targets[start : start + PIECE_PARTITIONS_MAX], reads)
+        return reads
+
+    def _read(self, targets: list[tuple[Key, FetchTarget]], reads: Reads) -> None:
         read_all(
-            replicas,
-            piece,
-            max_bytes,
-            committed=committed,
-            is_incremental=fetch.is_incremental,
+            self.context.node.replicas,
+            targets,
+            self.max_bytes,
+            committed=self._committed,
+            is_incremental=self.fetch.is_incremental,
             reads=reads,
         )
-    return reads
+
+    @property
+    def _committed(self) -> bool:
+        return self.request.isolation_level == READ_COMMITTED
+
+    def _missing_bytes(self, reads: Reads) -> int:
+        """How much more the client waits for; 0 if it does not wait."""
+        waits = self.may_wait and self.request.max_wait_ms > 0 and self.targets and not reads.must_answer
+        return min(self.request.min_bytes, self.max_bytes) - reads.size_bytes if waits else 0
+
+    def _partitions(self) -> Iterator[Partition]:
+        for _, target in self.targets:
+            with suppress(KafkaError):  # reading finds the same
+                yield find(self.context.node.replicas, target)
 
 
 def _quotas(context: RequestContext, request: FetchRequest) -> Rate | None:
@@ -148,11 +187,6 @@ async def _authorized(
     return targets, refused
 
 
-def _partitions(context: RequestContext, targets: Iterable[tuple[Key, FetchTarget]]) -> Iterable[Partition]:
-    for _, target in targets:
-        yield find(context.node.replicas, target)
-
-
 def _add(response: FetchResponse, fetch: FetchContext, answers: Iterable[Answer]) -> None:
     """Add what was read, by topic; an incremental session gets only what is new to it."""
     session = fetch.session
@@ -173,7 +207,9 @@ def _add(response: FetchResponse, fetch: FetchContext, answers: Iterable[Answer]
 def _trace(context: RequestContext, started_ns: int, reads: Reads) -> None:
     answers: Iterable[tuple[Key, FetchTarget, PartitionData]] = reads.answers
     for key, target, data in answers:
-        if data.error_code == ErrorCode.NONE:
+        if data.error_code != ErrorCode.NONE:
+            continue
+        with suppress(KafkaError):  # the topic has been deleted meanwhile
             context.node.tracer.record(
                 "barnabas.fetch.read",
                 started_ns,

@@ -27,7 +27,6 @@ from barnabas.api.data.produce_codec import (
     read_request,
     write_response,
 )
-from barnabas.api.limits import REQUEST_ELEMENTS_MAX
 from barnabas.api.registry import serves
 from barnabas.base.buffers import Buffer
 from barnabas.log.partition_log import AppendInfo
@@ -45,6 +44,7 @@ from barnabas.replication.transaction_verification import (
 )
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.framing import SCRATCH_BYTES
 from barnabas.wire.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -63,8 +63,8 @@ FIRST_VERSION_WITH_IMPLICIT_TRANSACTIONS = 12
 VERIFICATION_ENABLED = "transaction.partition.verification.enable"
 NO_OFFSET = -1
 
-#: Requests for more partitions let other clients go first in between.
-PARTITIONS_COUNT_PER_TURN = 100
+#: Topics and partitions of one request; more would hold up other clients while they are read.
+ELEMENTS_MAX = 20_000
 
 #: Errors that come without the log start offset, as in Apache Kafka; producers use it for the others.
 _WITHOUT_LOG_START = {
@@ -96,7 +96,7 @@ def fast_path(context: RequestContext, frame: memoryview, position: int) -> Answ
 
     :raises Malformed: When the request cannot be read.
     """
-    return _produce(context, read_request(frame, position, context.api_version, REQUEST_ELEMENTS_MAX))
+    return _produce(context, read_request(frame, position, context.api_version, ELEMENTS_MAX))
 
 
 @serves(ProduceRequest, ProduceResponse, 3, 13, refuse=refuse, fast_path=fast_path)
@@ -128,11 +128,6 @@ def _produce(context: RequestContext, request: ProduceData) -> Answer | Awaitabl
         production.verified = start_verification(write, _support(context.api_version))
         if production.verified.verifications and context.node.transaction_verifier is not None:
             return production.run_later(write)
-    if (
-        context.size_bytes > PARTITIONS_COUNT_PER_TURN * BATCH_HEADER_BYTES
-        and sum([len(partitions) for _, partitions in request.topics]) > PARTITIONS_COUNT_PER_TURN
-    ):
-        return production.run_later()
     return production.run()
 
 
@@ -160,25 +155,30 @@ class _Production:
         self.verified: Verified | None = None
 
     def run(self) -> Answer | Awaitable[Answer]:
-        """Append everything within this turn; in later turns what takes long to validate, and all behind it."""
-        steps = self._append_each()
+        """Append everything within this turn, or what is left in later turns if it takes long."""
+        steps, turns = self._append_each(), self._context.node.turns
         for costly in steps:
             if costly is not None:
                 self._keep_records()
-                return self._run_later(steps, _Costly(costly.partition, _copied(costly.records)))
+                return self._run_later(steps, costly._replace(records=self._kept(costly.records)))
+            if turns.is_over():
+                self._keep_records()
+                return self._run_later(steps, None)
         return self._respond_later() if self._waits else self._respond()
 
-    def run_later(self, write: TransactionalWrite | None = None) -> Awaitable[Answer]:
-        """Append in several turns, a `write` once its transaction's coordinator has confirmed it."""
+    def run_later(self, write: TransactionalWrite) -> Awaitable[Answer]:
+        """Append in several turns, once the transaction's coordinator has confirmed the write."""
         self._keep_records()
         return self._run_later(self._append_each(), None, write)
 
     def _keep_records(self) -> None:
-        """Have the records that are not appended yet outlive the network buffer."""
-        for _, partitions in self._request.topics:
-            partitions[:] = [
-                (index, None if records is None else _copied(records)) for index, records in partitions
-            ]
+        """Have the records outlive the network buffer. A large frame has a buffer of its own."""
+        if self._context.size_bytes <= SCRATCH_BYTES:
+            for _, partitions in self._request.topics:
+                partitions[:] = [(index, records and self._kept(records)) for index, records in partitions]
+
+    def _kept(self, records: memoryview) -> memoryview:
+        return _copied(records) if self._context.size_bytes <= SCRATCH_BYTES else records
 
     async def _run_later(
         self, steps: _Steps, costly: _Costly | None, write: TransactionalWrite | None = None

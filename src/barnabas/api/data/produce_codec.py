@@ -54,6 +54,8 @@ _pack_v9 = struct.Struct(">i2xqqqB2x").pack
 #: The end of a response: no throttle time, no tagged fields.
 _END, _END_FLEXIBLE = bytes(4), bytes(5)
 
+#: Counts elements before they are read, and gives a range of as many.
+_Take: TypeAlias = Callable[[int], range]
 _TopicReader: TypeAlias = Callable[[memoryview, int], tuple[str | bytes, int]]
 
 _BAD_BYTES = (ValueError, IndexError, struct.error)
@@ -76,34 +78,44 @@ def read_request(frame: memoryview, position: int, version: int, elements_max: i
     """
     read = _read_flexible if version >= FIRST_FLEXIBLE_VERSION else _read_plain
     try:
-        data, end = read(frame, position, version)
+        data, end = read(frame, position, version, _Allowance(elements_max).take)
     except _BAD_BYTES as error:
         text = f"ProduceRequest version {version} cannot be read: {error}"
         raise Malformed(text) from error
     if end > len(frame):
         text = f"ProduceRequest version {version} cannot be read: it ends {end - len(frame)} bytes too early"
         raise Malformed(text)
-    if len(frame) > elements_max and _elements_count(data) > elements_max:  # each takes a byte at least
-        text = f"ProduceRequest version {version} cannot be read: it has more than {elements_max} elements"
-        raise Malformed(text)
     return data
 
 
-def _elements_count(data: ProduceData) -> int:
-    return len(data.topics) + sum([len(partitions) for _, partitions in data.topics])
+class _Allowance:
+    """How many more topics and partitions a request may name."""
+
+    def __init__(self, elements_max: int) -> None:
+        self._elements_max = self._left = elements_max
+
+    def take(self, count: int) -> range:
+        """Count elements before they are read."""
+        if count < 0:
+            raise ValueError("null where an array must be")
+        self._left -= count
+        if self._left < 0:
+            message = f"it has more than {self._elements_max} elements"
+            raise ValueError(message)
+        return range(count)
 
 
-def _read_plain(frame: memoryview, position: int, _version: int) -> tuple[ProduceData, int]:
+def _read_plain(frame: memoryview, position: int, _version: int, take: _Take) -> tuple[ProduceData, int]:
     """Versions 3 to 8. A slice beyond the end is short: the caller compares the position that is returned."""
     transactional_id, position = read_nullable_string(frame, position)
     acks, timeout_ms = _unpack_acks_timeout(frame, position)
     topics_count, position = read_size(frame, position + 6)
     topics: list[TopicData] = []
-    for _ in range(_not_null(topics_count)):
+    for _ in take(topics_count):
         name, position = read_string(frame, position)
         partitions_count, position = read_size(frame, position)
         partitions: list[PartitionData] = []
-        for _ in range(_not_null(partitions_count)):
+        for _ in take(partitions_count):
             index, size_bytes = _unpack_two_int32(frame, position)
             start = position + 8
             position = start + size_bytes if size_bytes > 0 else start
@@ -112,7 +124,7 @@ def _read_plain(frame: memoryview, position: int, _version: int) -> tuple[Produc
     return ProduceData(transactional_id, acks, timeout_ms, topics), position
 
 
-def _read_flexible(frame: memoryview, position: int, version: int) -> tuple[ProduceData, int]:
+def _read_flexible(frame: memoryview, position: int, version: int, take: _Take) -> tuple[ProduceData, int]:
     """Versions 9 to 13 (KIP-482). A slice beyond the end is short: the caller compares the returned position."""
     transactional_id = None
     if frame[position]:
@@ -123,11 +135,11 @@ def _read_flexible(frame: memoryview, position: int, version: int) -> tuple[Prod
     topics_count, position = read_compact_size(frame, position + 6)
     read_topic: _TopicReader = read_uuid if version >= FIRST_VERSION_WITH_TOPIC_IDS else read_compact_string
     topics: list[TopicData] = []
-    for _ in range(_not_null(topics_count)):
+    for _ in take(topics_count):
         topic, position = read_topic(frame, position)
         partitions_count, position = read_compact_size(frame, position)
         partitions: list[PartitionData] = []
-        for _ in range(_not_null(partitions_count)):
+        for _ in take(partitions_count):
             index = _unpack_int32(frame, position)[0]
             size, start = read_uvarint(frame, position + 4)
             position = start + size - 1 if size else start
@@ -137,12 +149,6 @@ def _read_flexible(frame: memoryview, position: int, version: int) -> tuple[Prod
         topics.append((topic, partitions))
     position = skip_tagged_fields(frame, position) if frame[position] else position + 1
     return ProduceData(transactional_id, acks, timeout_ms, topics), position
-
-
-def _not_null(count: int) -> int:
-    if count < 0:
-        raise ValueError("null where an array must be")
-    return count
 
 
 def write_response(version: int, results: list[TopicResults]) -> tuple[bytearray, int]:

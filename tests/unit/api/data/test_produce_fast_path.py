@@ -1,7 +1,7 @@
 """Produce without message objects does the same as with them: same answer, same log, byte for byte."""
 
 import random
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -180,18 +180,6 @@ async def test_permissions_are_asked_for_each_request(tmp_path: Path) -> None:
         )
         allowed = await node.ask(everyday(), 9)
         assert allowed.responses[0].partition_responses[0].error_code == ErrorCode.NONE
-
-
-@on_loop
-async def test_a_request_for_very_many_partitions_lets_others_go_first(tmp_path: Path) -> None:
-    async with running_node(tmp_path) as node:
-        await node.create(new_topic("wide", 200))
-        frame = frame_of(everyday("wide", *range(200)), 9)
-        _, answer = node.begin(frame)
-        assert isinstance(answer, Coroutine)
-        parts = await answer
-        response = response_of(ProduceResponse, 9, b"".join(parts or []))
-        assert [each.error_code for each in response.responses[0].partition_responses] == [0] * 200
 
 
 @pytest.mark.parametrize("version", [3, 8, 9, 13])
