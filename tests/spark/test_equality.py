@@ -191,5 +191,5 @@ def test_a_stream_fails_when_its_topic_was_made_anew(
     broker.delete_topic(topic)
     broker.create_topic(topic, 3)
     fill(broker.bootstrap, topic, 30)
-    with pytest.raises(DataLossError, match="deleted and made anew"):
+    with pytest.raises(DataLossError, match="deleted and created again"):
         stream.take()
