@@ -8,8 +8,9 @@ from barnabas.base.ids import ZERO_UUID, TopicPartition, uuid_from_text, uuid_to
 from pyspark_barnabas.offsets import Positions
 from pyspark_barnabas.values import flat, nested
 
-#: Stands among the topics in an offset's JSON, before the topics' ids. No topic can have this name.
-TOPIC_IDS_KEY = "#topicIds"
+#: Begins a key that stands among the topics in an offset's JSON, without partitions: `#topicId:NAME:ID`. No topic can
+#: have such a name, and Spark's Kafka connector reads it as a topic of which nothing is to be read.
+TOPIC_ID_PREFIX = "#topicId:"
 
 
 @dataclass(frozen=True)
@@ -42,11 +43,10 @@ class StreamOffset:
         )
 
     def to_json(self) -> dict[str, dict[str, Any]]:
-        """Return the connector's JSON, with one more entry for the ids: `"#topicIds": {"orders": ID}`."""
+        """Return the connector's JSON, with an empty entry for each id: `"#topicId:orders:ID": {}`."""
         written: dict[str, dict[str, Any]] = {**nested(self.positions)}
-        if self.topic_ids:
-            ids = sorted(self.topic_ids.items())
-            written[TOPIC_IDS_KEY] = {topic: uuid_to_text(topic_id) for topic, topic_id in ids}
+        for topic, topic_id in sorted(self.topic_ids.items()):
+            written[f"{TOPIC_ID_PREFIX}{topic}:{uuid_to_text(topic_id)}"] = {}
         return written
 
     @classmethod
@@ -55,10 +55,11 @@ class StreamOffset:
 
         :raises ValueError: For an id that is none.
         """
-        ids = {topic: uuid_from_text(text) for topic, text in written.get(TOPIC_IDS_KEY, {}).items()}
+        entries = [key.split(":") for key in written if key.startswith(TOPIC_ID_PREFIX)]
+        ids = {topic: uuid_from_text(text) for _, topic, text in entries}
         return cls(flat(without_ids(written)), ids)
 
 
 def without_ids(written: Mapping[str, Any]) -> dict[str, Any]:
     """Return an offset's JSON as the connector would write it."""
-    return {topic: value for topic, value in written.items() if topic != TOPIC_IDS_KEY}
+    return {topic: value for topic, value in written.items() if not topic.startswith(TOPIC_ID_PREFIX)}

@@ -8,7 +8,7 @@ from pyspark_barnabas.progress import GroupProgress, wanted_offsets
 from pyspark_barnabas.values import OptionError
 
 PLACE = TopicPartition("orders", 0)
-TEXT = '{"orders": {"0": 7, "1": 8}, "clicks": {"0": 9}, "#topicIds": {"orders": "AAAAAAAAAAAAAAAAAAAAAg"}}'
+TEXT = '{"orders": {"0": 7, "1": 8}, "clicks": {"0": 9}, "#topicId:orders:AAAAAAAAAAAAAAAAAAAAAg": {}}'
 
 
 def test_offsets_of_selected_partitions_are_wanted() -> None:

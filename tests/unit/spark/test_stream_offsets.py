@@ -15,7 +15,8 @@ OFFSET = StreamOffset({A: 3, B: 5}, {"orders": ORDERS, "clicks": CLICKS})
 def test_ids_stand_beside_the_offsets_that_the_connector_would_write() -> None:
     written = json.loads(json.dumps(OFFSET.to_json()))
     assert without_ids(written) == {"clicks": {"10": 5}, "orders": {"0": 3}}
-    assert written["#topicIds"] == {"clicks": uuid_to_text(CLICKS), "orders": uuid_to_text(ORDERS)}
+    assert written[f"#topicId:clicks:{uuid_to_text(CLICKS)}"] == {}
+    assert written[f"#topicId:orders:{uuid_to_text(ORDERS)}"] == {}
     assert StreamOffset.from_json(written) == OFFSET
 
 
@@ -42,4 +43,4 @@ def test_topics_are_recreated_where_both_ids_are_known_and_differ() -> None:
 
 def test_an_id_that_is_none_is_named() -> None:
     with pytest.raises(ValueError, match="'nonsense' is not a Kafka id"):
-        StreamOffset.from_json({"orders": {"0": 3}, "#topicIds": {"orders": "nonsense"}})
+        StreamOffset.from_json({"orders": {"0": 3}, "#topicId:orders:nonsense": {}})

@@ -62,9 +62,7 @@ def test_a_flow_goes_on_behind_the_last_batch_that_was_finished(tmp_path: Path) 
     for folder, numbers in (("commits", (9, 10)), ("offsets", (9, 10, 11))):
         (state.checkpoint("one") / folder).mkdir(parents=True)
         for number in numbers:
-            text = "v1\n{}\n" + json.dumps(
-                {"in": {"0": number}, "#topicIds": {"in": "AAAAAAAAAAAAAAAAAAAAAg"}}
-            )
+            text = "v1\n{}\n" + json.dumps({"in": {"0": number}, "#topicId:in:AAAAAAAAAAAAAAAAAAAAAg": {}})
             (state.checkpoint("one") / folder / str(number)).write_text(text)
     assert starting_at(state, flow) == {"in": {"0": 10}}
 
@@ -73,6 +71,6 @@ def test_lag_is_what_lies_between_the_end_of_a_batch_and_of_the_topic() -> None:
     end, latest = parsed('{"a": {"0": 3, "1": 9}}'), parsed({"a": {"0": 5, "1": 9, "2": 4}})
     assert lag_of(end, latest) == 6
     assert lag_of(None, latest) is None
-    assert parsed('{"a": {"0": 3}, "#topicIds": {"a": "AAAAAAAAAAAAAAAAAAAAAg"}}') == {"a": {"0": 3}}
+    assert parsed('{"a": {"0": 3}, "#topicId:a:AAAAAAAAAAAAAAAAAAAAAg": {}}') == {"a": {"0": 3}}
     assert parsed('{"logOffset": 3}') is None
     assert parsed("none") is None
