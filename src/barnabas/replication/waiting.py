@@ -1,8 +1,7 @@
 """Fetches that wait for bytes: woken by what becomes readable, or by their time running out."""
 
 import asyncio
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Protocol
 
 
@@ -38,22 +37,16 @@ class WaitingFetch:
         if not self._future.done():
             self._future.set_result(None)
 
-    @contextmanager
-    def registered(self, sources: Iterable[Growing]) -> Iterator[None]:
-        """Count the growth of `sources` until the block ends."""
+    async def wait(self, sources: Iterable[Growing], max_wait_ms: int) -> None:
+        """Wait for enough growth of `sources`, `max_wait_ms` at most."""
         sources = tuple(sources)
         for source in sources:
             source.add_waiting_fetch(self)
         try:
-            yield
+            await self.wait_registered(max_wait_ms)
         finally:
             for source in sources:
                 source.remove_waiting_fetch(self)
-
-    async def wait(self, sources: Iterable[Growing], max_wait_ms: int) -> None:
-        """Wait for enough growth of `sources`, `max_wait_ms` at most."""
-        with self.registered(sources):
-            await self.wait_registered(max_wait_ms)
 
     async def wait_registered(self, max_wait_ms: int) -> None:
         """Wait for enough growth of what is registered, that before included, `max_wait_ms` at most."""

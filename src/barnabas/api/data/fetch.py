@@ -9,7 +9,7 @@ whole request INVALID_REQUEST (an unknown isolation level), FETCH_SESSION_ID_NOT
 INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR. zstd is sent at every version, as Apache Kafka 4 does.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -107,7 +107,7 @@ class _Fetching:
         missing_bytes = self._missing_bytes(reads)
         if missing_bytes > 0:
             waiting = WaitingFetch(missing_bytes, committed=self._committed)
-            await waiting.wait(self._partitions(), self.request.max_wait_ms)
+            await waiting.wait(self._partitions(self.targets), self.request.max_wait_ms)
             reads = Reads([])
             self._read(self.targets, reads)
         return reads
@@ -115,18 +115,28 @@ class _Fetching:
     async def read_in_pieces(self) -> Reads:
         """Read many partitions in several turns. Any growth ends the wait, so there may be less than `min_bytes`."""
         waiting = WaitingFetch(1, committed=self._committed)
-        with waiting.registered(self._partitions()):
-            reads = await self._read_pieces()
+        partitions: list[Partition] = []
+        try:
+            reads = Reads([])
+            async for piece in self._pieces():
+                for partition in self._partitions(piece):
+                    partition.add_waiting_fetch(waiting)
+                    partitions.append(partition)
+                self._read(piece, reads)
             if self._missing_bytes(reads) <= 0:
                 return reads
             await waiting.wait_registered(self.request.max_wait_ms)
-        return await self._read_pieces()
-
-    async def _read_pieces(self) -> Reads:
+        finally:
+            for partition in partitions:
+                partition.remove_waiting_fetch(waiting)
         reads = Reads([])
-        async for start in self.context.each(range(0, len(self.targets), PIECE_PARTITIONS_MAX)):
-            self._read(self.targets[start : start + PIECE_PARTITIONS_MAX], reads)
+        async for piece in self._pieces():
+            self._read(piece, reads)
         return reads
+
+    async def _pieces(self) -> AsyncIterator[list[tuple[Key, FetchTarget]]]:
+        async for start in self.context.each(range(0, len(self.targets), PIECE_PARTITIONS_MAX)):
+            yield self.targets[start : start + PIECE_PARTITIONS_MAX]
 
     def _read(self, targets: list[tuple[Key, FetchTarget]], reads: Reads) -> None:
         read_all(
@@ -147,8 +157,8 @@ class _Fetching:
         waits = self.may_wait and self.request.max_wait_ms > 0 and self.targets and not reads.must_answer
         return min(self.request.min_bytes, self.max_bytes) - reads.size_bytes if waits else 0
 
-    def _partitions(self) -> Iterator[Partition]:
-        for _, target in self.targets:
+    def _partitions(self, targets: list[tuple[Key, FetchTarget]]) -> Iterator[Partition]:
+        for _, target in targets:
             with suppress(KafkaError):  # reading finds the same
                 yield find(self.context.node.replicas, target)
 
