@@ -39,48 +39,19 @@ Owner = tuple[str, str | None, str | None]
 class ClientQuotas:
     """What holds for one user with one client id; None stands for no quota."""
 
-    __slots__ = ("_now_ms", "fetch", "mutation", "produce", "request")
+    __slots__ = ("fetch", "mutation", "produce", "request")
 
     def __init__(
         self,
-        now_ms: Callable[[], int],
         produce: Rate | None = None,
         fetch: Rate | None = None,
         request: Rate | None = None,
         mutation: TokenBucket | None = None,
     ) -> None:
-        self._now_ms = now_ms
         self.produce = produce
         self.fetch = fetch
         self.request = request
         self.mutation = mutation
-
-    def admit(self, size_bytes: int) -> bool:
-        """Whether Produce requests of that size would be answered without a wait."""
-        produce, request = self.produce, self.request
-        if (produce is None or produce.value + size_bytes <= produce.free_value) and (
-            request is None or request.value <= request.free_value
-        ):
-            return True  # known without the time
-        now_ms = self._now_ms()
-        return (produce is None or produce.fits(size_bytes, now_ms)) and (
-            request is None or request.fits(0, now_ms)
-        )
-
-    def took(self, size_bytes: int, elapsed_ns: int) -> None:
-        """Count Produce requests that were admitted; the clock is looked at now and then."""
-        produce, request = self.produce, self.request
-        if produce is not None:
-            if produce.value + size_bytes > produce.timed_value:
-                produce.record(size_bytes, self._now_ms())
-            else:
-                produce.value += size_bytes
-        if request is not None:
-            percent_seconds = elapsed_ns * _PERCENT_SECONDS_PER_NS
-            if request.value + percent_seconds > request.timed_value:
-                request.record(percent_seconds, self._now_ms())
-            else:
-                request.value += percent_seconds
 
 
 class QuotaManager:
@@ -133,7 +104,7 @@ class QuotaManager:
         limit = self._limits.of_client(MUTATION, user, client_id)
         if limit is not None:
             bucket = self._bucket(_owner(MUTATION, limit), limit)
-        return ClientQuotas(self.now_ms, rate(PRODUCE), rate(FETCH), rate(REQUEST), bucket)
+        return ClientQuotas(rate(PRODUCE), rate(FETCH), rate(REQUEST), bucket)
 
     def _rate(self, owner: Owner, limit: Limit) -> Rate:
         """The owner's rate with its past, against the limit that holds now."""

@@ -13,11 +13,6 @@ def whole_ms(wait_ms: float) -> int:
     return int(min(wait_ms, WAIT_MS_MAX - 1) + 0.5)
 
 
-#: What `ClientQuotas.took` adds between two looks at the clock, as a share of what may be taken at once: so much may
-#: count for the window before.
-UNTIMED_SHARE_MAX = 0.001
-
-
 @dataclass(frozen=True, slots=True)
 class Windows:
     """How rates are measured: over this many windows, each so long (`quota.window.*`)."""
@@ -52,11 +47,9 @@ class Rate:
         "_older",
         "_older_value",
         "_started_ms",
-        "_untimed_max",
         "_window_ms",
         "_windows",
         "free_value",
-        "timed_value",
         "value",
     )
 
@@ -68,8 +61,6 @@ class Rate:
         self.value = 0.0  #: in the window that is running
         #: up to so much in the window that is running nobody waits, whenever it comes
         self.free_value = 0.0
-        #: up to so much in the window that is running may be added to `value` without a look at the clock
-        self.timed_value = 0.0
         self._started_ms = self._last_ms = now_ms
         self.limit = limit
 
@@ -83,8 +74,6 @@ class Rate:
         self._limit = limit
         self._free = limit * self._windows.shortest_ms / 1000  #: as much cannot be too much, whenever it came
         self.free_value = self._free - self._older_value
-        self.free_value = self._free - self._older_value
-        self._untimed_max = self._free * UNTIMED_SHARE_MAX
 
     @property
     def last_ms(self) -> int:
@@ -102,14 +91,9 @@ class Rate:
             self._advance(now_ms)
         self._last_ms = now_ms
         self.value = value = self.value + value
-        self.timed_value = value + self._untimed_max
         if value <= self.free_value:
             return 0
         return self._throttle_ms(now_ms)
-
-    def fits(self, value: float, now_ms: int) -> bool:
-        """Whether `value` could be taken without a wait."""
-        return self.value + value <= self.free_value or not self._throttle_ms(now_ms, value)
 
     def measure(self, now_ms: int) -> float:
         """The rate per second."""

@@ -7,7 +7,6 @@ from barnabas.metadata.image import Image
 from barnabas.metadata.quotas import Alteration, decide_alter, entity_of
 from barnabas.quotas import manager as manager_module
 from barnabas.quotas.manager import INACTIVE_MS_MAX, QuotaManager
-from barnabas.quotas.rate import Rate, Windows
 from support.images import replayed
 from support.nodes import config_of
 
@@ -52,37 +51,6 @@ def test_a_quota_holds_at_once_and_its_removal_too(quotas: Quotas) -> None:
     quotas.set({"user": "u"}, {"producer_byte_rate": None})
     assert not quotas.manager.enabled
     assert quotas.produce(10**9) == 0
-
-
-@pytest.mark.parametrize("size_bytes", [50, 7_000])
-def test_who_is_counted_without_a_look_at_the_clock_gets_its_quota_and_no_more(
-    quotas: Quotas, size_bytes: int
-) -> None:
-    quotas.set({"user": "u"}, {"producer_byte_rate": 10_000.0})
-    mine = quotas.manager.of("User:u", "c")
-    exact = Rate(Windows(11, 1000), 10_000.0, 0)
-    taken_bytes = exact_bytes = 0
-    for now_ms in range(0, 25_000, 10):
-        quotas.clock.now_ms = now_ms
-        for _ in range(2_000 // size_bytes + 1):
-            if mine.admit(size_bytes):
-                mine.took(size_bytes, 1)
-                taken_bytes += size_bytes
-            if exact.fits(size_bytes, now_ms):
-                exact.record(size_bytes, now_ms)
-                exact_bytes += size_bytes
-    assert taken_bytes == pytest.approx(exact_bytes, rel=0.01)
-
-
-def test_time_is_counted_without_a_look_at_the_clock(quotas: Quotas) -> None:
-    quotas.set({"user": "u"}, {"request_percentage": 10.0})
-    mine = quotas.manager.of("User:u", "c")
-    answered_count = 0
-    while mine.admit(0):
-        mine.took(0, 1_000_000)
-        answered_count += 1
-    assert answered_count == pytest.approx(1_000, rel=0.01), "a second of ten at 10 %"
-    assert quotas.manager.worked(mine, 0) > 0
 
 
 def test_a_users_clients_share_its_quota_unless_each_has_its_own(quotas: Quotas) -> None:

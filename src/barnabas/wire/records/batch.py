@@ -50,10 +50,6 @@ assert BATCH_HEADER_BYTES == 61
 HeaderFields: TypeAlias = tuple[int, int, int, int, int, int, int, int, int, int, int, int, int]
 
 
-#: A batch and its header, unpacked.
-HeadedBatch: TypeAlias = tuple[HeaderFields, memoryview]
-
-
 class BatchHeader(NamedTuple):
     """The 61 bytes in front of a batch's records, field by field."""
 
