@@ -21,6 +21,11 @@ from pyspark_barnabas.jobs import archive as job
 from pyspark_barnabas.jobs import running
 from pyspark_barnabas.jobs.archive import archive
 from pyspark_barnabas.jobs.archive_target import ArchiveError, ArchiveTarget, Manifest
+from pyspark_barnabas.jobs.offset_map import RUNS
+from pyspark_barnabas.jobs.restore_mapped import restore_mapped
+from pyspark_barnabas.jobs.restore_planning import Request
+from pyspark_barnabas.paths import PathError
+from support.odd_names import ODD
 from support.source_rows import consumed_rows, fill, frame_rows
 from support.spark import worker_environment
 from support.transactions_of_others import transact
@@ -67,6 +72,33 @@ def test_runs_go_on_where_the_last_one_ended_and_keep_everything(
     assert "2023-11-14" in days
     assert len(days) == 2, "the day of the records, and of the broker's clock"
     assert ArchiveTarget(tmp_path).manifest(1).sums == first.sums
+
+
+def test_the_directory_may_have_any_name(
+    spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    broker.create_topic(topic, 2)
+    for run in (1, 2):
+        fill(broker.bootstrap, topic, 20, 2)
+        assert archive(spark, options_of(broker, topic), tmp_path / ODD).run == run
+    expected = consumed_rows(broker.bootstrap, topic)
+    assert frame_rows(ArchiveTarget(tmp_path / ODD).records(spark)) == expected
+    request = Request(options_of(broker, topic), tmp_path / ODD, [topic], f"{topic}-again")
+    restore_mapped(spark, request, tmp_path / f"{ODD} map")
+    assert len(consumed_rows(broker.bootstrap, f"{topic}-again")) == len(expected)
+    assert (tmp_path / f"{ODD} map" / RUNS).is_dir()
+    assert {path.name for path in tmp_path.iterdir()} == {ODD, f"{ODD} map"}
+
+
+def test_a_directory_that_spark_cannot_read_is_refused_before_anything_is_written(
+    spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    broker.create_topic(topic)
+    fill(broker.bootstrap, topic, 1)
+    (tmp_path / "a:b [c]").mkdir()
+    with pytest.raises(PathError, match="give the directory another name"):
+        archive(spark, options_of(broker, topic), tmp_path / "a:b [c]")
+    assert [path.name for path in (tmp_path / "a:b [c]").iterdir()] == ["_lock"]
 
 
 def test_a_run_that_dies_at_any_step_leaves_nothing_and_the_next_does_all(

@@ -17,6 +17,7 @@ from pyspark_barnabas.jobs.archive_target import ArchiveError, open_archive
 from pyspark_barnabas.jobs.delta_target import APPLICATION, table_schema
 from pyspark_barnabas.jobs.restore import restore
 from pyspark_barnabas.jobs.restore_planning import Request
+from support.odd_names import ODD_WITH_TABLES
 from support.source_rows import SourceRow, consumed_rows, fill, frame_rows, rows_of
 from support.spark import worker_environment
 from support.transactions_of_others import transact
@@ -98,6 +99,23 @@ def test_a_run_that_is_killed_at_any_step_is_done_once(
             archive(spark, options_of(broker, topic), tmp_path)
     assert archive(spark, options_of(broker, topic), tmp_path).ranges == ()
     assert table_rows(tmp_path) == consumed_rows(broker.bootstrap, topic)
+
+
+def test_a_table_may_lie_below_odd_names(
+    spark: SparkSession, broker: EmbeddedBroker, topic: str, tmp_path: Path
+) -> None:
+    broker.create_topic(topic, 2)
+    directory = tmp_path / ODD_WITH_TABLES
+    for run in (1, 2):
+        fill(broker.bootstrap, topic, 20, 2)
+        assert archive(spark, options_of(broker, topic), directory, kind="delta").run == run
+    assert frame_rows(open_archive(directory).records(spark)) == consumed_rows(broker.bootstrap, topic)
+    assert [path.name for path in tmp_path.iterdir()] == [ODD_WITH_TABLES]
+
+
+def test_a_path_that_delta_rs_mistakes_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ArchiveError, match="path of a Delta table cannot have square brackets"):
+        open_archive(tmp_path / "a%20b", "delta")
 
 
 def test_a_table_of_somebody_else_is_left_alone(broker: EmbeddedBroker, topic: str, tmp_path: Path) -> None:

@@ -13,12 +13,8 @@ from pyspark.sql import SparkSession
 from pyspark_barnabas.pipelines.engine import run_pipeline
 from pyspark_barnabas.pipelines.reading import read_pipeline
 from support.databases import Derby
+from support.odd_names import ODD, ODD_WITH_TABLES
 from support.pipelines import WAIT_S, Driver
-
-#: Spaces, what URLs escape and divide, and what Spark takes for patterns.
-ODD = "a b%20c #1 50% ü+&=;,'()@$!~ [x] {y,z} q? s*"
-#: The same, without what delta-rs cannot read.
-ODD_WITH_TABLES = "a b #1 50% ü+&=;,'()@$!~ {y,z} q? s*"
 
 FILE = """\
 flows:

@@ -24,6 +24,7 @@ from pyspark_barnabas.jobs.archive_target import (
 )
 from pyspark_barnabas.jobs.running import progress
 from pyspark_barnabas.options import batch_options
+from pyspark_barnabas.paths import pattern_of, uri
 from pyspark_barnabas.planner import open_logs
 
 _ISOLATION = "kafka.isolation.level"
@@ -91,6 +92,7 @@ def archive(
     A dry run needs no session.
 
     :raises ArchiveError: When the archive and the topics do not belong together, or a run turns out wrong.
+    :raises PathError: When Spark could not read what is in the directory.
     """
     target = open_archive(directory, kind)
     if spark is None or dry_run:
@@ -101,11 +103,12 @@ def archive(
         if not plan.ranges:
             return Archived(directory, plan.manifest.run, ())
         staged = target.staging(plan.manifest.run)
+        readable = pattern_of(staged)
         records = spark.read.format("barnabas").options(**plan.options).load()
         with progress(spark, "archiving"):
             write(records, staged)
         with progress(spark, "verifying"):
-            files = spark.read.schema(dated(records).schema).parquet(str(staged))
+            files = spark.read.schema(dated(records).schema).parquet(readable)
             sums = verified(records, files)
         target.commit(replace(plan.manifest, sums=sums), staged)
         return Archived(directory, plan.manifest.run, plan.ranges, sums)
@@ -186,7 +189,7 @@ def _check_same(before: Manifest, isolation: str, topic_ids: Mapping[str, str]) 
 def write(records: DataFrame, staged: Path) -> None:
     """Parquet files by topic and day (UTC) of the records' times."""
     with _microseconds(records.sparkSession):
-        dated(records).write.partitionBy("topic", "date").parquet(str(staged))
+        dated(records).write.partitionBy("topic", "date").parquet(uri(staged))
 
 
 @contextmanager

@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from barnabas.base.file_lock import held
 from barnabas.base.ids import TopicPartition
 from barnabas.log.files import sync_path
+from pyspark_barnabas.paths import pattern_of, table_flaw
 
 MANIFEST = "_manifest.json"
 _LOCK = "_lock"
@@ -174,7 +175,7 @@ class ArchiveTarget:
 
     def records(self, spark: SparkSession) -> DataFrame:
         """All records of all runs, in the source's columns, and `date`."""
-        return spark.read.schema(RECORDS_DDL).parquet(str(self.directory))
+        return spark.read.schema(RECORDS_DDL).parquet(pattern_of(self.directory))
 
     def staging(self, run: int) -> Path:
         """Where a run writes; what others have left is removed. Under the lock.
@@ -202,7 +203,7 @@ class ArchiveTarget:
 def open_archive(directory: Path, kind: str = "") -> ArchiveTarget:
     """The archive in a directory, of the kind that it is; a new one is of Parquet files or as `kind` says.
 
-    :raises ArchiveError: For a kind that is unknown, or not that of the archive.
+    :raises ArchiveError: For a kind that is unknown, or not that of the archive; for a path that no table can have.
     """
     if kind not in ("", "parquet", "delta"):
         raise ArchiveError(f"an archive is of the format parquet or delta, not {kind}")
@@ -216,6 +217,8 @@ def open_archive(directory: Path, kind: str = "") -> ArchiveTarget:
         raise ArchiveError(f"{directory} is an archive of the format {found}, not {kind}")
     if found == "parquet":
         return ArchiveTarget(directory)
+    if flaw := table_flaw(directory):
+        raise ArchiveError(f"{directory}: {flaw}")
     from pyspark_barnabas.jobs.delta_target import DeltaTarget  # delta-rs, for those who use it
 
     return DeltaTarget(directory)

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.log.files import sync_path, write_atomically
 from pyspark_barnabas.jobs.archive_target import RECORDS_DDL, ArchiveError, ArchiveTarget, Manifest
+from pyspark_barnabas.paths import pattern_of, uri
 from pyspark_barnabas.rows import TYPES, schema_of
 
 #: The application whose transactions are the runs, and the name of the table.
@@ -57,8 +58,8 @@ class DeltaTarget(ArchiveTarget):
         files = DeltaTable(self.directory).file_uris()
         if not files:
             return spark.createDataFrame([], RECORDS_DDL)
-        reader = spark.read.schema(RECORDS_DDL).option("basePath", str(self.directory))
-        return reader.parquet(*map(unquote, files))
+        reader = spark.read.schema(RECORDS_DDL).option("basePath", uri(self.directory))
+        return reader.parquet(*(pattern_of(Path(unquote(each))) for each in files))
 
     def commit(self, manifest: Manifest, staged: Path) -> None:
         """Move the files to where they stay, and commit them together with the run. Under the lock."""

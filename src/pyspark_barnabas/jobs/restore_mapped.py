@@ -38,6 +38,7 @@ from pyspark_barnabas.jobs.restore_planning import (
     find_targets,
 )
 from pyspark_barnabas.jobs.running import progress
+from pyspark_barnabas.paths import pattern_of, uri
 
 STATE = "_restore.json"
 _VERSION = 1
@@ -120,8 +121,10 @@ def restore_mapped(
 
     :param append: Whether the topics may have records.
     :raises RestoreError: Where topics are not as they must be, or what came out is not what was archived.
+    :raises PathError: When Spark could not read what is in a directory.
     """
     target = open_archive(request.directory)
+    pattern_of(directory)  # what Spark cannot read is refused before anything is produced
     with closing(connected(request.connection())) as client:
         wanted = archived_partitions(target, request.topics)
         targets = find_targets(client, request, wanted)
@@ -252,8 +255,8 @@ def _write_map(
             f.min("same").alias("same"),
         )
     )
-    runs.write.parquet(str(staged))
-    written = spark.read.schema(runs.schema).parquet(str(staged))
+    runs.write.parquet(uri(staged))
+    written = spark.read.schema(runs.schema).parquet(pattern_of(staged))
     bad = written.where("not same").orderBy("topic", "partition", "offset").first()
     found = written.agg(f.sum("records_count")).first()
     records_count = sum(each.records_count for each in state.parts)

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
+from pyspark_barnabas.paths import pattern_of
 from pyspark_barnabas.pipelines.codecs import CodecSpec
 from pyspark_barnabas.pipelines.declaration import (
     DeltaInput,
@@ -28,7 +29,6 @@ from pyspark_barnabas.pipelines.declaration import (
 from pyspark_barnabas.pipelines.failures import FlowError, told
 from pyspark_barnabas.pipelines.formats import check_schema, encoded
 from pyspark_barnabas.pipelines.schemas import codec_spec
-from pyspark_barnabas.pipelines.sinks.batch import pattern_of
 from pyspark_barnabas.pipelines.sinks.delta import check_partitions, delta_schema
 from pyspark_barnabas.pipelines.sinks.jdbc import check_table
 from pyspark_barnabas.pipelines.sinks.parquet import check_columns

@@ -11,11 +11,11 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from pyspark_barnabas.paths import uri
 from pyspark_barnabas.pipelines.batches import BatchWriter
 from pyspark_barnabas.pipelines.building import built, takes
 from pyspark_barnabas.pipelines.declaration import Flow, JdbcInput, Pipeline, Trigger, TriggerKind
 from pyspark_barnabas.pipelines.failures import told
-from pyspark_barnabas.pipelines.sinks.batch import uri
 from pyspark_barnabas.pipelines.sources.taking import Taking, interval_s
 from pyspark_barnabas.pipelines.state import FlowState, FlowStatus, StateDirectory
 from pyspark_barnabas.stream_offsets import without_ids

@@ -8,6 +8,7 @@ from pyspark.sql.types import StructType
 
 from pyspark_barnabas.offsets import ending_offsets, starting_offsets
 from pyspark_barnabas.options import batch_options
+from pyspark_barnabas.paths import PathError
 from pyspark_barnabas.pipelines.building import built, source_options
 from pyspark_barnabas.pipelines.declaration import Flow, Pipeline, TopicInput
 from pyspark_barnabas.pipelines.failures import FlowError, told
@@ -50,7 +51,7 @@ def _planned(spark: SparkSession, pipeline: Pipeline, flow: Flow) -> FlowPlan:
     try:
         plan["schema"] = _ddl(built(spark, pipeline, flow).schema)
         plan["offsets"] = _offsets(pipeline, flow)
-    except FlowError as error:
+    except (FlowError, PathError) as error:
         plan["error"] = str(error)
     except Exception as error:  # whatever it is, other flows are planned
         plan["error"] = f"{type(error).__name__}: {told(error)}"

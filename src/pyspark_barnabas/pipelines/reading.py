@@ -9,6 +9,7 @@ from typing import TypeVar
 import yaml
 
 from barnabas.base.yaml_places import Place, YamlError, read_yaml
+from pyspark_barnabas.paths import table_flaw
 from pyspark_barnabas.pipelines.databases import DATABASE_KEYS, read_column, read_database
 from pyspark_barnabas.pipelines.declaration import (
     Action,
@@ -36,7 +37,6 @@ from pyspark_barnabas.pipelines.declaration import (
 )
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
-_NOT_OF_TABLES = re.compile(r"[\[\]]|%[0-9A-Fa-f]{2}")
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _DURATION = re.compile(r"[1-9]\d* (?:millisecond|second|minute|hour|day|week)s?")
 _DURATION_EXPECTED = "must be a duration such as '10 seconds' or '5 minutes'"
@@ -261,12 +261,10 @@ class _Reader:
         return self._folder / text
 
     def _table(self, place: Place) -> Path:
-        """Return a Delta table's directory; delta-rs makes a URL of it, and fails with some characters."""
+        """Return a Delta table's directory."""
         path = self._file(place)
-        if _NOT_OF_TABLES.search(str(path)):
-            place.fail(
-                f"is {path}: the path of a Delta table cannot have square brackets, nor % before two hex digits"
-            )
+        if flaw := table_flaw(path):
+            place.fail(f"is {path}: {flaw}")
         return path
 
     def _stated(self, place: Place) -> Stated:

@@ -10,8 +10,9 @@ from pathlib import Path
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
+from pyspark_barnabas.paths import uri
 from pyspark_barnabas.pipelines.failures import FlowError
-from pyspark_barnabas.pipelines.sinks.batch import BatchName, uri
+from pyspark_barnabas.pipelines.sinks.batch import BatchName
 
 #: The column that readers of Hive's layout see of it.
 COLUMN = "batch"

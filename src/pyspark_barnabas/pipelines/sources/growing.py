@@ -16,10 +16,10 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
+from pyspark_barnabas.paths import pattern_of, uri
 from pyspark_barnabas.pipelines.declaration import JdbcInput
 from pyspark_barnabas.pipelines.failures import FlowError
 from pyspark_barnabas.pipelines.jdbc import failures_told
-from pyspark_barnabas.pipelines.sinks.batch import pattern_of, uri
 
 #: Spark does not read files whose names begin so.
 _END = "_end.json"
