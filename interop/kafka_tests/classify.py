@@ -30,7 +30,7 @@ KINDS = {
 #: In a failure of a test that asked for several brokers and got one.
 _MISSING_BROKERS = re.compile(
     r"INVALID_REPLICATION_FACTOR|InvalidReplicationFactor|[Rr]eplication factor|includes broker \d|not registered|"
-    r"InvalidReplicaAssignment|INVALID_REPLICA_ASSIGNMENT"
+    r"InvalidReplicaAssignment|INVALID_REPLICA_ASSIGNMENT|Timed out waiting for a node assignment"
 )
 _JVM = re.compile(r"Unable to find metric")
 _OTHER_GROUPS = re.compile(r"(share|streams) group protocol|(Share|Streams)Group\w+ API|SHARE_|STREAMS_GROUP")

@@ -9,6 +9,7 @@ import re
 import sys
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from interop.kafka_tests import report
 from interop.kafka_tests.classify import Rule, judge, rules, stale
@@ -18,20 +19,26 @@ REPORT = HERE.parents[1] / "docs" / "kafka-tests.md"
 DIRECTORIES = {"barnabas": BUILD / "results", "kafka": BUILD / "results-kafka"}
 
 
-def run_classes(harness: Harness, names: Sequence[str], budget_s: float, known: Sequence[Rule]) -> None:
-    """Run the classes that are not complete, in order, until the budget is spent."""
+def run_classes(
+    harness: Harness, names: Sequence[str], budget_s: float, known: Sequence[Rule], jobs_count: int = 1
+) -> None:
+    """Run the classes that are not complete, in order and that many at a time, until the budget is spent."""
     end_s = time.monotonic() + budget_s
-    for name in names:
-        if harness.results(name).complete:
-            continue
+    missing = [name for name in names if not harness.results(name).complete]
+
+    def run_class(name: str) -> None:
         started_s = time.monotonic()
         if started_s >= end_s:
-            print("the time is over; call again with --resume for the rest")
             return
         run = harness.run(name, min(end_s - started_s, CLASS_S))
         counts = report.count([judge(each, known) for each in run.results.values()])
         state = "" if run.complete else " (not complete)"
         print(f"{time.monotonic() - started_s:6.1f} s  {name}: {report.summary(counts)}{state}", flush=True)
+
+    with ThreadPoolExecutor(jobs_count) as pool:
+        list(pool.map(run_class, missing))
+    if left := [name for name in missing if not harness.results(name).complete]:
+        print(f"{len(left)} classes are not complete; call again with --resume for them")
 
 
 def write_report(harness: Harness, names: Sequence[str], known: Sequence[Rule]) -> None:
@@ -70,7 +77,7 @@ def main() -> int:
         for name in [] if options.resume else names:
             harness.results_path(name).unlink(missing_ok=True)
         build()
-        run_classes(harness, names, options.minutes * 60, known)
+        run_classes(harness, names, options.minutes * 60, known, options.jobs)
     if harness.broker == "barnabas":
         write_report(harness, everything, known)
     return 1 if print_failures(harness, names, known) else 0
@@ -89,6 +96,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--minutes", type=float, default=600.0, help="stop when this time is over (default: 600)"
     )
+    parser.add_argument("--jobs", type=int, default=1, help="classes that run at a time (default: 1)")
     parser.add_argument(
         "--against", choices=list(DIRECTORIES), default="barnabas", help="kafka: with Kafka's own harness"
     )

@@ -1,6 +1,7 @@
 """Which classes run, and what is printed of them."""
 
 import json
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,6 +47,18 @@ def test_a_class_that_is_complete_does_not_run_again(
     harness.run("a.K")
     run_classes(harness, ["a.K"], 60, [])
     assert capsys.readouterr().out == ""
+
+
+def test_several_classes_run_at_a_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    meeting = threading.Barrier(2, timeout=10)
+
+    class Meeting(Recorded):
+        def run(self, class_name: str, limit_s: float = CLASS_S, options: object = ()) -> ClassRun:
+            meeting.wait()
+            return super().run(class_name, limit_s, options)
+
+    run_classes(Meeting("barnabas", tmp_path), ["a.K", "a.L"], 60, [], jobs_count=2)
+    assert len(capsys.readouterr().out.splitlines()) == 2
 
 
 def test_nothing_begins_when_the_time_is_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
