@@ -11,7 +11,7 @@ PARALLEL := -n $(WORKERS) --dist worksteal
 # Spark starts once in each of them, and serves whole files.
 SPARK_PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: run example-orders check format test test-spark test-spark-versions interop kafka-tests differential soak-eos soak-spark soak-stalls soak-frames bench bench-spark clean help
+.PHONY: run example-orders check format test test-spark test-spark-versions interop kafka-tests differential soak-eos soak-spark soak-stalls soak-holds soak-frames bench bench-spark clean help
 
 help:  ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -79,6 +79,9 @@ soak-spark: $(VENV)/.installed-test  ## A Spark stream while parts of it are kil
 
 soak-stalls: $(VENV)/.installed-test  ## The most expensive requests of each API beside a second client (BROKER=barnabas|kafka TOPICS=10000)
 	$(BIN)/python -m bench.stalls.run --broker $(or $(BROKER),barnabas) --topics $(or $(TOPICS),10000) $(ARGS)
+
+soak-holds: $(VENV)/.installed-test  ## The same requests to a broker whose event loop measures its CPU time (TOPICS=10000)
+	$(BIN)/python -m bench.stalls.holds --topics $(or $(TOPICS),10000) $(ARGS)
 
 soak-frames: $(VENV)/.installed-test  ## A million random and damaged frames: no stall, bounded memory (FRAMES=1000000)
 	SOAK_FRAMES=$(or $(FRAMES),1000000) $(BIN)/pytest tests/node/test_frames.py $(ARGS)

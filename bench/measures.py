@@ -187,6 +187,7 @@ EVERYDAY = {
 def prepare_everyday(broker: Broker, size: Size) -> None:
     """A topic of six partitions with some records in each."""
     load.raw("create", broker.bootstrap, topic="everyday", count=1, partitions=6)
+    time.sleep(SETTLE_S)
     load.raw(
         "mixture",
         broker.bootstrap,
@@ -195,7 +196,6 @@ def prepare_everyday(broker: Broker, size: Size) -> None:
         depth=16,
         seconds=min(1.0, size.seconds),
     )
-    time.sleep(SETTLE_S)
 
 
 def everyday(broker: Broker, size: Size) -> Measured:

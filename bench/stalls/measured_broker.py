@@ -1,5 +1,6 @@
 """A broker in this process whose event loop measures itself, with as much state as is wanted."""
 
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -50,6 +51,7 @@ class MeasuredBroker:
         config = load_broker_config(settings=[f"{key}={value}" for key, value in settings.items()]).config
         self.server = BrokerServer(config)
         self._topics_count = topics_count
+        self._calm = ExitStack()
 
     def __enter__(self) -> Self:
         self._thread.run(self.server.start())
@@ -57,12 +59,13 @@ class MeasuredBroker:
         self.bootstrap = f"{host}:{port}"
         for request in state(self._topics_count):
             self.ask(request)
-        calm_collector()
+        self._calm.enter_context(calm_collector(self._loop))
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self._calm.close()
         self._thread.run(self.server.stop())
         self._thread.stop()
 

@@ -2,6 +2,7 @@
 
 import multiprocessing
 import time
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Self
@@ -72,7 +73,8 @@ class Probe:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        self._here.send(None)
+        with suppress(BrokenPipeError):  # it has lost its connection
+            self._here.send(None)
         self._process.join()
 
     def take_longest_ms(self) -> float:

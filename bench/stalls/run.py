@@ -5,6 +5,7 @@ repeated, and the least of three delays counts: the machine has other things to 
 """
 
 import argparse
+import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -42,16 +43,20 @@ def main(arguments: Sequence[str]) -> int:
             time.sleep(IDLE_S)
             idle_ms = probe.take_longest_ms()
             print(f"{options.broker}: idle, another client waits {idle_ms:.1f} ms at most", flush=True)
-            worst = _worst(broker.bootstrap, probe, _written(options, ids, broker.node_id), idle_ms)
+            worst = _worst(broker.bootstrap, probe, written(options, ids, broker.node_id), idle_ms)
     return _report(worst, idle_ms)
 
 
 def _options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="bench.stalls.run", description=__doc__)
     parser.add_argument("--broker", choices=sorted(START), default="barnabas")
-    parser.add_argument("--topics", type=int, default=10_000, help="topics that there are meanwhile")
+    parser.add_argument(
+        "--topics", type=int, default=10_000, help="how many topics the broker has (default: 10000)"
+    )
     parser.add_argument("--elements", type=int, default=ELEMENTS_COUNT, help="elements of each request")
     parser.add_argument("--api", action="append", help="only this API; may be given again")
+    names = sorted(namings(1))
+    parser.add_argument("--naming", action="append", choices=names, help="only elements named so; likewise")
     return parser
 
 
@@ -74,12 +79,13 @@ def _frame(request: Message) -> bytes:
     return frame_of(spec, request, spec.versions.last, 1)
 
 
-def _written(
+def written(
     options: argparse.Namespace, ids: dict[str, bytes], broker_id: int
 ) -> Iterator[tuple[str, str, bytes, int]]:
     """(API, form, bytes to be written, how many answers come) of all that is tried."""
     of_state = [topic_id for name, topic_id in ids.items() if name.startswith("topic-")]
-    found = list(forms(namings(options.topics), of_state, options.elements))
+    named = namings(options.topics)
+    found = list(forms({name: named[name] for name in options.naming or named}, of_state, options.elements))
     for form in sorted(found, key=lambda form: form.spec.name in LAST):
         if options.broker == "kafka" and form.spec.api_key >= 32_000:
             continue
@@ -98,10 +104,14 @@ def _worst(
     """The longest delay of each API, and the form that made it."""
     worst: dict[str, tuple[float, str]] = {}
     for api, name, data, answers_count in written:
-        delay_ms = _delay_ms(bootstrap, probe, data, answers_count)
-        for _ in range(TRIES_COUNT - 1):
-            if delay_ms > idle_ms + DELAY_MS_MAX:
-                delay_ms = min(delay_ms, _delay_ms(bootstrap, probe, data, answers_count))
+        try:
+            delay_ms = _delay_ms(bootstrap, probe, data, answers_count)
+            for _ in range(TRIES_COUNT - 1):
+                if delay_ms > idle_ms + DELAY_MS_MAX:
+                    delay_ms = min(delay_ms, _delay_ms(bootstrap, probe, data, answers_count))
+        except (EOFError, ConnectionError):
+            worst[api] = (math.inf, f"{name}: the other client lost its connection")
+            return worst
         worst[api] = max(worst.get(api, (0.0, "")), (delay_ms, name))
         if delay_ms > idle_ms + DELAY_MS_MAX:
             print(f"  {api}, {name}: {delay_ms:.1f} ms", flush=True)
