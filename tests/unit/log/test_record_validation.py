@@ -26,11 +26,13 @@ from barnabas.wire.records.record import (
     encode_batch,
 )
 from support.malformed import NOW_MS, batch_of, record_with_headers, with_body
+from support.record_bodies import Body, bodies, largest_timestamp_ms, read_records, refusable
 
 OpenLog = Callable[..., PartitionLog]
 MakeBatch = Callable[..., memoryview]
 
 CONFIG = LogConfig()
+COMPACTED = LogConfig(cleanup_policy=frozenset({"compact"}))
 PACKING = [codec for codec in Compression if codec is not Compression.NONE]
 
 
@@ -82,6 +84,31 @@ def test_a_changed_batch_is_refused_or_can_be_read(
     decoded = decode_records(validated.records)
     assert len(decoded) == len(records)
     assert read_header(validated.records).max_timestamp == max(record.timestamp_ms for record in decoded)
+
+
+@given(body=bodies(), codec=st.sampled_from(Compression), config=st.sampled_from([CONFIG, COMPACTED]))
+def test_a_batch_is_accepted_exactly_if_its_records_can_be_read_and_the_topic_takes_them(
+    body: Body, codec: Compression, config: LogConfig
+) -> None:
+    batch = body.batch(codec)
+    try:
+        records = read_records(body)
+    except ValueError:
+        error = refused(batch, config)
+        assert error.code is ErrorCode.INVALID_RECORD
+        assert not isinstance(error, InvalidRecords)
+        return
+    earliest_ms = NOW_MS - config.message_timestamp_before_max_ms
+    latest_ms = NOW_MS + config.message_timestamp_after_max_ms
+    not_taken = refusable(records, earliest_ms, latest_ms, needs_keys=config is COMPACTED)
+    if not_taken:
+        refusal = refused(batch, config)
+        assert isinstance(refusal, InvalidRecords)
+        assert [index for index, _ in refusal.record_errors] == not_taken
+        return
+    validated = check(batch, config)
+    assert read_header(validated.records).max_timestamp == largest_timestamp_ms(records)
+    assert decode_records(validated.records) == records
 
 
 @pytest.mark.parametrize("codec", Compression)
@@ -178,9 +205,8 @@ def test_whoever_reads_stored_records_is_safe_from_too_many_headers() -> None:
 
 
 def test_malformed_records_come_before_those_that_the_topic_does_not_take() -> None:
-    config = LogConfig(cleanup_policy=frozenset({"compact"}))
     keyless, malformed = b"\x0c\0\0\0\1\1\0", b"\x0c\0\0\0\1\1\0"
-    error = refused(batch_of(Compression.NONE, keyless + malformed, 2), config)
+    error = refused(batch_of(Compression.NONE, keyless + malformed, 2), COMPACTED)
     assert not isinstance(error, InvalidRecords)
     assert "record 1 of 2: its offset delta" in error.message
 

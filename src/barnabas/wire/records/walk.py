@@ -75,7 +75,8 @@ def walk(
 ) -> WalkResult:
     """Walk from the record of that index, which begins at `position`, to the last of `count` at the end of `data`.
 
-    Offset deltas must be the indexes. Timestamps, but for -1, must be in [`earliest_ms`, `latest_ms`].
+    Offset deltas must be the indexes. Timestamps, but for -1, must be in [`earliest_ms`, `latest_ms`]; `latest_ms` is
+    not negative.
     """
     size = len(data)
     largest_ms = timestamp_ms = _NO_TIMESTAMP

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from hypothesis import given
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from barnabas.wire.records import walk as installed
@@ -14,10 +14,13 @@ from barnabas.wire.records.batch import BATCH_HEADER_BYTES, read_header
 from barnabas.wire.records.compression import Compression, compress
 from barnabas.wire.records.record import Record, RecordHeaders, decode_batch, encode_batch
 from barnabas.wire.records.varint import write_varint
+from support.malformed import NOW_MS
+from support.record_bodies import Body, bodies, largest_timestamp_ms, read_records, refusable
 
 INT64_MAX = (1 << 63) - 1
 INT64_MIN = -1 - INT64_MAX
 HEADERS_COUNT_MAX = 1000
+LIMITS_MS = (0, NOW_MS - 10**8, NOW_MS, NOW_MS + 500, INT64_MAX)
 #: A record of seven bytes: its length, attributes, deltas, null key and value, no headers.
 SMALLEST = bytes([12, 0, 0, 0, 1, 1, 0])
 
@@ -98,26 +101,43 @@ def test_a_sound_batch_is_walked_to_its_end(module: ModuleType, records: list[Re
     assert largest_ms == max(each.timestamp_ms for each in records)
 
 
-@given(records=record_lists, data=st.data())
-def test_a_changed_body_is_a_problem_or_decodes_to_as_many_records(
-    records: list[Record], data: st.DataObject
+@given(body=bodies())
+def test_records_are_walked_to_their_end_exactly_if_they_can_be_read(body: Body) -> None:
+    result = walk_all(installed, body.data, body.count, base_ms=body.base_ms)
+    assert walk_all(INTERPRETED, body.data, body.count, base_ms=body.base_ms) == result
+    problem, index, position, timestamp_ms, largest_ms = result
+    try:
+        records = read_records(body)
+    except ValueError:
+        assert Problem.NONE < problem < Problem.NO_KEY
+        return
+    assert (problem, index, position) == (Problem.NONE, body.count, len(body.data))
+    assert (timestamp_ms, largest_ms) == (records[-1].timestamp_ms, largest_timestamp_ms(records))
+    batch = body.batch()
+    assert decode_batch(batch, 0, read_header(batch)) == records
+
+
+@given(
+    body=bodies(),
+    earliest_ms=st.sampled_from((INT64_MIN, *LIMITS_MS)),
+    latest_ms=st.sampled_from(LIMITS_MS),
+    needs_keys=st.booleans(),
+)
+def test_a_walk_stops_at_the_first_record_that_the_topic_does_not_take(
+    body: Body, earliest_ms: int, latest_ms: int, needs_keys: bool
 ) -> None:
-    batch = encode_batch(records)
-    position = data.draw(st.integers(BATCH_HEADER_BYTES, len(batch) - 1))
-    if data.draw(st.booleans()):
-        batch[position] = data.draw(st.integers(0, 255))
-    elif data.draw(st.booleans()):
-        del batch[position]
-    else:
-        batch.insert(position, data.draw(st.integers(0, 255)))
-    batch[8:12] = (len(batch) - 12).to_bytes(4, "big")
-    body, base_ms = bytes(batch[BATCH_HEADER_BYTES:]), records[0].timestamp_ms
-    result = walk_all(installed, body, len(records), base_ms=base_ms)
-    assert walk_all(INTERPRETED, body, len(records), base_ms=base_ms) == result
-    if result[0] == Problem.NONE:
-        decoded = decode_batch(batch, 0, read_header(batch))
-        assert len(decoded) == len(records)
-        assert max(-1, *(each.timestamp_ms for each in decoded)) == result[4]
+    try:
+        records = read_records(body)
+    except ValueError:
+        reject()
+    refused = refusable(records, earliest_ms, latest_ms, needs_keys=needs_keys)
+    limits = {"earliest_ms": earliest_ms, "latest_ms": latest_ms, "needs_keys": needs_keys}
+    result = walk_all(installed, body.data, body.count, base_ms=body.base_ms, **limits)
+    assert walk_all(INTERPRETED, body.data, body.count, base_ms=body.base_ms, **limits) == result
+    problem, index, *_ = result
+    assert (problem > Problem.NONE, index) == (bool(refused), refused[0] if refused else body.count)
+    if refused:
+        assert (problem == Problem.NO_KEY) == (needs_keys and records[index].key is None)
 
 
 @given(body=st.binary(max_size=40), count=st.integers(1, 3), base_ms=st.integers(INT64_MIN, INT64_MAX))
