@@ -92,6 +92,8 @@ class AuditPublisher:
                 self._trouble = ""
             except KafkaError as error:  # the store keeps what is not published, and it is tried again
                 self._tell(error.message)
+            except OSError as error:  # the log directory has failed, and has been reported as offline
+                self._tell(str(error))
             except Exception:
                 _log.exception("the audit cannot be published now")
             if self._stopping:

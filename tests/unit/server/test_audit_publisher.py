@@ -1,10 +1,12 @@
 """Publishing the audit when something goes wrong on the way."""
 
+import errno
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from barnabas.log.partition_log import PartitionLog
 from barnabas.metadata import writer
 from barnabas.metadata.audit import Actor, Refusal
 from barnabas.metadata.audit_events import AuditEvent, Outcome
@@ -102,6 +104,33 @@ async def test_the_store_forgets_what_is_published(tmp_path: Path) -> None:
         await reached(lambda: publisher.statistics() == forgotten)
         assert not running.node.image.audit
         await publisher.stop()
+
+
+@on_loop
+async def test_a_disk_that_fails_is_reported_once_and_without_a_traceback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(module, "REST_MS", 1)
+    async with running_node(tmp_path, audited=True) as running:
+        publisher = AuditPublisher(running.node)
+        publisher.start()
+        await change(running, 1)
+        await reached(lambda: publisher.events_count == 1)
+        attempts = 0
+
+        async def failing(log: PartitionLog) -> None:
+            nonlocal attempts
+            attempts += 1
+            raise OSError(errno.EIO, "the disk has failed")
+
+        monkeypatch.setattr(running.node.flusher, "flushed", failing)
+        await reached(lambda: attempts >= 3)
+        await publisher.stop()
+        lines = capsys.readouterr().err.splitlines()
+        assert [line for line in lines if "barnabas.audit" in line] == lines
+        assert len(lines) == 1
+        assert "the audit cannot be published now" in lines[0]
+        assert "the disk has failed" in lines[0]
 
 
 @on_loop
