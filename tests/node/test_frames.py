@@ -1,6 +1,7 @@
 """Random and damaged frames of every API: none holds the event loop for long, and memory stays bounded."""
 
 import os
+import time
 from pathlib import Path
 
 from bench.stalls.measured_broker import MeasuredBroker
@@ -29,7 +30,7 @@ def test_random_frames_hold_nobody_up_and_leave_nothing_behind(tmp_path: Path) -
         broker.ask(CreateTopicsRequest(topics=topics, timeout_ms=10_000))
         ids = [broker.server.node.image.topics[name].topic_id for name in ("a", "b")]
         requests, fuzzed = RandomRequests(11, ids), Fuzzed(int(broker.bootstrap.rpartition(":")[2]))
-        warm_bytes = 0
+        warm_bytes, started_s = 0, time.perf_counter()
         broker.take_longest()
         for number in range(FRAMES_COUNT):
             fuzzed.send(requests.garbage() if number % 20 == 0 else requests.frame(number))
@@ -37,6 +38,11 @@ def test_random_frames_hold_nobody_up_and_leave_nothing_behind(tmp_path: Path) -
                 warm_bytes = resident_bytes()
         fuzzed.close()
         hold = broker.take_longest()
+        print(
+            f"{FRAMES_COUNT / (time.perf_counter() - started_s):.0f} frames/s, {fuzzed.answers_count} answered, "
+            f"{fuzzed.closed_count} closed, {fuzzed.waiting_count} waited; resident {warm_bytes >> 20} MiB after "
+            f"{WARM_COUNT}, {resident_bytes() >> 20} MiB at the end; longest hold {hold}"
+        )
         assert hold.cpu_ms <= HOLD_MS_MAX, hold
         assert resident_bytes() - warm_bytes <= GROWTH_BYTES_MAX
         assert dict(broker.server.statistics.crashes) == {}

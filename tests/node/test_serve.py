@@ -170,6 +170,13 @@ def test_data_beside_log_dirs_is_refused_on_the_command_line_and_warned_about_el
         )
 
 
+def test_listen_beside_listeners_is_refused_on_the_command_line(tmp_path: Path) -> None:
+    given = ("--listen", "127.0.0.1:0", "--set", "listeners=PLAINTEXT://127.0.0.1:1")
+    ended = run_serve("--data", str(tmp_path), *given)
+    assert ended.returncode == 2
+    assert "--listen: must not be given beside --set listeners=PLAINTEXT://127.0.0.1:1" in ended.stderr
+
+
 def test_an_unknown_key_is_a_warning_with_the_nearest_key(tmp_path: Path) -> None:
     with BrokerProcess(tmp_path, "--set", "num.partition=3") as broker:
         broker.terminate()

@@ -3,13 +3,13 @@
 from typing import Any
 
 from barnabas.coordinator.step import Pending
+from barnabas.groups.classic.heartbeat import Heartbeat
 from barnabas.groups.classic.join import Client, Join
 from barnabas.wire.consumer_protocol.assignment import ConsumerProtocolAssignment
 from barnabas.wire.consumer_protocol.assignment import TopicPartition as AssignedPartition
 from barnabas.wire.consumer_protocol.subscription import ConsumerProtocolSubscription, TopicPartition
 from barnabas.wire.consumer_protocol.versioned import read_assignment, write
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.heartbeat import HeartbeatRequest
 from barnabas.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from barnabas.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
@@ -104,14 +104,16 @@ class ClassicConsumer:
 
     def beat(self) -> ErrorCode:
         """Heartbeat."""
-        request = HeartbeatRequest(
+        beat = Heartbeat(
             group_id=self.group_id,
             member_id=self.member_id,
             group_instance_id=self.fields.get("group_instance_id"),
             generation_id=self.generation,
         )
-        answer = self.world.ask(lambda shard, step, pending: shard.heartbeat(step, pending, request))
-        return answer.code if isinstance(answer, KafkaError) else ErrorCode(answer.error_code)
+        answer: ErrorCode | KafkaError = self.world.ask(
+            lambda shard, step, pending: step.answer(pending, shard.heartbeat(step, beat))
+        )
+        return answer.code if isinstance(answer, KafkaError) else answer
 
     def leave(self) -> ErrorCode:
         """LeaveGroup."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import struct
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +18,7 @@ FRAME_BYTES_MAX = 5_000_000
 
 #: How long a client of `throttle:text` is not heard.
 THROTTLE_MS = 20
+PART_BYTES = 512 << 10
 
 
 class Transport(asyncio.Transport):
@@ -29,6 +30,7 @@ class Transport(asyncio.Transport):
         self.writes: list[str] = []
         self.closed = self.aborted = False
         self.reading = True
+        self.after_writelines: Callable[[], None] = lambda: None
 
     def write(self, data: Any) -> None:
         self.out += data
@@ -38,6 +40,7 @@ class Transport(asyncio.Transport):
         for each in data:
             self.out += each
         self.writes.append("writelines")
+        self.after_writelines()
 
     def close(self) -> None:
         self.closed = True
@@ -113,6 +116,8 @@ class Dispatcher:
             await turns(2)
         if how == "large":
             return [b"x" * int(text), b";"]
+        if how == "parts":
+            return [b"x" * PART_BYTES] * int(text)
         return None if how in ("none", "close") else [text.encode(), b";"]
 
     def release(self, text: str) -> None:
@@ -122,8 +127,14 @@ class Dispatcher:
 class Client:
     """One connection with its fake transport, dispatcher and owner."""
 
-    def __init__(self, *, delay_ms: int = 0, sasl: Any = None, **options: Any) -> None:
-        """`sasl` stands for a SaslServer; None where nobody logs in."""
+    def __init__(
+        self, *, delay_ms: int = 0, sasl: Any = None, reads_slowly: bool = False, **options: Any
+    ) -> None:
+        """Connect.
+
+        :param sasl: Stands for a SaslServer; None if no login is needed.
+        :param reads_slowly: The transport's buffer is full after each `writelines`.
+        """
         self.clock = ManualClock(0)
         options = {
             "frame_bytes_max": FRAME_BYTES_MAX,
@@ -137,6 +148,8 @@ class Client:
         self.connection = Connection(duck, "PLAINTEXT", self.connections, sasl)
         self.transport = Transport()
         self.connection.connection_made(self.transport)
+        if reads_slowly:
+            self.transport.after_writelines = self.connection.pause_writing
 
     def send(self, *requests: str) -> None:
         """Requests that arrive in one turn."""

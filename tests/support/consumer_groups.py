@@ -58,12 +58,18 @@ class ConsumerMember:
         self.group_id = group_id
         self.fields = fields
         self.epoch = 0
-        self.owned: Partitions = {}
+        self.assignment: dict[bytes, set[int]] = {}  #: topic id -> indexes
         self.error: KafkaError | None = None
+
+    @property
+    def owned(self) -> Partitions:
+        """Its partitions of topics that exist. A topic that was deleted and created again is another topic."""
+        names = self.world.image.topic_names
+        return {names[topic_id]: of for topic_id, of in self.assignment.items() if topic_id in names}
 
     def join(self, *topics: str, caller: Caller = CALLER) -> Any:
         """Join, giving up all."""
-        self.epoch, self.owned = 0, {}
+        self.epoch, self.assignment = 0, {}
         request = join_request(self.group_id, self.member_id, *topics, **self.fields)
         return self.send(request, caller)
 
@@ -79,7 +85,7 @@ class ConsumerMember:
         """Go, or with -2 go for a while."""
         request = heartbeat_request(self.group_id, self.member_id, epoch)
         request.instance_id = self.fields.get("instance_id")
-        self.owned = {}
+        self.assignment = {}
         return self.send(request)
 
     def send(self, request: ConsumerGroupHeartbeatRequest, caller: Caller = CALLER) -> Any:
@@ -97,20 +103,15 @@ class ConsumerMember:
     def _take(self, answer: ConsumerGroupHeartbeatResponse) -> None:
         self.epoch = answer.member_epoch
         if answer.assignment is not None:
-            names = self.world.image.topic_names
-            self.owned = {
-                names[topic.topic_id]: set(topic.partitions)
-                for topic in answer.assignment.topic_partitions
-                if topic.topic_id in names
+            self.assignment = {
+                topic.topic_id: set(topic.partitions) for topic in answer.assignment.topic_partitions
             }
 
     def owned_topics(self) -> list[TopicPartitions]:
         """What the member has, as it tells it."""
-        topics = self.world.image.topics
         return [
-            TopicPartitions(topic_id=topics[name].topic_id, partitions=sorted(indexes))
-            for name, indexes in self.owned.items()
-            if name in topics
+            TopicPartitions(topic_id=topic_id, partitions=sorted(indexes))
+            for topic_id, indexes in self.assignment.items()
         ]
 
 

@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinator.step import Pending, Step, TransactionalProducer
+from barnabas.groups.classic.heartbeat import Heartbeat
 from barnabas.groups.classic.join import Client, Join
 from barnabas.groups.consumer.caller import Caller
 from barnabas.groups.shard import GroupShard
@@ -15,7 +16,6 @@ from barnabas.transactions.shard import TransactionShard
 from barnabas.wire.consumer_protocol.subscription import ConsumerProtocolSubscription
 from barnabas.wire.consumer_protocol.versioned import write
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.heartbeat import HeartbeatRequest
 from barnabas.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from barnabas.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
@@ -177,8 +177,8 @@ class Application:
 
     def heartbeat(self) -> None:
         """Tell that it is there."""
-        request = HeartbeatRequest(group_id=GROUP, member_id=self.member_id, generation_id=self.generation)
-        self.ask(GROUP_LOG, lambda shard, step, pending: shard.heartbeat(step, pending, request))
+        beat = Heartbeat(GROUP, self.generation, self.member_id)
+        self.ask(GROUP_LOG, lambda shard, step, pending: step.answer(pending, shard.heartbeat(step, beat)))
 
     def _offset(self) -> int:
         """How far the group has read."""

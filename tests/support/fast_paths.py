@@ -1,7 +1,7 @@
 """Two nodes side by side, one of which decodes every request: what fast paths do must be the same."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -16,18 +16,19 @@ Prepare: TypeAlias = Callable[[RunningNode], Awaitable[None]]
 class Pair:
     """Two nodes alike; an interceptor takes the fast paths from the second."""
 
-    def __init__(self, directory: Path, prepare: Prepare) -> None:
+    def __init__(self, directory: Path, prepare: Prepare, **overrides: str) -> None:
         self.runner = asyncio.Runner()
         self.directories = [directory / "fast", directory / "decoding"]
         self.answered_in_turn_count = 0  #: requests that the fast path answered without a wait
         self.stack = AsyncExitStack()
-        self.runner.run(self._start(prepare))
+        self.runner.run(self._start(prepare, overrides))
 
-    async def _start(self, prepare: Prepare) -> None:
+    async def _start(self, prepare: Prepare, overrides: Mapping[str, str]) -> None:
         for directory in self.directories:
             directory.mkdir()
         self.fast, self.decoding = [
-            await self.stack.enter_async_context(running_node(directory)) for directory in self.directories
+            await self.stack.enter_async_context(running_node(directory, **overrides))
+            for directory in self.directories
         ]
         for node in (self.fast, self.decoding):
             await prepare(node)

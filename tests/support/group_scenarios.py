@@ -14,6 +14,7 @@ from barnabas.config.broker_config import BrokerConfig
 from barnabas.coordinator.runner import ShardRunner
 from barnabas.coordinator.step import Pending, Step
 from barnabas.groups.classic.group import ClassicGroup
+from barnabas.groups.classic.heartbeat import Heartbeat
 from barnabas.groups.classic.join import Client, Join
 from barnabas.groups.offsets.manager import EXPIRE_OFFSETS
 from barnabas.groups.shard import GroupShard
@@ -23,7 +24,6 @@ from barnabas.wire.consumer_protocol.subscription import ConsumerProtocolSubscri
 from barnabas.wire.consumer_protocol.versioned import write
 from barnabas.wire.coordinator_records.group_metadata import GroupMetadataKey, GroupMetadataValue
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.heartbeat import HeartbeatRequest
 from barnabas.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from barnabas.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
@@ -166,7 +166,7 @@ class GroupScenario(OffsetCommands):
     async def heartbeat(self, words: list[str], options: Options) -> None:
         """heartbeat A [generation=1] [id=x] [instance=i]"""
         speaker = self._speaker(words[0])
-        request = HeartbeatRequest(
+        beat = Heartbeat(
             group_id=GROUP,
             generation_id=int(options.get("generation", speaker.generation)),
             member_id=options.get("id", speaker.member_id),
@@ -174,8 +174,8 @@ class GroupScenario(OffsetCommands):
         )
         self._ask(
             speaker,
-            lambda shard, step, pending: shard.heartbeat(step, pending, request),
-            lambda answer: ErrorCode(answer.error_code).name if answer.error_code else "is in time",
+            lambda shard, step, pending: step.answer(pending, shard.heartbeat(step, beat)),
+            lambda code: code.name if code else "is in time",
         )
 
     async def leave(self, words: list[str], options: Options) -> None:

@@ -196,7 +196,7 @@ def _replicas(
     metadata.listen(replicas.apply)
 
     async def reconfigure(before: BrokerConfig, after: BrokerConfig) -> None:
-        replicas.reconfigure_all()
+        await replicas.reconfigure_all()
 
     dynamic.follow(reconfigure)
     return replicas

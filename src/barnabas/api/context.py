@@ -1,13 +1,14 @@
 """Everything a handler may touch. No sockets, no globals, no wall clock."""
 
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Generic, ParamSpec, Self, TypeVar
+from typing import Any, Generic, NamedTuple, ParamSpec, Self, TypeVar
 
 from barnabas.api.cluster.topic_descriptions import TopicDescriptions
 from barnabas.api.registry import ApiSpec
+from barnabas.base.buffers import Buffer
 from barnabas.base.clock import Clock
 from barnabas.base.turns import Share, Turns
 from barnabas.base.worker import Worker
@@ -41,13 +42,14 @@ Parameters = ParamSpec("Parameters")
 ResultT = TypeVar("ResultT")
 
 
-@dataclass(frozen=True, slots=True)
-class EncodedResponse:
+class EncodedResponse(NamedTuple):
     """A response body that is encoded already."""
 
     body: bytes | bytearray
     #: Where `throttle_time_ms` stands in the body; None if the version has no such field.
     throttle_position: int | None
+    #: What follows on the body, sent uncopied.
+    rest: Sequence[Buffer] = ()
 
 
 @dataclass(slots=True)

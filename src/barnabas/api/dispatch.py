@@ -115,8 +115,12 @@ class Dispatcher:
         """
         header = read_header(frame, self.node.apis)
         api_key, version, correlation_id, client_id, position = header
-        spec = self._fast_paths.get(api_key)
-        if spec is not None and self.interceptor is None and spec.versions[0] <= version <= spec.versions[1]:
+        spec = self._fast_paths.get(api_key) if self.interceptor is None else None
+        if (
+            spec is not None
+            and spec.versions[0] <= version <= spec.versions[1]
+            and not _may_be_large(header, frame)
+        ):
             context = RequestContext(
                 self.node, connection, spec, version, correlation_id, client_id, len(frame)
             )
@@ -138,14 +142,15 @@ class Dispatcher:
         try:
             if context.connection.authenticator is not None:
                 context.connection.authenticator.admit(api.api_key, api.name)
-            response: FastResponse = api.fast_path(context, frame, position)
+            response: FastResponse
+            if self.node.quotas.enabled:
+                response = self._metered_fast_path(context, frame, position, started_ns)
+            else:
+                response = api.fast_path(context, frame, position)
             if response is not None and not isinstance(response, EncodedResponse):
                 if isinstance(response, UseHandler):
                     return response
                 return self._answer_later(context, response, started_ns)
-            if self.node.quotas.enabled:
-                elapsed_ns = self.statistics.started() - started_ns
-                charge(context, elapsed_ns, is_answered=response is not None)
             parts = None if response is None else encode_response(context, response)
         except Malformed as error:
             raise Refused(str(error)) from error
@@ -158,12 +163,35 @@ class Dispatcher:
         self._end_span(context)
         return parts
 
+    def _metered_fast_path(
+        self, context: RequestContext, frame: memoryview, position: int, started_ns: int
+    ) -> FastResponse:
+        """Take the fast path on its client's account, however it ends; a handler that takes over is metered itself.
+
+        :raises Malformed: When the request cannot be read, which costs nothing: its connection closes.
+        """
+        assert context.api.fast_path is not None
+        try:
+            response: FastResponse = context.api.fast_path(context, frame, position)
+        except Malformed:
+            raise
+        except Exception:
+            charge(context, self.statistics.started() - started_ns, is_answered=True)
+            raise
+        elapsed_ns = self.statistics.started() - started_ns
+        if isinstance(response, UseHandler):
+            return response
+        if response is None or isinstance(response, EncodedResponse):
+            charge(context, elapsed_ns, is_answered=response is not None)
+            return response
+        return self._metered(context, response, elapsed_ns)
+
     async def _answer_later(
         self, context: RequestContext, work: Coroutine[Any, Any, EncodedResponse | None], started_ns: int
     ) -> Parts:
         parts: Parts = None
         try:
-            response = await (self._metered(context, work) if self.node.quotas.enabled else work)
+            response = await work
             parts = None if response is None else encode_response(context, response)
         except Exception:
             self.statistics.crashed(context.api.name, context.api_version)
@@ -196,7 +224,7 @@ class Dispatcher:
             raise Refused(message)
         body = frame if header.api_key == PRODUCE else bytes(frame[header.body_position :])
         position = header.body_position if header.api_key == PRODUCE else 0
-        may_be_large = header.api_key != PRODUCE and len(frame) >= LARGE_REQUEST_BYTES
+        may_be_large = _may_be_large(header, frame)
         elements_max = DECODED_ELEMENTS_MAX if may_be_large else REQUEST_ELEMENTS_MAX
         request: Message | Undecoded
         try:
@@ -264,39 +292,46 @@ class Dispatcher:
     async def _answer(self, context: RequestContext, request: Message) -> Parts:
         started_ns = self.statistics.started()
         api = context.api
+        response: Response
         try:
             if context.connection.authenticator is not None:
                 context.connection.authenticator.admit(api.api_key, api.name)
             work = (self.interceptor or api.handle)(context, request)
             response = await (self._metered(context, work) if self.node.quotas.enabled else work)
+        except Exception as error:
+            response = await self._refusal(context, request, error)
+        try:
             if api.api_key in CHANGING_APIS:
                 await remark(context, request, response)
             parts = None if response is None else await _encoded(context, response)
             if context.is_large:
                 self.node.worker.free(request, response)
         except Exception as error:
-            parts = await self._refuse(context, request, self._to_kafka_error(context, error))
+            refusal = await self._refusal(context, request, error)
+            parts = None if refusal is None else await _encoded(context, refusal)
         self.statistics.finished(api.api_key, started_ns)
         return parts
 
-    async def _refuse(self, context: RequestContext, request: Message, error: KafkaError) -> Parts:
+    async def _refusal(self, context: RequestContext, request: Message, error: Exception) -> Message | None:
+        """What the API answers to an error; None where the connection closes instead."""
+        refused = self._to_kafka_error(context, error)
         if _closes_on_error(context, request):
             return None
-        response: Message = await context.compute(context.api.refuse, request, error)
-        if context.api.api_key in CHANGING_APIS:
-            await remark(context, request, response)
-        return await _encoded(context, response)
+        response: Message = await context.compute(context.api.refuse, request, refused)
+        return response
 
     def _to_kafka_error(self, context: RequestContext, error: Exception) -> KafkaError:
         """Count an error; one that is not for clients is logged, and they get UNKNOWN_SERVER_ERROR."""
         if isinstance(error, KafkaError):
             self.statistics.failed(context.api.api_key)
-            return error
+            return error.kept()
         self.statistics.crashed(context.api.name, context.api_version)
         return UNEXPECTED
 
-    async def _metered(self, context: RequestContext, work: Awaitable[ResponseT]) -> ResponseT:
-        """Do the work on its client's account, however it ends."""
+    async def _metered(
+        self, context: RequestContext, work: Awaitable[ResponseT], spent_ns: int = 0
+    ) -> ResponseT:
+        """Do the work on its client's account, however it ends; `spent_ns` is what went before it."""
         watch = Stopwatch(work, self.statistics.started)
         is_answered = True
         try:
@@ -304,7 +339,7 @@ class Dispatcher:
             is_answered = response is not None
             return response
         finally:
-            charge(context, watch.elapsed_ns, is_answered=is_answered)
+            charge(context, spent_ns + watch.elapsed_ns, is_answered=is_answered)
 
     def connection_delay_ms(self, host: str) -> int:
         """How long a new connection from an address must be held before it is closed; 0: it is welcome (KIP-612)."""
@@ -329,6 +364,11 @@ def read_header(frame: Buffer, apis: Mapping[int, ApiSpec]) -> RequestHeader:
         text = f"a request header cannot be read: {error}"
         raise Refused(text) from error
     return RequestHeader(api_key, api_version, correlation_id, client_id, position)
+
+
+def _may_be_large(header: RequestHeader, frame: Buffer) -> bool:
+    """Whether a request may have too many elements for one turn; Produce sees to that by itself."""
+    return header.api_key != PRODUCE and len(frame) >= LARGE_REQUEST_BYTES
 
 
 def _decoded(context: RequestContext, frame: memoryview, position: int) -> Message:
@@ -365,12 +405,13 @@ def encode_response(context: RequestContext, response: Message | EncodedResponse
         context.api_version >= context.api.first_flexible_version and context.api.api_key != API_VERSIONS
     )
     if isinstance(response, EncodedResponse):
-        body = response.body
+        body, _, rest = response
+        size_bytes = len(body) + sum(map(len, rest)) if rest else len(body)
         if is_flexible:
-            start = _pack_flexible_start(len(body) + 5, context.correlation_id, 0)
+            start = _pack_flexible_start(size_bytes + 5, context.correlation_id, 0)
         else:
-            start = _pack_start(len(body) + 4, context.correlation_id)
-        return [start + body] if len(body) <= JOINED_BYTES_MAX else [start, body]
+            start = _pack_start(size_bytes + 4, context.correlation_id)
+        return [start + body, *rest] if len(body) <= JOINED_BYTES_MAX else [start, body, *rest]
     out = bytearray(_FRAME_START_BYTES)
     if is_flexible:
         out.append(0)
@@ -386,7 +427,7 @@ def _throttled(context: RequestContext, response: Message | EncodedResponse) -> 
         if at is None:
             return response
         throttle = context.throttle_ms.to_bytes(4, "big")
-        return EncodedResponse(response.body[:at] + throttle + response.body[at + 4 :], at)
+        return response._replace(body=response.body[:at] + throttle + response.body[at + 4 :])
     if hasattr(response, "throttle_time_ms"):
         response.throttle_time_ms = context.throttle_ms
     return response

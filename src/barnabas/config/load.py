@@ -45,7 +45,7 @@ class LoadedConfig(NamedTuple):
     config: BrokerConfig
     warnings: tuple[ConfigWarning, ...]
     without_effect: tuple[str, ...] = ()  #: keys that were set although they change nothing in Barnabas
-    unused: tuple[str, ...] = ()  #: settings in whose place an option of the command line stands
+    replaced: tuple[str, ...] = ()  #: what to say of settings that an option of the command line replaces
 
 
 def read_properties(path: Path) -> dict[str, str]:

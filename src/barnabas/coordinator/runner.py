@@ -164,7 +164,7 @@ class ShardRunner(Generic[ShardT]):
                 self._count_refused_append(error)
                 raise coordinator_error(error) from error
         self._take_timers(step)
-        stored = self.log.stored() if step.records else None
+        stored = None if self.log.stored_everything else self.log.stored()
         if stored is not None:
             return self._answer_when_stored(stored, step, response)
         self._finish(step)

@@ -6,6 +6,7 @@ from typing import Any
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinator.shard import RecordPlace
 from barnabas.coordinator.step import Pending, Step, TimerKey
+from barnabas.groups.classic.heartbeat import Heartbeat
 from barnabas.groups.classic.join import Join
 from barnabas.groups.classic.manager import ClassicGroups
 from barnabas.groups.consumer.conversion import DOWNGRADED
@@ -19,7 +20,6 @@ from barnabas.metadata.image import Image
 from barnabas.wire.coordinator_records.serde import AnyRecord, EncodedRecord
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.describe_groups import DescribedGroup
-from barnabas.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from barnabas.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from barnabas.wire.messages.list_groups import ListedGroup
 from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -119,15 +119,14 @@ class GroupShard:
         else:
             self.classic.sync(step, pending, request)
 
-    def heartbeat(self, step: Step, pending: Pending[HeartbeatResponse], request: HeartbeatRequest) -> None:
+    def heartbeat(self, step: Step, beat: Heartbeat) -> ErrorCode:
         """Heartbeat.
 
         :raises KafkaError: As `ClassicGroups.heartbeat`.
         """
-        if self.consumer.coordinates(request.group_id):
-            self.consumer.classic_heartbeat(step, pending, request)
-        else:
-            self.classic.heartbeat(step, pending, request)
+        if self.consumer.coordinates(beat.group_id):
+            return self.consumer.classic_heartbeat(step, beat)
+        return self.classic.heartbeat(step, beat)
 
     def leave_group(
         self, step: Step, pending: Pending[LeaveGroupResponse], request: LeaveGroupRequest

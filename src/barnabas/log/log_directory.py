@@ -225,7 +225,7 @@ class LogDirectory:
                 self._write_checkpoints()
 
     def _write_checkpoints(self) -> None:
-        logs = [*self.logs.items(), *self.futures.items()]
+        logs = [*self.logs.copy().items(), *self.futures.copy().items()]  # the loop may add and remove some
         self._checkpointed.update(name for name, _ in logs)
         write_offsets(self.path / RECOVERY_POINT_FILE, {name: log.recovery_point for name, log in logs})
         starts = {

@@ -302,8 +302,9 @@ class Segment:
         self.close_counted()
 
     def abandon(self) -> None:
-        """Close the files, writing nothing."""
+        """Close the files, writing nothing. The log is let go of, too, so that its memory is free at once."""
         self._map = None
+        self.on_failure = None
         if self._fd >= 0:
             self._open_files.closed(self)
             os.close(self._fd)

@@ -70,7 +70,7 @@ def decide_create_acls(
             if key not in table:
                 check(binding)
         except KafkaError as error:
-            outcomes.append(error)
+            outcomes.append(error.kept())
             continue
         outcomes.append(None)
         if key not in table:
@@ -165,5 +165,5 @@ def _removed(binding: AclBinding, check: Check) -> Removed:
     try:
         check(binding)
     except KafkaError as error:
-        return Removed(binding, error)
+        return Removed(binding, error.kept())
     return Removed(binding)

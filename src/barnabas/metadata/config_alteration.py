@@ -62,7 +62,7 @@ def decide_alter(
             wanted = _wanted(existing, edited, replaces=alteration.replaces)
             rules.check(resource, existing, wanted)
         except KafkaError as error:
-            outcomes.append(Altered(resource, error=error))
+            outcomes.append(Altered(resource, error=error.kept()))
             continue
         removed = existing.keys() - wanted.keys() - edited.keys()
         outcomes.append(Altered(resource, _changed(resource, existing, edited), frozenset(removed)))

@@ -41,7 +41,7 @@ def decide_elect(
             try:
                 changes.append(_elect(image, election, name, index))
             except KafkaError as error:
-                partitions.append(PartitionOutcome(index, error))
+                partitions.append(PartitionOutcome(index, error.kept()))
             else:
                 partitions.append(PartitionOutcome(index))
         outcomes.append(TopicOutcome(name, partitions))

@@ -58,7 +58,7 @@ def decide_create_partitions(
             topic = _grown(image, more, dice, admit)
             check(more.name, more.count)
         except KafkaError as error:
-            outcomes[more.name] = Grown(more.name, error)
+            outcomes[more.name] = Grown(more.name, error.kept())
             continue
         outcomes[more.name] = Grown(more.name)
         changes.append(TOPICS.put(topic.name, topic))

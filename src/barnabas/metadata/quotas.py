@@ -92,7 +92,7 @@ def decide_alter(
         try:
             change = _alter(table, alteration)
         except KafkaError as error:
-            outcomes[entity] = Altered(entity, error)
+            outcomes[entity] = Altered(entity, error.kept())
             continue
         outcomes[entity] = Altered(entity)
         if change is not None:

@@ -53,7 +53,7 @@ def decide_reassign(
             try:
                 changes += _reassign(image, name, target, rules)
             except KafkaError as error:
-                partitions.append(PartitionOutcome(target.index, error))
+                partitions.append(PartitionOutcome(target.index, error.kept()))
             else:
                 partitions.append(PartitionOutcome(target.index))
         outcomes.append(TopicOutcome(name, partitions))

@@ -123,7 +123,7 @@ def decide_alter_credentials(
             wanted[user] = _altered(table.get(user, {}), alteration)
             outcomes[user] = AlteredUser(user)
         except KafkaError as error:
-            outcomes[user] = AlteredUser(user, error)
+            outcomes[user] = AlteredUser(user, error.kept())
             wanted.pop(user, None)
     changes = tuple(
         SCRAM_CREDENTIALS.put(user, credentials) if credentials else SCRAM_CREDENTIALS.remove(user)

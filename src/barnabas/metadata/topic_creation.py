@@ -81,7 +81,7 @@ def decide_create(
             topic = _new_topic(image, new, rules, dice, taken)
             admit(topic.partition_count)
         except KafkaError as error:
-            outcomes[new.name] = Created(new.name, error=error)
+            outcomes[new.name] = Created(new.name, error=error.kept())
             continue
         overrides = {key: value for key, value in (new.configs or {}).items() if value is not None}
         outcomes[new.name] = Created(new.name, topic, overrides)

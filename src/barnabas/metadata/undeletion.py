@@ -113,7 +113,7 @@ def decide_purge(image: Image, wishes: Sequence[TrashedWish]) -> Decision[list[P
         try:
             trashed = find_trashed(image, wish)
         except KafkaError as error:
-            outcomes.append(Purged(wish, error=error))
+            outcomes.append(Purged(wish, error=error.kept()))
             continue
         found[trashed.topic_id.hex()] = trashed
         outcomes.append(Purged(wish, trashed.topic))

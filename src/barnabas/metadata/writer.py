@@ -15,8 +15,9 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 
 ResponseT = TypeVar("ResponseT")
 
-#: A commit of more changes is replayed in another thread: a change takes about 20 us.
+#: A larger commit is replayed in another thread: a change takes about 20 us, a kilobyte of a value as long.
 REPLAYED_CHANGES_MAX = 100
+REPLAYED_BYTES_MAX = 64 << 10
 
 _log = get_logger("barnabas.metadata")
 
@@ -208,8 +209,7 @@ class MetadataWriter:
 
     async def _advance(self, commit: Commit) -> None:
         before = self.image
-        is_large = len(commit.changes) > REPLAYED_CHANGES_MAX
-        after = await self._compute(lambda: before.replay(commit), is_large=is_large)
+        after = await self._compute(lambda: before.replay(commit), is_large=_is_large(commit))
         self.image = after
         for listener in self._listeners:
             await listener(before, after, commit.changes)
@@ -219,3 +219,11 @@ class MetadataWriter:
         for revision, future in waiting:
             if revision <= after.revision and not future.done():
                 future.set_result(None)
+
+
+def _is_large(commit: Commit) -> bool:
+    changes = commit.changes
+    return (
+        len(changes) > REPLAYED_CHANGES_MAX
+        or sum(len(change.value or b"") for change in changes) > REPLAYED_BYTES_MAX
+    )

@@ -29,6 +29,9 @@ COPIED_BYTES_MAX = 16 << 10
 #: Answers of a turn wait for one another up to here: a client that asks for more must also read it.
 HELD_BYTES_MAX = 64 << 10
 
+#: What is handed to the transport at a time; the rest of a larger answer follows as the client reads.
+WRITTEN_BYTES_MAX = 1 << 20
+
 _log = get_logger("barnabas.net")
 
 Parts = list[Buffer] | None
@@ -58,6 +61,7 @@ class Connection(asyncio.BufferedProtocol):
         self._task: asyncio.Task[Parts] | None = None  #: the request that waits, if one does
         self._out: list[Buffer] = []  #: answers of this turn
         self._held_bytes = 0  #: of `_out`, as far as it can be large
+        self._unsent: deque[Buffer] = deque()  #: of large answers; only while writing is paused
         self._write_paused = False
         self._read_paused = False
         self._muted: asyncio.TimerHandle | None = (
@@ -88,6 +92,7 @@ class Connection(asyncio.BufferedProtocol):
         """Forget everything that was under way."""
         self._closing = True
         self._queue.clear()
+        self._unsent.clear()
         if self._task is not None:
             self._task.cancel()
         if self._muted is not None:
@@ -119,6 +124,7 @@ class Connection(asyncio.BufferedProtocol):
     def resume_writing(self) -> None:
         """Go on with what queued up meanwhile."""
         self._write_paused = False
+        self._send_unsent()
         self._drain_queue()
 
     # Requests
@@ -305,10 +311,23 @@ class Connection(asyncio.BufferedProtocol):
         self._dispatcher.statistics.bytes_out(size_bytes)
         if self._transport.is_closing():
             return
-        if size_bytes <= COPIED_BYTES_MAX:
+        if self._unsent or size_bytes > WRITTEN_BYTES_MAX:
+            self._unsent += out
+            self._send_unsent()
+        elif size_bytes <= COPIED_BYTES_MAX:
             self._transport.write(b"".join(out))  # cheaper than handing over many small buffers
         else:
             self._transport.writelines(out)
+
+    def _send_unsent(self) -> None:
+        """Hand over as much of large answers as the client reads."""
+        unsent = self._unsent
+        while unsent and not self._write_paused:
+            written, size_bytes = [], 0
+            while unsent and size_bytes < WRITTEN_BYTES_MAX:
+                size_bytes += len(unsent[0])
+                written.append(unsent.popleft())
+            self._transport.writelines(written)
 
     def close(self, why: str) -> None:
         """Send what is ready, then close, with a line in the log."""
@@ -317,6 +336,9 @@ class Connection(asyncio.BufferedProtocol):
         self._closing = True
         _log.info("closing a connection", why=why, client=f"{self.info.client_host}:{self.info.client_port}")
         self.send()
+        if self._unsent:
+            unsent, self._unsent = self._unsent, deque()
+            self._transport.writelines(unsent)
         self._transport.close()
 
     def abort(self) -> None:

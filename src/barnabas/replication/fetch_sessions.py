@@ -6,12 +6,11 @@ partitions of which there is nothing new.
 
 import random
 from collections import OrderedDict
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from barnabas.base.clock import Clock
+from barnabas.replication.fetch_data import FetchData, FetchTarget, Key
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.fetch import FetchRequest, PartitionData
 
 INVALID_SESSION_ID = 0
 INITIAL_EPOCH = 0  #: a full fetch that asks for a new session
@@ -26,64 +25,6 @@ SESSION_TARGETS_COUNT_MAX = 100_000
 #: Partitions of all sessions at most, each of some hundred bytes: who asks for more is served without a session.
 TARGETS_COUNT_MAX = 1_000_000
 
-_NOTHING_TOLD = -1
-
-Key = tuple[str | bytes, int]  #: topic name, or id where the client speaks ids; partition
-
-
-@dataclass(slots=True)
-class FetchTarget:
-    """One partition as a fetch asks for it, and what was last told of it within a session."""
-
-    topic: str
-    topic_id: bytes
-    index: int
-    fetch_offset: int
-    max_bytes: int
-    leader_epoch: int
-    last_fetched_epoch: int
-    by_id: bool
-    told_high_watermark: int = _NOTHING_TOLD
-    told_log_start_offset: int = _NOTHING_TOLD
-
-    def ask_as(self, other: "FetchTarget") -> None:
-        """Take over a changed wish."""
-        self.fetch_offset = other.fetch_offset
-        self.max_bytes = other.max_bytes
-        self.leader_epoch = other.leader_epoch
-        self.last_fetched_epoch = other.last_fetched_epoch
-
-    def tell(self, data: PartitionData) -> bool:
-        """Whether `data` holds anything that the client does not know yet; remembers that it is told."""
-        news = bool(
-            data.records
-            or data.error_code
-            or data.high_watermark != self.told_high_watermark
-            or data.log_start_offset != self.told_log_start_offset
-            or data.diverging_epoch.epoch >= 0
-        )
-        self.told_high_watermark = data.high_watermark
-        self.told_log_start_offset = data.log_start_offset
-        return news
-
-
-def targets_of(request: FetchRequest, *, by_id: bool) -> Iterable[tuple[Key, FetchTarget]]:
-    """The partitions that a request names, keyed as the client names them."""
-    for topic in request.topics:
-        name_or_id: str | bytes = topic.topic_id if by_id else topic.topic
-        for asked in topic.partitions:
-            target = FetchTarget(
-                topic.topic,
-                topic.topic_id,
-                asked.partition,
-                asked.fetch_offset,
-                asked.partition_max_bytes,
-                asked.current_leader_epoch,
-                asked.last_fetched_epoch,
-                by_id,
-            )
-            yield (name_or_id, asked.partition), target
-
 
 class FetchSession:
     """What one client reads, in the order in which it is served."""
@@ -95,17 +36,16 @@ class FetchSession:
         self.used_ms = now_ms
         self.targets: OrderedDict[Key, FetchTarget] = OrderedDict()
 
-    def apply(self, request: FetchRequest, named: Iterable[tuple[Key, FetchTarget]]) -> None:
+    def apply(self, request: FetchData) -> None:
         """Add, change and forget partitions as an incremental request says."""
-        for key, target in named:
+        for key, target in request.named:
             known = self.targets.get(key)
             if known is None:
                 self.targets[key] = target
             else:
-                known.ask_as(target)
-        for topic in request.forgotten_topics_data:
-            for index in topic.partitions:
-                self.targets.pop((topic.topic_id if self.uses_topic_ids else topic.topic, index), None)
+                known.update(target)
+        for key in request.forgotten:
+            self.targets.pop(key, None)
 
     def served(self, key: Key) -> None:
         """Put a partition that got data behind the others: next time they come first."""
@@ -137,24 +77,14 @@ class FetchSessionCache:
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()  #: longest unused first
         self.evictions_count = 0
 
-    def begin(
-        self,
-        request: FetchRequest,
-        *,
-        uses_topic_ids: bool,
-        named: Iterable[tuple[Key, FetchTarget]] | None = None,
-    ) -> FetchContext:
+    def begin(self, request: FetchData, *, uses_topic_ids: bool) -> FetchContext:
         """Find or make the session of a request; one that has grown too large ends.
-
-        `named` are the request's `targets_of`, if they are known already.
 
         :raises KafkaError: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or
             FETCH_SESSION_TOPIC_ID_ERROR; the client then starts a full fetch.
         """
-        if named is None:
-            named = targets_of(request, by_id=uses_topic_ids)
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            return self._begin_full(request, uses_topic_ids, named)
+            return self._begin_full(request, uses_topic_ids)
         session = self._sessions.get(request.session_id)
         if session is None:
             message = f"There is no fetch session {request.session_id}."
@@ -167,7 +97,7 @@ class FetchSessionCache:
             message = f"Fetch session {session.session_id} mixes topic names and topic ids."
             raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR, message)
         count_before = len(session.targets)
-        session.apply(request, named)
+        session.apply(request)
         has_grown = len(session.targets) > count_before
         if len(session.targets) > SESSION_TARGETS_COUNT_MAX or (has_grown and self._is_overfull()):
             del self._sessions[session.session_id]
@@ -196,12 +126,10 @@ class FetchSessionCache:
         """A session as it stands; None when there is none with this id."""
         return self._sessions.get(session_id)
 
-    def _begin_full(
-        self, request: FetchRequest, uses_topic_ids: bool, named: Iterable[tuple[Key, FetchTarget]]
-    ) -> FetchContext:
+    def _begin_full(self, request: FetchData, uses_topic_ids: bool) -> FetchContext:
         if request.session_id != INVALID_SESSION_ID:
             self._sessions.pop(request.session_id, None)
-        targets = OrderedDict(named)  # of a partition named twice the last wish counts
+        targets = OrderedDict(request.named)  # of a partition that is named twice, the last one counts
         if request.session_epoch == FINAL_EPOCH or self._is_overfull(len(targets)) or not self._make_room():
             return FetchContext(list(targets.items()))
         session = FetchSession(self._new_id(), uses_topic_ids, self._clock.monotonic_ms())

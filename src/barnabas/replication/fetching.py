@@ -3,14 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from barnabas.replication.fetch_sessions import FetchTarget, Key
+from barnabas.replication.fetch_data import EndOfEpoch, FetchedPartition, FetchTarget, Key
 from barnabas.replication.partition import NO_EPOCH, Partition
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.fetch import AbortedTransaction, EpochEndOffset, PartitionData
 from barnabas.wire.records.batch import first_is_whole
-
-NO_OFFSET = -1
 
 #: Beyond so many bytes an answer takes nothing but views of the segments, so that the answers that slow clients have
 #: not read yet cost little memory of ours.
@@ -27,7 +24,7 @@ _NO_LOG = (
 class Reads:
     """What one round of reading found."""
 
-    answers: list[tuple[Key, FetchTarget, PartitionData]]
+    answers: list[tuple[Key, FetchTarget, FetchedPartition]]
     size_bytes: int = 0
     must_answer: bool = False  #: an error or a diverging epoch: the client should not wait for more
 
@@ -59,7 +56,7 @@ def read_all(
             data = _read(partition, target, left_bytes, reads.size_bytes, committed=committed)
         except KafkaError as error:
             data = refusal(target.index, error.code)
-        if data.error_code or data.diverging_epoch.epoch >= 0:
+        if data.error_code or data.diverging_epoch is not None:
             reads.must_answer = True
         elif data.records:
             reads.size_bytes += len(data.records)
@@ -67,20 +64,12 @@ def read_all(
     return reads
 
 
-def refusal(index: int, code: ErrorCode) -> PartitionData:
+def refusal(index: int, code: ErrorCode) -> FetchedPartition:
     """What a partition in error answers: nothing known but the error.
 
     Aborted transactions are null where a log was asked, as in Apache Kafka, and empty where there is none.
     """
-    return PartitionData(
-        partition_index=index,
-        error_code=code,
-        high_watermark=NO_OFFSET,
-        last_stable_offset=NO_OFFSET,
-        log_start_offset=NO_OFFSET,
-        aborted_transactions=[] if code in _NO_LOG else None,
-        records=b"",
-    )
+    return FetchedPartition(index, code, aborted_transactions=[] if code in _NO_LOG else None)
 
 
 def _is_unchanged(partition: Partition, target: FetchTarget, *, committed: bool) -> bool:
@@ -88,8 +77,8 @@ def _is_unchanged(partition: Partition, target: FetchTarget, *, committed: bool)
     log = partition.log
     return (
         target.fetch_offset == (log.last_stable_offset if committed else log.high_watermark)
-        and target.told_high_watermark == log.high_watermark
-        and target.told_log_start_offset == log.log_start_offset
+        and target.sent_high_watermark == log.high_watermark
+        and target.sent_log_start_offset == log.log_start_offset
         and target.last_fetched_epoch < 0
         and log.failure is None
     )
@@ -97,15 +86,15 @@ def _is_unchanged(partition: Partition, target: FetchTarget, *, committed: bool)
 
 def _read(
     partition: Partition, target: FetchTarget, left_bytes: int, read_bytes: int, *, committed: bool
-) -> PartitionData:
+) -> FetchedPartition:
     log = partition.log
-    data = PartitionData(
-        partition_index=target.index,
-        high_watermark=log.high_watermark,
-        last_stable_offset=log.last_stable_offset,
-        log_start_offset=log.log_start_offset,
-        aborted_transactions=[] if committed else None,
-        records=b"",
+    data = FetchedPartition(
+        target.index,
+        ErrorCode.NONE,
+        log.high_watermark,
+        log.last_stable_offset,
+        log.log_start_offset,
+        [] if committed else None,
     )
     if target.last_fetched_epoch >= 0 and (diverging := _divergence(partition, target)):
         data.diverging_epoch = diverging
@@ -124,10 +113,7 @@ def _read(
         return data
     data.records = found.data
     if committed and target.fetch_offset < log.last_stable_offset:
-        aborted = log.aborted_transactions(target.fetch_offset, found)
-        data.aborted_transactions = [
-            AbortedTransaction(each.producer_id, each.first_offset) for each in aborted
-        ]
+        data.aborted_transactions = log.aborted_transactions(target.fetch_offset, found)
     return data
 
 
@@ -141,12 +127,12 @@ def find(replicas: ReplicaManager, target: FetchTarget) -> Partition:
     return replicas.partition_by_id(target.topic_id, target.index)
 
 
-def _divergence(partition: Partition, target: FetchTarget) -> EpochEndOffset | None:
+def _divergence(partition: Partition, target: FetchTarget) -> EndOfEpoch | None:
     """Where the log parts from what the client read, by the epoch that it read last (KIP-595)."""
     epoch, end_offset = partition.log.end_offset_for_epoch(target.last_fetched_epoch)
     if epoch < 0 or end_offset < 0:
         message = f"{partition.topic}-{partition.index} has no leader epoch {target.last_fetched_epoch}."
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, message)
     if epoch < target.last_fetched_epoch or end_offset < target.fetch_offset:
-        return EpochEndOffset(epoch=epoch, end_offset=end_offset)
+        return EndOfEpoch(epoch, end_offset)
     return None

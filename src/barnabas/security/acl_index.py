@@ -55,8 +55,8 @@ class AclIndex:
         #: length of a prefix -> how many prefixes have it
         self._prefix_lengths: dict[int, int] = {}
 
-    def add(self, binding: AclBinding) -> None:
-        """Let a new ACL count."""
+    def add(self, binding: AclBinding) -> AclBinding:
+        """Let a new ACL count; gives the entry that `decide` gives for it."""
         binding = entry_of(binding)
         patterns = self._patterns(binding)
         name = binding.resource_name
@@ -65,6 +65,7 @@ class AclIndex:
             if patterns is self._prefixed:
                 self._prefix_lengths[len(name)] = self._prefix_lengths.get(len(name), 0) + 1
         patterns[name].setdefault(binding.principal, []).append(binding)
+        return binding
 
     def remove(self, binding: AclBinding) -> AclBinding:
         """Let an ACL that was added count no longer; gives the entry that `decide` gave for it."""

@@ -11,7 +11,7 @@ from barnabas.metadata.acls import ACLS
 from barnabas.metadata.image import Image
 from barnabas.metadata.store import Change
 from barnabas.metadata.writer import MetadataWriter
-from barnabas.security.acl_index import decide, decide_any, entry_of, indexes
+from barnabas.security.acl_index import decide, decide_any, indexes
 from barnabas.security.operations import needs_cluster_alter
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.acls import CLUSTER_NAME, AclBinding, AclOperation, AclPermission, ResourceType
@@ -79,7 +79,7 @@ class StandardAuthorizer:
         self._decisions: dict[_Question, bool] = {}
         #: entries of the indexes by their identity, since to hash one takes as long as to decide
         self._used: dict[int, AclBinding] = {}
-        self._acls: dict[str, AclBinding] = {}
+        self._acls: dict[str, tuple[AclBinding, AclBinding]] = {}  #: (as it was made, entry of an index)
         self.version = 0
         for key, binding in acls.items():
             self._put(key, binding)
@@ -101,11 +101,10 @@ class StandardAuthorizer:
     def _put(self, key: str, binding: AclBinding | None) -> None:
         gone = self._acls.pop(key, None)
         if gone is not None:
-            entry = self._indexes[gone.resource_type].remove(gone)
+            entry = self._indexes[gone[0].resource_type].remove(gone[0])
             self._used.pop(id(entry), None)
         if binding is not None:
-            self._acls[key] = binding
-            self._indexes[binding.resource_type].add(binding)
+            self._acls[key] = binding, self._indexes[binding.resource_type].add(binding)
 
     def allows(
         self, principal: str, host: str, operation: AclOperation, resource_type: ResourceType, name: str
@@ -153,8 +152,7 @@ class StandardAuthorizer:
 
         A decision that is kept counts when it is made, which costs the many that come after it nothing.
         """
-        used = set(self._used.values())
-        return [binding for binding in self._acls.values() if entry_of(binding) in used]
+        return [binding for binding, entry in self._acls.values() if id(entry) in self._used]
 
     def statistics(self) -> dict[str, int]:
         """How many ACLs count, how many of them have decided something, and how many decisions are kept."""

@@ -374,7 +374,7 @@ class BrokerServer:
     async def _reconfigure(self, before: BrokerConfig, after: BrokerConfig) -> None:
         """Hand on what others have copied."""
         self._connections.limits = connection_limits(after, open_files_max())
-        self._replicas.reconfigure_all()
+        await self._replicas.reconfigure_all()
         if before.items_or_none("cordoned.log.dirs") != after.items_or_none("cordoned.log.dirs"):
             self._housekeeping.spawn(self._register())
 

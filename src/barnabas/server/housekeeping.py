@@ -1,7 +1,7 @@
 """What a broker does unasked: retention, checkpoints, flushes by time, expiries, idle connections."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,9 @@ FORGET_CLIENTS_MS = 60_000
 #: Of all partitions together, some hundred bytes each, and how often they are counted.
 PRODUCER_IDS_MAX = 1_000_000
 BOUND_PRODUCERS_MS = 10_000
+
+#: Partitions that are looked at in one go: a millisecond or so.
+LOOKED_AT_COUNT = 1_000
 
 _log = get_logger("barnabas.housekeeping")
 
@@ -118,8 +121,7 @@ class Housekeeping:
 
     async def retain(self) -> None:
         """Let go of old segments; their files follow after `file.delete.delay.ms`."""
-        for partition in list(self._replicas):
-            log = partition.log
+        async for log in self._logs():
             if not log.config.is_deleted and log.log_start_offset == log.first_segment_offset:
                 continue
             try:
@@ -146,7 +148,7 @@ class Housekeeping:
         self._connections.close_idle()
         await self._remove_doomed(now_ms)
         await asyncio.to_thread(self._directories.delete_due, now_ms)
-        waits = [self._flusher.flushed(p.log) for p in self._replicas if p.log.flush_due(now_ms)]
+        waits = [self._flusher.flushed(log) async for log in self._logs() if log.flush_due(now_ms)]
         if waits:
             await asyncio.gather(*waits)
 
@@ -174,15 +176,15 @@ class Housekeeping:
 
     async def bound_producers(self) -> None:
         """Forget idle producers where all partitions together remember too many; the largest give most."""
-        logs = [partition.log for partition in self._replicas]
-        counts = [log.producers_count for log in logs]
+        counted = [(log, log.producers_count) async for log in self._logs()]
+        counts = [count for _, count in counted]
         if sum(counts) <= PRODUCER_IDS_MAX:
             return
         most = fair_bound(counts, PRODUCER_IDS_MAX)
         _log.warning(
             "more producer ids are in use than are remembered", count=sum(counts), most=PRODUCER_IDS_MAX
         )
-        for log, count in zip(logs, counts, strict=True):
+        for log, count in counted:
             if count > most:
                 log.evict_producers(most)
                 await asyncio.sleep(0)  # each takes some milliseconds
@@ -190,8 +192,15 @@ class Housekeeping:
     async def expire_producers(self) -> None:
         """Forget producers that have been silent for `producer.id.expiration.ms`."""
         expiration_ms = self._config.current.integer("producer.id.expiration.ms")
-        for partition in self._replicas:
-            partition.log.remove_expired_producers(self._clock.wall_ms(), expiration_ms)
+        async for log in self._logs():
+            log.remove_expired_producers(self._clock.wall_ms(), expiration_ms)
+
+    async def _logs(self) -> AsyncIterator[PartitionLog]:
+        """The log of every partition; others are served in between."""
+        for number, partition in enumerate(list(self._replicas), 1):
+            yield partition.log
+            if number % LOOKED_AT_COUNT == 0:
+                await asyncio.sleep(0)
 
 
 def fair_bound(counts: Sequence[int], total_max: int) -> int:

@@ -25,7 +25,7 @@ from barnabas.net.listener import StartError
 from barnabas.policy.loading import PolicyLoadError
 from barnabas.server.broker import BrokerServer
 from barnabas.server.first_users import first_users
-from barnabas.server.garbage import calm_collector, collect_when_quiet
+from barnabas.server.garbage import calm_collector, collect_all_when_quiet
 from barnabas.server.process_log import FORMAT_KEY, ProcessLog, everything_logged
 from barnabas.server.web import WebFactory
 from barnabas.telemetry.logs import configure, get_logger
@@ -85,10 +85,13 @@ def load(
 
     Where none of them says so, it listens on 127.0.0.1:9092 with its data in ./data.
 
-    :raises ConfigError: With the key, the value and what is valid; for --data beside `--set log.dirs`.
+    :raises ConfigError: With the key, the value and what is valid; for --data or --listen beside --set of their keys.
     """
     file = read_properties(config_file) if config_file else {}
-    unused = _unused_directories(file, data, overrides)
+    replaced = (
+        *_replaced("--data", data, ("log.dirs", "log.dir"), file, overrides),
+        *_replaced("--listen", listen, ("listeners",), file, overrides),
+    )
 
     def is_given(*keys: str) -> bool:
         return any(key in file or key in overrides or environment_name(key) in os.environ for key in keys)
@@ -104,28 +107,32 @@ def load(
     if listen is not None:
         settings.append(f"listeners={listen if '://' in listen else f'PLAINTEXT://{listen}'}")
     loaded = load_broker_config(file={**defaults, **file}, environment=os.environ, settings=settings)
-    return loaded._replace(unused=unused)
+    return loaded._replace(replaced=replaced)
 
 
-def _unused_directories(
-    file: Mapping[str, str], data: Path | None, overrides: Mapping[str, str]
-) -> tuple[str, ...]:
-    """Settings of log directories that --data takes the place of, each with where it stands.
+def _replaced(
+    option: str,
+    value: Path | str | None,
+    keys: Sequence[str],
+    file: Mapping[str, str],
+    overrides: Mapping[str, str],
+) -> list[str]:
+    """Warn of the settings of `keys` that the option takes the place of, if it is given: each with where it stands.
 
     :raises ConfigError: When the command line itself says both.
     """
-    if data is None:
-        return ()
-    unused = []
-    for key in ("log.dirs", "log.dir"):
+    if value is None:
+        return []
+    settings = []
+    for key in keys:
         if key in overrides:
             message = f"must not be given beside --set {key}={overrides[key]}: leave one of them out"
-            raise ConfigError("--data", data, message)
+            raise ConfigError(option, value, message)
         if (variable := environment_name(key)) in os.environ:
-            unused.append(f"{variable}={os.environ[variable]} (environment)")
+            settings.append(f"{variable}={os.environ[variable]} (environment)")
         if key in file:
-            unused.append(f"{key}={file[key]} (file)")
-    return tuple(unused)
+            settings.append(f"{key}={file[key]} (file)")
+    return [f"{option} is used instead of {setting}" for setting in settings]
 
 
 def run(
@@ -152,8 +159,8 @@ def _allow_many_files() -> None:
 def _warn(loaded: LoadedConfig, process_log: ProcessLog) -> None:
     for warning in loaded.warnings:
         process_log.warn(str(warning))
-    for setting in loaded.unused:
-        process_log.warn(f"--data is used instead of {setting}")
+    for replaced in loaded.replaced:
+        process_log.warn(replaced)
     if loaded.without_effect:
         process_log.warn(f"set, but without effect in Barnabas: {', '.join(loaded.without_effect)}")
 
@@ -189,12 +196,13 @@ async def _serve(
     on_terminal = os.isatty(0)
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hang_up)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    calm_collector()
-    collecting = asyncio.create_task(collect_when_quiet(server.node.turns))
     if greets:
         _greet(server, config)
-    await _first_of(stop, server.failed)
-    collecting.cancel()
+    with calm_collector(asyncio.get_running_loop()):
+        collecting = asyncio.create_task(collect_all_when_quiet(lambda: server.statistics.in_bytes))
+        await _first_of(stop, server.failed)
+        collecting.cancel()
+        await asyncio.wait((collecting,))
     stopping_ms = clock.monotonic_ms()
     await server.stop()
     _log.info("the broker has stopped", took_ms=clock.monotonic_ms() - stopping_ms)

@@ -5,8 +5,9 @@ read, and spliced, never copied, when a message is written with `encode_parts`.
 """
 
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from itertools import chain
 from typing import Any, TypeVar, cast
 
 from barnabas.base.buffers import Buffer
@@ -23,6 +24,9 @@ FIXED = {
     "int64": "q", "float64": "d", "uuid": "16s",
 }  # fmt: skip
 
+#: Repeated elements that are spliced in rather than copied: a splice costs some 200 bytes itself.
+SPLICED_BYTES_MIN = 1 << 10
+
 _RAISED_BY_BAD_BYTES = (ValueError, IndexError, struct.error)
 
 
@@ -35,6 +39,29 @@ class Repeated(list[StructT]):
     def __init__(self, structs: Iterable[StructT]) -> None:
         super().__init__(structs)
         self._encoded: dict[int, bytes] = {}  #: by version
+        self._runs: Sequence[Repeated[StructT]] = ()  #: lists that it is joined from
+
+    @classmethod
+    def of_runs(cls, runs: Sequence["Repeated[StructT]"]) -> "Repeated[StructT]":
+        """Join lists, each of which is encoded once."""
+        joined = cls(chain.from_iterable(runs))
+        joined._runs = runs
+        return joined
+
+    def write(
+        self,
+        version: int,
+        write: Callable[[StructT, bytearray, list[Splice]], None],
+        out: bytearray,
+        splices: list[Splice],
+    ) -> None:
+        """Append the elements as `write` makes them; what is long is spliced in, so that an answer has it once."""
+        for run in self._runs or (self,):
+            encoded = run.encoded(version, write)
+            if len(encoded) < SPLICED_BYTES_MIN:
+                out += encoded
+            else:
+                splices.append((len(out), encoded))
 
     def encoded(self, version: int, write: Callable[[StructT, bytearray, list[Splice]], None]) -> bytes:
         """The bytes of the elements, as `write` makes them at a version; record data cannot be among them."""
@@ -381,7 +408,7 @@ class _WriterCompiler(_Compiler):
             write = self.nested(field)
             items = [
                 f"if type({value}) is {self.bind(Repeated)}:",
-                f" {out} += {value}.encoded({self.version}, {write})",
+                f" {value}.write({self.version}, {write}, {out}, splices)",
                 "else:",
                 f" for _item in {value}:",
                 f"  {write}(_item, {out}, splices)",

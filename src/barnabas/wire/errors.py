@@ -1,6 +1,7 @@
 """Kafka's error codes and the one exception that carries them to a client."""
 
 import enum
+from typing import Self
 
 
 class ErrorCode(enum.IntEnum):
@@ -199,3 +200,10 @@ class KafkaError(Exception):
         super().__init__(f"{code.name}: {message}" if message else code.name)
         self.code = code
         self.message = message
+
+    def kept(self) -> Self:
+        """Return this error for a result that has a place in the frames through which it was raised.
+
+        Its traceback would hold those frames, and they the result: a cycle, with all that the request refers to.
+        """
+        return self.with_traceback(None)

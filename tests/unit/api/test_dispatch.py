@@ -24,6 +24,7 @@ from barnabas.api.dispatch import (
     encode_response,
     read_header,
 )
+from barnabas.metadata.audit import Difference
 from barnabas.telemetry.requests import RequestStatistics
 from barnabas.wire.barnabas_messages import is_kafka_api
 from barnabas.wire.codec import Malformed
@@ -297,6 +298,25 @@ async def test_an_answer_that_does_not_fit_its_fields_is_a_crash_that_is_answere
         response = await node.ask(CreateTopicsRequest(topics=[CreatableTopic(name="a")]), 4)
         assert [topic.error_code for topic in response.topics] == [ErrorCode.UNKNOWN_SERVER_ERROR]
         assert node.dispatcher.statistics.crashes == {"CreateTopics": 1}
+
+
+@on_loop
+async def test_the_audit_is_told_once_of_a_request_whose_answer_cannot_be_encoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def handle(context: RequestContext, request: CreateTopicsRequest) -> CreateTopicsResponse:
+        context.changed("topic/a", "moved", "here", "there")
+        return CreateTopicsResponse(topics=[CreatableTopicResult(name="x" * 40_000)])
+
+    async def remark(_actor: object, _refusals: object, _warnings: object, differences: object) -> None:
+        told.append(differences)
+
+    told: list[object] = []
+    async with running_node(tmp_path) as node:
+        with_handler(node, 19, handle)
+        monkeypatch.setattr(node.node.metadata, "remark", remark)
+        await node.ask(CreateTopicsRequest(topics=[CreatableTopic(name="a")]), 4)
+        assert told == [[Difference("topic/a", "moved", "here", "there")]]
 
 
 @on_loop

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from barnabas.log.partition_log import AppendInfo
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
 from barnabas.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -125,6 +126,45 @@ def test_time_beyond_the_share_is_waited_for_and_errors_cost_as_well(tmp_path: P
                 assert 0 < answer.throttle_time_ms <= 1000
             assert answer.error_code == ErrorCode.INVALID_REQUEST
             assert node.node.quotas.statistics()["throttled_count"] >= 2
+
+    scenario()
+
+
+def test_a_fast_path_that_fails_costs_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node:
+            await node.create(new_topic("t"))
+            await node.ask(quota(ANONYMOUS, request_percentage=1e-6))
+            monkeypatch.setattr(node.partition("t"), "append_as_leader", lambda *_: 1 / 0)
+            answer = await node.ask(produce(node))
+            assert answer.responses[0].partition_responses[0].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+            assert 0 < answer.throttle_time_ms <= 1000
+
+    scenario()
+
+
+def test_what_a_fast_path_does_before_it_waits_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with running_node(tmp_path) as node:
+            await node.create(new_topic("t", configs={"flush.messages": "1"}))
+            await node.ask(quota(ANONYMOUS, request_percentage=1.0))
+            now_ns = 0
+
+            def append(*arguments: Any) -> AppendInfo:
+                nonlocal now_ns
+                now_ns += 10**9
+                return append_as_leader(*arguments)
+
+            append_as_leader = node.partition("t").append_as_leader
+            monkeypatch.setattr(node.dispatcher.statistics, "started", lambda: now_ns)
+            monkeypatch.setattr(node.partition("t"), "append_as_leader", append)
+            answer = await node.ask(produce(node))
+            assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+            assert answer.throttle_time_ms == 1000
 
     scenario()
 

@@ -2,19 +2,22 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barnabas.base.worker import Worker
 from barnabas.metadata.brokers import decide_register
+from barnabas.metadata.configs import CLIENT_METRICS_CONFIGS
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import Image
 from barnabas.metadata.producer_ids import KEY, decide_allocate_block
 from barnabas.metadata.store import Change, Conflict, StoreError
 from barnabas.metadata.topic_creation import Created, decide_create
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
-from barnabas.metadata.writer import Listener, MetadataWriter
+from barnabas.metadata.writer import REPLAYED_BYTES_MAX, Listener, MetadataWriter
 from barnabas.wire.errors import ErrorCode, KafkaError
 from support.images import RULES, broker, new_topic
 from support.loop import on_loop, turns
@@ -394,3 +397,27 @@ async def test_when_a_listener_fails_everyone_who_waits_hears_of_it_and_nobody_h
         with pytest.raises(LookupError):
             await writer.reached(writer.image.revision + 1)
         await writer.reached(writer.image.revision - 1)
+
+
+@on_loop
+async def test_a_commit_of_large_values_is_replayed_in_another_thread() -> None:
+    threads: list[str] = []
+
+    class Watched(Worker):
+        async def call(self, function: Callable[..., Any], *arguments: Any, **keywords: Any) -> Any:
+            threads.append(function.__qualname__)
+            return await super().call(function, *arguments, **keywords)
+
+    store, worker = MemoryStore(), Watched()
+    writer = MetadataWriter(store, worker=worker)
+    await writer.start()
+    try:
+        for size_bytes, count in ((10, 0), (REPLAYED_BYTES_MAX, 1)):
+            change = CLIENT_METRICS_CONFIGS.put("subscription", {"match": "x" * size_bytes})
+            await store.commit({}, (change,))
+            await writer.reached(store.revision)
+            assert len(threads) == count
+            assert writer.image.client_metrics_configs["subscription"]["match"] == "x" * size_bytes
+    finally:
+        await writer.stop()
+        worker.close()

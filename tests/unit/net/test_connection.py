@@ -13,7 +13,7 @@ from barnabas.net.connection import (
     Connection,
 )
 from barnabas.net.connections import ConnectionLimits
-from support.connections import FRAME_BYTES_MAX, THROTTLE_MS, Client, Transport
+from support.connections import FRAME_BYTES_MAX, PART_BYTES, Client, Transport
 from support.loop import in_virtual_time, on_loop, turns
 
 
@@ -202,19 +202,32 @@ async def test_a_request_that_waited_is_answered_though_writing_is_paused_and_th
 
 @on_loop
 async def test_many_large_answers_asked_for_at_once_are_not_held_back_together() -> None:
-    client = Client()
-    pausing = client.transport.writelines
-
-    def writelines(data: Any) -> None:
-        pausing(data)
-        client.connection.pause_writing()
-
-    client.transport.writelines = writelines  # type: ignore[method-assign]
+    client = Client(reads_slowly=True)
     client.send(*[f"large:{HELD_BYTES_MAX}"] * 20)
     assert len(client.dispatcher.started) == 1
     for expected in range(2, 21):
         client.connection.resume_writing()
         assert len(client.dispatcher.started) == expected
+
+
+@on_loop
+async def test_a_very_large_answer_goes_out_as_fast_as_its_client_reads() -> None:
+    client = Client(reads_slowly=True)
+    client.send("parts:5", "now:b")
+    for expected in (2, 4, 5):
+        assert len(client.transport.out) == expected * PART_BYTES
+        client.connection.resume_writing()
+    assert client.transport.out.endswith(b"xb;")
+
+
+@on_loop
+async def test_a_very_large_answer_goes_out_whole_before_its_connection_is_closed() -> None:
+    client = Client(reads_slowly=True)
+    client.send("parts:5")
+    client.connection.close("the broker stops")
+    assert client.transport.closed
+    client.connection.resume_writing()
+    assert len(client.transport.out) == 5 * PART_BYTES
 
 
 @pytest.mark.parametrize(
@@ -424,48 +437,3 @@ async def test_a_peer_without_a_name_is_served_all_the_same() -> None:
     client.send("now:a")
     assert client.received == ["a"]
     assert client.connection.info.client_host == "unknown"
-
-
-# Quotas
-
-
-@in_virtual_time
-async def test_a_throttled_client_gets_its_answer_at_once_and_is_not_heard_for_a_while() -> None:
-    client = Client()
-    client.send("throttle:a", "now:b", "once:c")
-    assert client.received == ["a"]
-    assert not client.transport.reading
-    await asyncio.sleep(THROTTLE_MS / 1000 + 0.001)
-    assert client.received == ["a", "b", "c"]
-    assert client.transport.reading
-
-
-@in_virtual_time
-async def test_a_client_that_is_throttled_again_waits_again() -> None:
-    client = Client()
-    client.send("throttle:a", "throttle:b", "now:c")
-    await asyncio.sleep(THROTTLE_MS / 1000 + 0.001)
-    assert client.received == ["a", "b"]
-    assert not client.transport.reading
-    await asyncio.sleep(THROTTLE_MS / 1000 + 0.001)
-    assert client.received == ["a", "b", "c"]
-
-
-@in_virtual_time
-async def test_a_throttled_client_that_goes_leaves_nothing_behind() -> None:
-    client = Client()
-    client.send("throttle:a", "now:b")
-    client.connection.connection_lost(None)
-    await asyncio.sleep(THROTTLE_MS / 1000 + 0.001)
-    assert client.received == ["a"]
-
-
-@in_virtual_time
-async def test_a_connection_that_comes_too_soon_is_not_heard_and_closed_after_its_wait() -> None:
-    client = Client(delay_ms=50)
-    client.send("now:a")
-    assert client.received == []
-    assert not client.transport.reading
-    assert not client.transport.aborted
-    await asyncio.sleep(0.051)
-    assert client.transport.aborted

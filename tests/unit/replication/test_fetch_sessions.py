@@ -1,27 +1,20 @@
 import random
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
 from barnabas.base.clock import ManualClock
 from barnabas.replication import fetch_sessions as module
+from barnabas.replication.fetch_data import EndOfEpoch, FetchData, FetchedPartition, FetchTarget, Key
 from barnabas.replication.fetch_sessions import (
     EVICTION_AGE_MS,
     FINAL_EPOCH,
     INITIAL_EPOCH,
     FetchContext,
     FetchSessionCache,
-    FetchTarget,
 )
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.fetch import (
-    EpochEndOffset,
-    FetchPartition,
-    FetchRequest,
-    FetchTopic,
-    ForgottenTopic,
-    PartitionData,
-)
 
 EPOCH_MAX = 2**31 - 1
 
@@ -31,16 +24,34 @@ def asking(
     session: int = 0,
     epoch: int = 0,
     forget: Sequence[tuple[str, int]] = (),
-) -> FetchRequest:
+) -> FetchData:
     """A request for (topic, partition, offset)..., in this order."""
-    return FetchRequest(
-        session_id=session,
-        session_epoch=epoch,
-        topics=[
-            FetchTopic(topic=topic, partitions=[FetchPartition(partition=index, fetch_offset=offset)])
+    return fetch_data(
+        [
+            ((topic, index), FetchTarget(topic, bytes(16), index, offset, 0, -1, -1, by_id=False))
             for topic, index, offset in partitions
         ],
-        forgotten_topics_data=[ForgottenTopic(topic=topic, partitions=[index]) for topic, index in forget],
+        session,
+        epoch,
+        forget,
+    )
+
+
+def fetch_data(
+    named: Sequence[tuple[Key, FetchTarget]] = (),
+    session: int = 0,
+    epoch: int = 0,
+    forget: Sequence[Key] = (),
+) -> FetchData:
+    return FetchData(
+        max_wait_ms=0,
+        min_bytes=0,
+        max_bytes=0,
+        isolation_level=0,
+        session_id=session,
+        session_epoch=epoch,
+        named=named,
+        forgotten=forget,
     )
 
 
@@ -55,10 +66,10 @@ class Cache:
         self.clock = ManualClock()
         self.cache = FetchSessionCache(slots_count, self.clock, random.Random(3))
 
-    def begin(self, request: FetchRequest, *, ids: bool = False) -> FetchContext:
+    def begin(self, request: FetchData, *, ids: bool = False) -> FetchContext:
         return self.cache.begin(request, uses_topic_ids=ids)
 
-    def refused(self, request: FetchRequest, *, ids: bool = False) -> KafkaError:
+    def refused(self, request: FetchData, *, ids: bool = False) -> KafkaError:
         before = self.cache.statistics()
         with pytest.raises(KafkaError) as raised:
             self.begin(request, ids=ids)
@@ -113,25 +124,17 @@ def test_an_incremental_fetch_changes_adds_and_forgets() -> None:
 def test_a_changed_wish_replaces_every_part_of_the_old_one() -> None:
     cache = Cache()
     session = cache.begin(asking(A0)).session_id
-    wish = FetchPartition(
-        partition=0, fetch_offset=1, partition_max_bytes=2, current_leader_epoch=3, last_fetched_epoch=4
-    )
-    request = FetchRequest(
-        session_id=session, session_epoch=1, topics=[FetchTopic(topic="a", partitions=[wish])]
-    )
-    [(_, target)] = cache.begin(request).targets
-    assert target == FetchTarget("a", bytes(16), 0, 1, 2, 3, 4, by_id=False)
+    named = FetchTarget("a", bytes(16), 0, 1, 2, 3, 4, by_id=False)
+    [(_, target)] = cache.begin(fetch_data([(("a", 0), named)], session, 1)).targets
+    assert target == named
 
 
 def test_sessions_by_topic_id_are_keyed_by_id() -> None:
     cache = Cache()
     topic_id = b"i" * 16
-    partitions = [FetchPartition(partition=0, fetch_offset=5)]
-    request = FetchRequest(session_epoch=0, topics=[FetchTopic(topic_id=topic_id, partitions=partitions)])
-    session = cache.begin(request, ids=True).session_id
-    forget = [ForgottenTopic(topic_id=topic_id, partitions=[0])]
-    request = FetchRequest(session_id=session, session_epoch=1, forgotten_topics_data=forget)
-    assert cache.begin(request, ids=True).targets == []
+    named = FetchTarget("", topic_id, 0, 5, 0, -1, -1, by_id=True)
+    session = cache.begin(fetch_data([((topic_id, 0), named)]), ids=True).session_id
+    assert cache.begin(fetch_data([], session, 1, [(topic_id, 0)]), ids=True).targets == []
 
 
 def test_a_session_is_ended_by_the_final_epoch() -> None:
@@ -294,18 +297,18 @@ def test_a_partition_that_was_forgotten_while_it_was_read_stays_forgotten() -> N
     assert targets(cache.begin(asking(session=context.session_id, epoch=2))) == [A1]
 
 
-def target() -> FetchTarget:
+def new_target() -> FetchTarget:
     return FetchTarget("a", bytes(16), 0, 0, 100, -1, -1, by_id=False)
 
 
-def data(**fields: object) -> PartitionData:
-    return PartitionData(**{"high_watermark": 5, "log_start_offset": 0, "records": b"", **fields})
+def data(**fields: Any) -> FetchedPartition:
+    return FetchedPartition(**{"partition_index": 0, "high_watermark": 5, "log_start_offset": 0, **fields})
 
 
 def test_what_is_told_for_the_first_time_is_news_and_the_same_again_is_not() -> None:
-    told = target()
-    assert told.tell(data())
-    assert not told.tell(data())
+    target = new_target()
+    assert target.record_sent(data())
+    assert not target.record_sent(data())
 
 
 @pytest.mark.parametrize(
@@ -315,21 +318,21 @@ def test_what_is_told_for_the_first_time_is_news_and_the_same_again_is_not() -> 
         {"error_code": ErrorCode.OFFSET_OUT_OF_RANGE},
         {"high_watermark": 6},
         {"log_start_offset": 1},
-        {"diverging_epoch": EpochEndOffset(epoch=0, end_offset=0)},
+        {"diverging_epoch": EndOfEpoch(0, 0)},
     ],
 )
-def test_anything_that_differs_is_news(fields: dict[str, object]) -> None:
-    told = target()
-    told.tell(data())
-    assert told.tell(data(**fields))
+def test_anything_that_differs_is_news(fields: dict[str, Any]) -> None:
+    target = new_target()
+    target.record_sent(data())
+    assert target.record_sent(data(**fields))
 
 
 def test_records_errors_and_divergence_are_news_every_time() -> None:
-    told = target()
+    target = new_target()
     for fields in (
         {"records": b"x"},
         {"error_code": 1},
-        {"diverging_epoch": EpochEndOffset(epoch=0, end_offset=0)},
+        {"diverging_epoch": EndOfEpoch(0, 0)},
     ):
-        assert told.tell(data(**fields))
-        assert told.tell(data(**fields))
+        assert target.record_sent(data(**fields))
+        assert target.record_sent(data(**fields))

@@ -1,3 +1,4 @@
+import asyncio
 import random
 import re
 import shutil
@@ -200,7 +201,7 @@ def test_changed_defaults_of_the_broker_reach_every_log(broker: Broker) -> None:
     broker.start(cluster(1))
     broker.create(new_topic("t", 2, configs={"retention.ms": "7"}))
     broker.max_message_bytes = 77
-    broker.replicas.reconfigure_all()
+    asyncio.run(broker.replicas.reconfigure_all())
     for index in range(2):
         config = broker.replicas.partition("t", index).log.config
         assert (config.max_message_bytes, config.retention_ms) == (77, 7)

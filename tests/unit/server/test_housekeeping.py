@@ -78,6 +78,20 @@ async def test_old_segments_are_let_go_and_their_files_follow_after_the_delay(tm
 
 
 @on_loop
+async def test_others_are_served_while_partitions_are_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOOKED_AT_COUNT", 2)
+    async with keeping(tmp_path) as (node, keeper):
+        await node.create(new_topic("t", 6))
+        work = asyncio.create_task(keeper.expire_producers())
+        for _ in range(3):
+            await asyncio.sleep(0)
+            assert not work.done()
+        await work
+
+
+@on_loop
 async def test_a_file_that_cannot_be_removed_is_tried_again_and_holds_up_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

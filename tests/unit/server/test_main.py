@@ -1,3 +1,4 @@
+import asyncio
 import os
 import resource
 import signal
@@ -13,6 +14,7 @@ import pytest
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.definition import ConfigError
 from barnabas.server import main
+from barnabas.server.broker import BrokerServer
 from barnabas.server.main import EXIT_CANNOT_START, EXIT_STOPPED, load, serve
 
 
@@ -69,9 +71,8 @@ def test_the_command_line_comes_before_all(file: Path, monkeypatch: pytest.Monke
     assert config.integer("num.partitions") == 5
 
 
-def test_listen_comes_before_its_key() -> None:
+def test_without_listen_its_key_counts() -> None:
     overrides = {"log.dirs": "/key", "listeners": "PLAINTEXT://127.0.0.1:4444"}
-    assert where(loaded(listen="127.0.0.1:3333", overrides=overrides)) == ("127.0.0.1:3333", ("/key",))
     assert where(loaded(overrides=overrides)) == ("127.0.0.1:4444", ("/key",))
 
 
@@ -81,14 +82,26 @@ def test_data_and_log_dirs_on_one_command_line_are_refused(key: str) -> None:
         loaded(data=Path("/mine"), overrides={key: "/key"})
 
 
-def test_log_dirs_that_data_takes_the_place_of_are_warned_about(
+def test_listen_and_listeners_on_one_command_line_are_refused() -> None:
+    expected = "'127.0.0.1:1' for --listen: must not be given beside --set listeners=PLAINTEXT://:2"
+    with pytest.raises(ConfigError, match=expected):
+        loaded(listen="127.0.0.1:1", overrides={"listeners": "PLAINTEXT://:2"})
+
+
+def test_settings_that_an_option_takes_the_place_of_are_warned_about(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("BARNABAS_LOG_DIR", "/from/environment")
-    both = load(file, Path("/mine"), None, {})
-    assert both.config.log_dirs == ("/mine",)
-    assert both.unused == ("log.dirs=/from/file (file)", "BARNABAS_LOG_DIR=/from/environment (environment)")
-    assert load(file, None, None, {}).unused == ()
+    monkeypatch.setenv("BARNABAS_LISTENERS", "PLAINTEXT://:2")
+    both = load(file, Path("/mine"), "127.0.0.1:3", {})
+    assert where(both.config) == ("127.0.0.1:3", ("/mine",))
+    assert both.replaced == (
+        "--data is used instead of log.dirs=/from/file (file)",
+        "--data is used instead of BARNABAS_LOG_DIR=/from/environment (environment)",
+        "--listen is used instead of BARNABAS_LISTENERS=PLAINTEXT://:2 (environment)",
+        "--listen is used instead of listeners=PLAINTEXT://127.0.0.1:1111 (file)",
+    )
+    assert load(file, None, None, {}).replaced == ()
 
 
 def test_log_dir_alone_is_enough_wherever_it_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,6 +221,30 @@ def test_it_allows_itself_as_many_files_as_the_system_does(tmp_path: Path) -> No
         assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.usefixtures("_stop_once_started")
+def test_the_broker_stops_once_its_collector_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended: list[str] = []
+
+    async def collect(_received_bytes: object) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            ended.append("collector")
+
+    async def stop(server: BrokerServer) -> None:
+        ended.append("broker")
+        await stop_broker(server)
+
+    stop_broker = BrokerServer.stop
+    monkeypatch.setattr(main, "collect_all_when_quiet", collect)
+    monkeypatch.setattr(BrokerServer, "stop", stop)
+    assert serve(None, tmp_path, "127.0.0.1:0", {}) == EXIT_STOPPED
+    assert ended == ["collector", "broker"]
 
 
 def test_what_to_try_names_an_address_as_clients_take_it(

@@ -5,9 +5,6 @@ from contextlib import suppress
 from importlib import import_module
 
 import pytest
-from kio.schema.index import schema_name_map
-from kio.serial import entity_reader, entity_writer
-from kio.static.constants import EntityType
 
 from barnabas.wire.codec import Malformed, Repeated, decode, encode, encode_parts
 from barnabas.wire.messages.api_versions import ApiVersionsRequest
@@ -18,6 +15,7 @@ from barnabas.wire.messages.index import APIS
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.wire.schema import Message
+from support.kio_messages import knows, read_by_kio, written_by_kio
 from support.random_structs import random_struct
 
 
@@ -29,37 +27,18 @@ def messages() -> list[type[Message]]:
     return found
 
 
-def kio_entity(message: type[Message], version: int):
-    module_name, _ = APIS[message.API_KEY]
-    is_request = message.__name__.endswith("Request")
-    path = schema_name_map[module_name][version][EntityType.request if is_request else EntityType.response]
-    module, _, name = path.partition(":")
-    return getattr(import_module(module), name)
-
-
 @pytest.mark.parametrize("message", messages(), ids=lambda message: message.__name__)
 def test_bytes_of_every_version_are_read_and_written_alike_by_kio(message):
     dice = random.Random(message.__name__)
-    known = schema_name_map[APIS[message.API_KEY][0]]
     for version in range(message.VERSIONS.first, message.VERSIONS.last + 1):
         for _ in range(12):
             original = random_struct(message, version, dice)
             encoded = bytes(encode(original, version))
             assert decode(message, version, encoded) == original
             assert decode(message, version, memoryview(encoded)) == original
-            if version in known:
-                entity = kio_entity(message, version)
-                value, size = entity_reader(entity)(encoded, 0)
-                assert size == len(encoded)
-                assert _written_by_kio(entity, value) == encoded
-
-
-def _written_by_kio(entity, value) -> bytes:
-    import io
-
-    buffer = io.BytesIO()
-    entity_writer(entity)(buffer, value)
-    return buffer.getvalue()
+            if knows(message, version):
+                value = read_by_kio(message, version, encoded)
+                assert written_by_kio(message, version, value) == encoded
 
 
 @pytest.mark.parametrize("message", messages(), ids=lambda message: message.__name__)
@@ -186,3 +165,18 @@ def test_a_repeated_list_is_written_like_any_other_at_every_version(version: int
 
     assert encoded(repeated) == encoded(repeated) == encoded(configs)
     assert encoded(Repeated([])) == encoded([])
+
+
+def test_a_list_of_runs_is_written_like_any_other_and_long_runs_are_held_once() -> None:
+    short, long = (Repeated([CreatableTopicConfig(name="a", value=size * "x")]) for size in (10, 10_000))
+    configs = Repeated.of_runs([short, long, short])
+    assert [config.name for config in configs] == ["a", "a", "a"]
+
+    def request(configs: list[CreatableTopicConfig]) -> CreateTopicsRequest:
+        topics = [CreatableTopic(name=name, configs=configs) for name in ("one", "two")]
+        return CreateTopicsRequest(topics=topics)
+
+    parts = encode_parts(request(configs), 7, bytearray())
+    assert b"".join(parts) == bytes(encode(request(list(configs)), 7))
+    first, second = (part for part in parts if len(part) >= 10_000)
+    assert first is second

@@ -45,10 +45,7 @@ async def handle(
     if not request.topics:
         return AlterPartitionReassignmentsResponse()
     node = context.node
-    requested = [
-        (topic.name, [Target(each.partition_index, each.replicas) for each in topic.partitions])
-        async for topic in context.each(request.topics)
-    ]
+    requested = await context.compute(_requested, request)
     rules = ReassignmentRules(
         request.allow_replication_factor_change, lambda name: _allows_unclean_election(node, name)
     )
@@ -56,8 +53,15 @@ async def handle(
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,
         error_message=None,
-        responses=[_result(outcome) async for outcome in context.each(outcomes)],
+        responses=await context.compute(lambda: [_result(outcome) for outcome in outcomes]),
     )
+
+
+def _requested(request: AlterPartitionReassignmentsRequest) -> list[tuple[str, list[Target]]]:
+    return [
+        (topic.name, [Target(each.partition_index, each.replicas) for each in topic.partitions])
+        for topic in request.topics
+    ]
 
 
 def _allows_unclean_election(node: Node, topic: str) -> bool:

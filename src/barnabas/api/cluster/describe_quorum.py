@@ -32,9 +32,7 @@ def refuse(request: DescribeQuorumRequest, error: KafkaError) -> DescribeQuorumR
 async def handle(context: RequestContext, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     """Describe this node as a quorum of one."""
     require_cluster(context, AclOperation.DESCRIBE)
-    asked = [
-        (topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in request.topics
-    ]
+    asked = await context.compute(_asked, request)
     if asked != [(METADATA_TOPIC, [0])]:
         unknown = [
             ResponseTopicData(name, [_unknown(name, index) async for index in context.each(indexes)])
@@ -48,6 +46,12 @@ async def handle(context: RequestContext, request: DescribeQuorumRequest) -> Des
         topics=[ResponseTopicData(METADATA_TOPIC, [partition])],
         nodes=[Node(quorum.voter.voter_id, listeners)],
     )
+
+
+def _asked(request: DescribeQuorumRequest) -> list[tuple[str, list[int]]]:
+    return [
+        (topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in request.topics
+    ]
 
 
 def _unknown(name: str, index: int) -> ResponsePartitionData:

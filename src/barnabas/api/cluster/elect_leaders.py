@@ -51,7 +51,7 @@ async def handle(context: RequestContext, request: ElectLeadersRequest) -> Elect
         requested = [(topic.topic, topic.partitions) for topic in request.topic_partitions]
     outcomes = await context.write(lambda image: decide_elect(image, election, requested), request.timeout_ms)
     return ElectLeadersResponse(
-        replica_election_results=[_result(outcome) async for outcome in context.each(outcomes)]
+        replica_election_results=await context.compute(lambda: [_result(outcome) for outcome in outcomes])
     )
 
 

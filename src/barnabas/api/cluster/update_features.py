@@ -30,7 +30,7 @@ async def handle(context: RequestContext, request: UpdateFeaturesRequest) -> Upd
     require_cluster(context, AclOperation.ALTER)
     updates = [
         FeatureUpdate(update.feature, update.max_version_level, update.upgrade_type)
-        for update in request.feature_updates
+        async for update in context.each(request.feature_updates)
     ]
     supported = supported_features(context.node.apis)
     await context.write(
@@ -45,6 +45,6 @@ async def handle(context: RequestContext, request: UpdateFeaturesRequest) -> Upd
     # Apache Kafka writes out that there is no error, and so do we: some client may show it.
     results = [
         UpdatableFeatureResult(update.feature, ErrorCode.NONE, ErrorCode.NONE.name)
-        for update in request.feature_updates
+        async for update in context.each(request.feature_updates)
     ]
     return UpdateFeaturesResponse(error_message=None, results=results)

@@ -65,7 +65,7 @@ async def alter(
             else:
                 alterations[index] = alteration
         except KafkaError as error:
-            outcomes[index] = error
+            outcomes[index] = error.kept()
     for index, outcome in (await _commit(context, alterations, validate_only)).items():
         outcomes[index] = outcome
     return outcomes
@@ -138,7 +138,7 @@ async def objection(policies: Policies, altered: Altered) -> Outcome:
         metadata = AlterConfigPolicy.RequestMetadata(resource, altered.edited)
         await policies.check_alter_config(metadata, altered.removed)
     except KafkaError as error:
-        return error
+        return error.kept()
     return None
 
 

@@ -6,7 +6,10 @@ not this one or a name that is empty; TOPIC_, GROUP_, CLUSTER_AUTHORIZATION_FAIL
 whole request invalid.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import attrgetter
+from typing import TypeAlias
 
 from barnabas.api.configs.resources import check_named, kind_of, require_for, resource_of
 from barnabas.api.context import RequestContext
@@ -72,15 +75,23 @@ def _result(descriptions: "_Descriptions", asked: DescribeConfigsResource) -> De
     )
 
 
+#: Keys that are asked for; None for all.
+Keys: TypeAlias = frozenset[str] | None
+Configs: TypeAlias = Repeated[DescribeConfigsResourceResult]
+
+_name = attrgetter("name")
+
+
 class _Descriptions:
-    """The configs of a request's resources; those that are alike, as most topics are, are described once."""
+    """The configs of a request's resources; what is alike in them, as most is in topics, is described and held once."""
 
     def __init__(self, context: RequestContext, request: DescribeConfigsRequest) -> None:
         self._context = context
         self._request = request
-        self._made: dict[object, Repeated[DescribeConfigsResourceResult]] = {}
+        self._made: dict[object, Configs] = {}
+        self._defaults: dict[Keys, Sequence[ConfigEntry]] = {}  #: of a topic without values of its own
 
-    def of(self, asked: DescribeConfigsResource) -> Repeated[DescribeConfigsResourceResult]:
+    def of(self, asked: DescribeConfigsResource) -> Configs:
         """What is told of one resource.
 
         :raises KafkaError: When it is not there, or not to be described for who asks.
@@ -97,15 +108,43 @@ class _Descriptions:
                 raise unknown_topic(resource.name)
         overrides = image.configs(resource) if resource.kind in CONFIG_NOUNS else {}
         name = resource.name if resource.kind is ResourceKind.BROKER else None
-        alike = resource.kind, name, frozenset(overrides.items()), tuple(asked.configuration_keys or ())
+        keys = frozenset(asked.configuration_keys) if asked.configuration_keys else None
+        if resource.kind is ResourceKind.TOPIC and overrides:
+            return self._topic(overrides, keys)
+        alike = resource.kind, name, frozenset(overrides.items()), keys
         made = self._made.get(alike)
         if made is None:
-            entries = self._describe(resource, overrides, asked.configuration_keys or None)
-            made = self._made[alike] = Repeated(_config(self._request, entry) for entry in entries)
+            made = self._made[alike] = self._configs(self._describe(resource, overrides, keys))
         return made
 
+    def _topic(self, overrides: Mapping[str, str], keys: Keys) -> Configs:
+        """Describe a topic with values of its own; what lies between them is the same for all topics."""
+        broker = self._context.node.dynamic_config.layers
+        defaults = self._defaults.get(keys)
+        if defaults is None:
+            defaults = self._defaults[keys] = describe_topic(broker, {}, keys)
+        runs: list[Configs] = []
+        start = 0
+        for entry in describe_topic(
+            broker, overrides, overrides.keys() if keys is None else overrides.keys() & keys
+        ):
+            end = bisect_left(defaults, entry.name, key=_name)
+            runs += self._run(keys, start, end), self._configs([entry])
+            start = end + (end < len(defaults) and defaults[end].name == entry.name)
+        runs.append(self._run(keys, start, len(defaults)))
+        return Repeated.of_runs(runs)
+
+    def _run(self, keys: Keys, start: int, end: int) -> Configs:
+        made = self._made.get((keys, start, end))
+        if made is None:
+            made = self._made[keys, start, end] = self._configs(self._defaults[keys][start:end])
+        return made
+
+    def _configs(self, entries: Iterable[ConfigEntry]) -> Configs:
+        return Repeated(_config(self._request, entry) for entry in entries)
+
     def _describe(
-        self, resource: Resource, overrides: Mapping[str, str], names: Sequence[str] | None
+        self, resource: Resource, overrides: Mapping[str, str], names: Keys
     ) -> Sequence[ConfigEntry]:
         broker = self._context.node.dynamic_config.layers
         match resource.kind:

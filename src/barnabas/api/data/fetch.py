@@ -4,20 +4,29 @@ v4: isolation level.  v5: log start offset.  v7: incremental sessions (KIP-227).
 v11: rack (KIP-392).  v12: last fetched epoch (KIP-595).  v13: topic ids (KIP-516).  v15: replica state (KIP-903).
 v16: node endpoints (KIP-951).  v17: directory ids.  v18: high watermark of followers (KIP-1166).
 Errors, per partition: TOPIC_AUTHORIZATION_FAILED, OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION,
-UNKNOWN_TOPIC_ID, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, KAFKA_STORAGE_ERROR; for the
-whole request INVALID_REQUEST (an unknown isolation level), FETCH_SESSION_ID_NOT_FOUND,
-INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR. zstd is sent at every version, as Apache Kafka 4 does.
+UNKNOWN_TOPIC_ID, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, KAFKA_STORAGE_ERROR (from v6
+on; NOT_LEADER_OR_FOLLOWER before); for the whole request INVALID_REQUEST (an unknown isolation level),
+FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FETCH_SESSION_TOPIC_ID_ERROR.
+zstd is sent at every version, as Apache Kafka 4 does.
 """
 
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Coroutine, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from barnabas.api.authorization import allowed, allowed_cluster, denied
-from barnabas.api.context import RequestContext
-from barnabas.api.registry import serves
+from barnabas.api.context import EncodedResponse, RequestContext
+from barnabas.api.data.fetch_codec import (
+    FIRST_VERSION_WITH_TOPIC_IDS,
+    TopicAnswer,
+    data_of,
+    read_request,
+    write_response,
+)
+from barnabas.api.registry import USE_HANDLER, UseHandler, serves
 from barnabas.quotas.rate import Rate
-from barnabas.replication.fetch_sessions import FetchContext, FetchTarget, Key, targets_of
+from barnabas.replication.fetch_data import FetchData, FetchedPartition, FetchTarget, Key
+from barnabas.replication.fetch_sessions import FetchContext
 from barnabas.replication.fetching import Reads, find, read_all, refusal
 from barnabas.replication.partition import Partition
 from barnabas.replication.waiting import WaitingFetch
@@ -31,11 +40,15 @@ from barnabas.wire.messages.fetch import (
 )
 from barnabas.wire.records.batch import iterate_headers
 
+ElementT = TypeVar("ElementT")
+
 #: What became of one target.
-Answer = tuple[Key, FetchTarget, PartitionData]
+Answer = tuple[Key, FetchTarget, FetchedPartition]
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
+#: Clients of earlier versions may not know KAFKA_STORAGE_ERROR, and would not try again.
+FIRST_VERSION_WITH_STORAGE_ERROR = 6
 
 #: Partitions that are read, or answered, before others are served.
 PIECE_PARTITIONS_MAX = 500
@@ -45,178 +58,244 @@ def refuse(request: FetchRequest, error: KafkaError) -> FetchResponse:
     """The error at the top and, for clients that look there, at every partition."""
     response = FetchResponse(error_code=error.code)
     for topic in request.topics:
-        partitions = [refusal(partition.partition, error.code) for partition in topic.partitions]
+        partitions = [_message(refusal(each.partition, error.code)) for each in topic.partitions]
         response.responses.append(
             FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=partitions)
         )
     return response
 
 
-@serves(FetchRequest, FetchResponse, 4, 18, refuse=refuse)
-async def handle(context: RequestContext, request: FetchRequest) -> FetchResponse:
-    """Read; if that is too little, wait for more or for the time to run out, and read again."""
+def _message(refused: FetchedPartition) -> PartitionData:
+    return PartitionData(
+        partition_index=refused.partition_index,
+        error_code=refused.error_code,
+        high_watermark=refused.high_watermark,
+        last_stable_offset=refused.last_stable_offset,
+        log_start_offset=refused.log_start_offset,
+        aborted_transactions=None if refused.aborted_transactions is None else [],
+    )
+
+
+def fast_path(
+    context: RequestContext, frame: memoryview, position: int
+) -> EncodedResponse | Coroutine[Any, Any, EncodedResponse] | UseHandler:
+    """Read the request from its frame, and answer in this turn unless it has to wait.
+
+    :raises Malformed: When the request cannot be read.
+    """
+    request = read_request(bytes(frame[position:]), context.api_version)
+    return USE_HANDLER if request is None else _fetch(context, request)
+
+
+@serves(FetchRequest, FetchResponse, 4, 18, refuse=refuse, fast_path=fast_path)
+async def handle(context: RequestContext, request: FetchRequest) -> EncodedResponse:
+    """Do the same for a request that was decoded: a large one, one with tagged fields, or for an interceptor."""
+    response = _fetch(context, await context.compute(data_of, request, context.api_version))
+    return response if isinstance(response, EncodedResponse) else await response
+
+
+def _fetch(
+    context: RequestContext, request: FetchData
+) -> EncodedResponse | Coroutine[Any, Any, EncodedResponse]:
+    """Begin or continue the session and read."""
     node = context.node
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         message = f"Isolation level {request.isolation_level} is unknown: 0 and 1 (committed) are known."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-    uses_topic_ids = context.api_version >= 13
-    named = await context.compute(_named, request, uses_topic_ids) if context.is_large else None
+    by_id = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     try:
-        fetch = node.fetch_sessions.begin(request, uses_topic_ids=uses_topic_ids, named=named)
+        fetch = node.fetch_sessions.begin(request, uses_topic_ids=by_id)
     except KafkaError as error:
-        return FetchResponse(error_code=error.code)
-    started_ns = node.tracer.now_ns()
-    max_bytes = min(request.max_bytes, node.config.integer("fetch.max.bytes"))
-    quotas = _quotas(context, request)
-    if quotas is not None:
-        max_bytes = min(max_bytes, int(quotas.burst))
-    targets, refused = await _authorized(context, request, fetch)
-    fetching = _Fetching(context, request, fetch, targets, max_bytes, may_wait=not refused)
-    reads = await (fetching.read() if len(targets) <= PIECE_PARTITIONS_MAX else fetching.read_in_pieces())
-    reads.answers += refused
-    if node.tracer.enabled:
-        _trace(context, started_ns, reads)
-    if quotas is not None and (throttle_ms := node.quotas.fetched(quotas, reads.size_bytes)):
-        context.throttle_ms = throttle_ms
-        return FetchResponse(session_id=node.fetch_sessions.untold(fetch))
-    response = FetchResponse(session_id=fetch.session_id)
-    async for start in context.each(range(0, len(reads.answers), PIECE_PARTITIONS_MAX)):
-        _add(response, fetch, reads.answers[start : start + PIECE_PARTITIONS_MAX])
-    return response
+        return write_response(context.api_version, 0, (), error.code)
+    fetching = _Fetching(context, request, fetch)
+    return fetching.run() if len(fetch.targets) <= PIECE_PARTITIONS_MAX else fetching.run_in_pieces()
 
 
-def _named(request: FetchRequest, uses_topic_ids: bool) -> list[tuple[Key, FetchTarget]]:
-    return list(targets_of(request, by_id=uses_topic_ids))
-
-
-@dataclass(slots=True)
 class _Fetching:
-    """The reading of one fetch, which waits for more when it finds too little."""
+    """One fetch: read; if that is too little, wait for more or for the time to run out, and read again."""
 
-    context: RequestContext
-    request: FetchRequest
-    fetch: FetchContext
-    targets: list[tuple[Key, FetchTarget]]
-    max_bytes: int
-    may_wait: bool
+    __slots__ = (
+        "_committed", "_context", "_fetch", "_max_bytes", "_quotas", "_refused", "_request", "_started_ns", "_targets",
+    )  # fmt: skip
 
-    async def read(self) -> Reads:
-        """Read in one turn. Nothing is awaited between reading and waiting, so that no growth is missed."""
+    def __init__(self, context: RequestContext, request: FetchData, fetch: FetchContext) -> None:
+        self._context = context
+        self._request = request
+        self._fetch = fetch
+        self._committed = request.isolation_level == READ_COMMITTED
+        self._quotas = _quotas(context, request)
+        self._max_bytes = min(request.max_bytes, context.node.config.integer("fetch.max.bytes"))
+        if self._quotas is not None:
+            self._max_bytes = min(self._max_bytes, int(self._quotas.burst))
+        tracer = context.node.tracer
+        self._started_ns = tracer.now_ns() if tracer.enabled else 0
+        self._targets: list[tuple[Key, FetchTarget]] = []  #: those that may be read
+        self._refused: list[Answer] = []  #: the others
+
+    def run(self) -> EncodedResponse | Coroutine[Any, Any, EncodedResponse]:
+        """Answer in this turn unless there is too little.
+
+        Nothing is awaited between reading and waiting, so that no growth is missed.
+        """
+        self._authorize(self._fetch.targets)
         reads = Reads([])
-        self._read(self.targets, reads)
+        self._read(self._targets, reads)
         missing_bytes = self._missing_bytes(reads)
         if missing_bytes > 0:
-            waiting = WaitingFetch(missing_bytes, committed=self._committed)
-            await waiting.wait(self._partitions(self.targets), self.request.max_wait_ms)
-            reads = Reads([])
-            self._read(self.targets, reads)
-        return reads
+            return self._wait(missing_bytes)
+        return self._respond(reads)
 
-    async def read_in_pieces(self) -> Reads:
-        """Read many partitions in several turns. Any growth ends the wait, so there may be less than `min_bytes`."""
+    async def _wait(self, missing_bytes: int) -> EncodedResponse:
+        waiting = WaitingFetch(missing_bytes, committed=self._committed)
+        await waiting.wait(self._partitions(self._targets), self._request.max_wait_ms)
+        reads = Reads([])
+        self._read(self._targets, reads)
+        return self._respond(reads)
+
+    async def run_in_pieces(self) -> EncodedResponse:
+        """Read, and answer, many partitions in several turns; a thread writes a long response."""
+        async for piece in self._pieces(self._fetch.targets):
+            self._authorize(piece)
+        reads = await self._read_in_pieces()
+        if len(reads.answers) + len(self._refused) <= PIECE_PARTITIONS_MAX:
+            return self._respond(reads)
+        self._complete(reads)
+        if self._is_throttled(reads):
+            return self._respond_throttled()
+        topics: list[TopicAnswer] = []
+        async for answers in self._pieces(reads.answers):
+            self._add(answers, topics)
+        version, session_id = self._context.api_version, self._fetch.session_id
+        return await self._context.node.worker.call(write_response, version, session_id, topics)
+
+    async def _read_in_pieces(self) -> Reads:
+        """Any growth ends the wait, so there may be less than `min_bytes`."""
         waiting = WaitingFetch(1, committed=self._committed)
         partitions: list[Partition] = []
         try:
             reads = Reads([])
-            async for piece in self._pieces():
+            async for piece in self._pieces(self._targets):
                 for partition in self._partitions(piece):
                     partition.add_waiting_fetch(waiting)
                     partitions.append(partition)
                 self._read(piece, reads)
             if self._missing_bytes(reads) <= 0:
                 return reads
-            await waiting.wait_registered(self.request.max_wait_ms)
+            await waiting.wait_registered(self._request.max_wait_ms)
         finally:
             for partition in partitions:
                 partition.remove_waiting_fetch(waiting)
         reads = Reads([])
-        async for piece in self._pieces():
+        async for piece in self._pieces(self._targets):
             self._read(piece, reads)
         return reads
 
-    async def _pieces(self) -> AsyncIterator[list[tuple[Key, FetchTarget]]]:
-        async for start in self.context.each(range(0, len(self.targets), PIECE_PARTITIONS_MAX)):
-            yield self.targets[start : start + PIECE_PARTITIONS_MAX]
+    async def _pieces(self, elements: Sequence[ElementT]) -> AsyncIterator[Sequence[ElementT]]:
+        async for start in self._context.each(range(0, len(elements), PIECE_PARTITIONS_MAX)):
+            yield elements[start : start + PIECE_PARTITIONS_MAX]
 
-    def _read(self, targets: list[tuple[Key, FetchTarget]], reads: Reads) -> None:
+    def _read(self, targets: Sequence[tuple[Key, FetchTarget]], reads: Reads) -> None:
         read_all(
-            self.context.node.replicas,
+            self._context.node.replicas,
             targets,
-            self.max_bytes,
+            self._max_bytes,
             committed=self._committed,
-            is_incremental=self.fetch.is_incremental,
+            is_incremental=self._fetch.is_incremental,
             reads=reads,
         )
 
-    @property
-    def _committed(self) -> bool:
-        return self.request.isolation_level == READ_COMMITTED
-
     def _missing_bytes(self, reads: Reads) -> int:
         """How much more the client waits for; 0 if it does not wait."""
-        waits = self.may_wait and self.request.max_wait_ms > 0 and self.targets and not reads.must_answer
-        return min(self.request.min_bytes, self.max_bytes) - reads.size_bytes if waits else 0
+        request = self._request
+        may_wait = request.max_wait_ms > 0 and self._targets and not self._refused and not reads.must_answer
+        return min(request.min_bytes, self._max_bytes) - reads.size_bytes if may_wait else 0
 
-    def _partitions(self, targets: list[tuple[Key, FetchTarget]]) -> Iterator[Partition]:
+    def _partitions(self, targets: Sequence[tuple[Key, FetchTarget]]) -> Iterator[Partition]:
         for _, target in targets:
             with suppress(KafkaError):  # reading finds the same
-                yield find(self.context.node.replicas, target)
+                yield find(self._context.node.replicas, target)
+
+    def _authorize(self, targets: Sequence[tuple[Key, FetchTarget]]) -> None:
+        """Divide the targets into those that may be read and answers for those that may not."""
+        context = self._context
+        is_follower = self._request.is_follower
+        if context.node.authorizer is None or (
+            is_follower and allowed_cluster(context, AclOperation.CLUSTER_ACTION)
+        ):
+            self._targets += targets
+            return
+        for key, target in targets:
+            name = context.node.image.topic_names.get(target.topic_id) if target.by_id else target.topic
+            # An unknown id is no secret.
+            if is_follower or (
+                name is not None and not allowed(context, AclOperation.READ, ResourceType.TOPIC, name)
+            ):
+                denied(context, AclOperation.READ, ResourceType.TOPIC, name or "")
+                answer = refusal(target.index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                self._refused.append((key, target, answer))
+            else:
+                self._targets.append((key, target))
+
+    def _respond(self, reads: Reads) -> EncodedResponse:
+        self._complete(reads)
+        if self._is_throttled(reads):
+            return self._respond_throttled()
+        topics: list[TopicAnswer] = []
+        self._add(reads.answers, topics)
+        return write_response(self._context.api_version, self._fetch.session_id, topics)
+
+    def _complete(self, reads: Reads) -> None:
+        if self._context.api_version < FIRST_VERSION_WITH_STORAGE_ERROR:
+            _replace_storage_errors(reads)
+        reads.answers += self._refused
+        if self._context.node.tracer.enabled:
+            _trace(self._context, self._started_ns, reads)
+
+    def _is_throttled(self, reads: Reads) -> bool:
+        """Count what was read, and set how long the client must wait for it."""
+        if self._quotas is None:
+            return False
+        self._context.throttle_ms = self._context.node.quotas.fetched(self._quotas, reads.size_bytes)
+        return self._context.throttle_ms > 0
+
+    def _respond_throttled(self) -> EncodedResponse:
+        session_id = self._context.node.fetch_sessions.untold(self._fetch)
+        return write_response(self._context.api_version, session_id, ())
+
+    def _add(self, answers: Sequence[Answer], topics: list[TopicAnswer]) -> None:
+        """Add what was read, by topic; an incremental session gets only what is new to it."""
+        session, is_incremental = self._fetch.session, self._fetch.is_incremental
+        last, partitions = topics[-1] if topics else (None, [])
+        for key, target, data in answers:
+            if session is not None:
+                news = target.record_sent(data)
+                if is_incremental and not news:
+                    continue
+                if data.records:
+                    session.served(key)
+            if key[0] != last:
+                last, partitions = key[0], []
+                topics.append((last, partitions))
+            partitions.append(data)
 
 
-def _quotas(context: RequestContext, request: FetchRequest) -> Rate | None:
+def _replace_storage_errors(reads: Reads) -> None:
+    """Answer NOT_LEADER_OR_FOLLOWER instead of KAFKA_STORAGE_ERROR, as Apache Kafka does."""
+    for _, _, data in reads.answers:
+        if data.error_code == ErrorCode.KAFKA_STORAGE_ERROR:
+            data.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def _quotas(context: RequestContext, request: FetchData) -> Rate | None:
     """What the client may fetch; followers may all, and so may who has no quota."""
     quotas = context.node.quotas
-    is_follower = max(request.replica_id, request.replica_state.replica_id) >= 0
-    if not quotas.enabled or is_follower:
+    if not quotas.enabled or request.is_follower:
         return None
     return quotas.of(context.connection.principal, context.client_id).fetch
 
 
-async def _authorized(
-    context: RequestContext, request: FetchRequest, fetch: FetchContext
-) -> tuple[list[tuple[Key, FetchTarget]], list[Answer]]:
-    """The targets that may be read, and the answers for those that may not."""
-    if context.node.authorizer is None:
-        return fetch.targets, []
-    replica_id = request.replica_id if request.replica_id >= 0 else request.replica_state.replica_id
-    is_follower = replica_id >= 0
-    if is_follower and allowed_cluster(context, AclOperation.CLUSTER_ACTION):
-        return fetch.targets, []
-    targets: list[tuple[Key, FetchTarget]] = []
-    refused: list[Answer] = []
-    async for key, target in context.each(fetch.targets):
-        name = context.node.image.topic_names.get(target.topic_id) if target.by_id else target.topic
-        # An unknown id is no secret.
-        if is_follower or (
-            name is not None and not allowed(context, AclOperation.READ, ResourceType.TOPIC, name)
-        ):
-            denied(context, AclOperation.READ, ResourceType.TOPIC, name or "")
-            refused.append((key, target, refusal(target.index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)))
-        else:
-            targets.append((key, target))
-    return targets, refused
-
-
-def _add(response: FetchResponse, fetch: FetchContext, answers: Iterable[Answer]) -> None:
-    """Add what was read, by topic; an incremental session gets only what is new to it."""
-    session = fetch.session
-    last = response.responses[-1] if response.responses else None
-    for key, target, data in answers:
-        if session is not None:
-            news = target.tell(data)
-            if fetch.is_incremental and not news:
-                continue
-            if data.records:
-                session.served(key)
-        if last is None or last.topic_id != target.topic_id or last.topic != target.topic:
-            last = FetchableTopicResponse(topic=target.topic, topic_id=target.topic_id)
-            response.responses.append(last)
-        last.partitions.append(data)
-
-
 def _trace(context: RequestContext, started_ns: int, reads: Reads) -> None:
-    answers: Iterable[tuple[Key, FetchTarget, PartitionData]] = reads.answers
-    for key, target, data in answers:
+    for key, target, data in reads.answers:
         if data.error_code != ErrorCode.NONE:
             continue
         with suppress(KafkaError):  # the topic has been deleted meanwhile
@@ -232,6 +311,6 @@ def _trace(context: RequestContext, started_ns: int, reads: Reads) -> None:
             )
 
 
-def _records_count(data: PartitionData) -> int:
+def _records_count(data: FetchedPartition) -> int:
     """Records in the whole batches of an answer, those before the fetch offset included."""
-    return sum(header.records_count for _, header in iterate_headers(memoryview(data.records or b"")))
+    return sum(header.records_count for _, header in iterate_headers(memoryview(data.records)))

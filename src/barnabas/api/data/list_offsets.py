@@ -7,17 +7,26 @@ FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, INVALID_REQUEST for a partition named
 level, UNSUPPORTED_VERSION for a marker that the version does not know.
 """
 
-from collections.abc import Container
+from collections.abc import Awaitable, Iterator
+from typing import NamedTuple
 
-from barnabas.api.authorization import refused_names
-from barnabas.api.context import RequestContext
+from barnabas.api.authorization import refusals
+from barnabas.api.context import EncodedResponse, RequestContext
+from barnabas.api.data.list_offsets_codec import (
+    ListOffsetsData,
+    PartitionOffset,
+    PartitionRequest,
+    TopicOffsets,
+    data_of,
+    read_request,
+    write_response,
+)
 from barnabas.api.registry import serves
 from barnabas.log.timestamps import Search, TimestampOffset
 from barnabas.replication.partition import Partition
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.list_offsets import (
-    ListOffsetsPartition,
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
@@ -44,85 +53,165 @@ def refuse(request: ListOffsetsRequest, error: KafkaError) -> ListOffsetsRespons
     return ListOffsetsResponse(topics=[_refused_topic(topic, error) for topic in request.topics])
 
 
-@serves(ListOffsetsRequest, ListOffsetsResponse, 1, 11, refuse=refuse)
-async def handle(context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    """Look up each partition for itself; one that is asked for twice is refused once."""
+def _refused_topic(topic: ListOffsetsTopic, error: KafkaError) -> ListOffsetsTopicResponse:
+    answers = [
+        ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=error.code)
+        for asked in topic.partitions
+    ]
+    return ListOffsetsTopicResponse(name=topic.name, partitions=answers)
+
+
+def fast_path(
+    context: RequestContext, frame: memoryview, position: int
+) -> EncodedResponse | Awaitable[EncodedResponse]:
+    """Read the request from its frame, and answer in this turn unless a time has to be searched for.
+
+    :raises Malformed: When the request cannot be read.
+    """
+    return _list_offsets(context, read_request(bytes(frame[position:]), context.api_version))
+
+
+@serves(ListOffsetsRequest, ListOffsetsResponse, 1, 11, refuse=refuse, fast_path=fast_path)
+async def handle(context: RequestContext, request: ListOffsetsRequest) -> EncodedResponse:
+    """Do the same for a request that was decoded: a large one, or for an interceptor."""
+    response = _list_offsets(context, await context.compute(data_of, request))
+    return response if isinstance(response, EncodedResponse) else await response
+
+
+def _list_offsets(
+    context: RequestContext, request: ListOffsetsData
+) -> EncodedResponse | Awaitable[EncodedResponse]:
     if request.isolation_level not in (READ_UNCOMMITTED, READ_COMMITTED):
         message = f"Isolation level {request.isolation_level} is unknown: 0 and 1 (committed) are known."
         raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-    names = {topic.name for topic in request.topics}
-    refused = await refused_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
-    response = ListOffsetsResponse()
-    async for topic in context.each(request.topics):
-        if topic.name in refused:
-            response.topics.append(_refused_topic(topic, refused[topic.name]))
-    wanted = await context.compute(_by_partition, request, refused)
-    async for name, partitions in context.each(wanted.items()):
-        asked_for = context.each(partitions.values())
-        answers = [await _answer(context, request, name, asked) async for asked in asked_for]
-        response.topics.append(ListOffsetsTopicResponse(name=name, partitions=answers))
-    return response
+    return _Listing(context, request).run()
 
 
-def _by_partition(
-    request: ListOffsetsRequest, refused: Container[str]
-) -> dict[str, dict[int, list[ListOffsetsPartition]]]:
-    wanted: dict[str, dict[int, list[ListOffsetsPartition]]] = {}
-    for topic in request.topics:
-        if topic.name not in refused:
-            partitions = wanted.setdefault(topic.name, {})
-            for asked in topic.partitions:
-                partitions.setdefault(asked.partition_index, []).append(asked)
-    return wanted
+class _TimeSearch(NamedTuple):
+    """A time that has to be searched for; what is found goes to `results[at]`."""
+
+    partition: Partition
+    timestamp: int
+    results: list[PartitionOffset]
+    at: int
 
 
-async def _answer(
-    context: RequestContext, request: ListOffsetsRequest, topic: str, wishes: list[ListOffsetsPartition]
-) -> ListOffsetsPartitionResponse:
-    index = wishes[0].partition_index
-    try:
-        if len(wishes) > 1:
-            message = f"{topic}-{index} is asked for more than once."
-            raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-        return await _look_up(context, request, topic, wishes[0])
-    except KafkaError as error:
-        return _refused(index, error)
+class _Listing:
+    """One ListOffsets request: look up each partition for itself; one that is asked for twice is refused once."""
+
+    __slots__ = ("_context", "_request", "_searches", "_topics")
+
+    def __init__(self, context: RequestContext, request: ListOffsetsData) -> None:
+        self._context = context
+        self._request = request
+        self._topics: list[TopicOffsets] = []
+        self._searches: list[_TimeSearch] = []
+
+    def run(self) -> EncodedResponse | Awaitable[EncodedResponse]:
+        """Look up everything within this turn, or what is left in later turns if it takes long."""
+        steps, turns = self._look_up_each(), self._context.node.turns
+        for _ in steps:
+            if turns.is_over():
+                return self._run_later(steps)
+        if self._searches:
+            return self._run_later(steps)
+        return EncodedResponse(*write_response(self._context.api_version, self._topics))
+
+    async def _run_later(self, steps: Iterator[None]) -> EncodedResponse:
+        async for _ in self._context.each(steps):
+            pass
+        for search in self._searches:
+            await self._find_time(*search)
+        encoded = await self._context.compute(write_response, self._context.api_version, self._topics)
+        return EncodedResponse(*encoded)
+
+    def _look_up_each(self) -> Iterator[None]:
+        """Look up one partition after another, each a step; topics that are refused come first."""
+        wanted: dict[str, dict[int, list[PartitionRequest]]] = {}
+        yield from self._authorize_each(wanted)
+        for name, by_index in wanted.items():
+            results: list[PartitionOffset] = []
+            self._topics.append((name, results))
+            for index, same in by_index.items():
+                try:
+                    if len(same) > 1:
+                        message = f"{name}-{index} is asked for more than once."
+                        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+                    self._look_up(name, same[0], results)
+                except KafkaError as error:
+                    results.append(_refused(index, error.code))
+                yield
+
+    def _authorize_each(self, wanted: dict[str, dict[int, list[PartitionRequest]]]) -> Iterator[None]:
+        """Answer topics that may not be described, and put the others into `wanted`, by name and partition."""
+        refused: dict[str, KafkaError] = {}
+        for name, partitions in self._request.topics:
+            if name not in wanted and name not in refused:
+                refused |= refusals(self._context, AclOperation.DESCRIBE, ResourceType.TOPIC, (name,))
+            if name in refused:
+                code = refused[name].code
+                self._topics.append((name, [_refused(index, code) for index, _, _ in partitions]))
+                yield
+                continue
+            by_index = wanted.setdefault(name, {})
+            for partition in partitions:
+                by_index.setdefault(partition[0], []).append(partition)
+                yield
+
+    def _look_up(self, topic: str, request: PartitionRequest, results: list[PartitionOffset]) -> None:
+        """Append what the partition answers, or a place for what a search will find.
+
+        :raises KafkaError: When there is nothing to answer.
+        """
+        index, leader_epoch, timestamp = request
+        version = self._context.api_version
+        if timestamp < 0 and version < MARKERS.get(timestamp, 2**15):
+            message = f"ListOffsets version {version} does not know the marker {timestamp}."
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
+        partition = self._context.node.replicas.partition(topic, index)
+        partition.check_leader(leader_epoch)
+        log = partition.log
+        if timestamp == LATEST:
+            found = TimestampOffset(-1, self._bound(partition), partition.leader_epoch)
+        elif timestamp in (EARLIEST, EARLIEST_LOCAL):
+            found = log.earliest_offset()
+        else:
+            found = UNKNOWN  # nothing is tiered here
+            if timestamp not in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+                self._searches.append(_TimeSearch(partition, timestamp, results, len(results)))
+        results.append(_found(index, found))
+
+    def _bound(self, partition: Partition) -> int:
+        """Where what the client may see ends."""
+        log = partition.log
+        if self._request.replica_id != CONSUMER_REPLICA_ID:
+            return log.log_end_offset
+        is_committed = self._request.isolation_level == READ_COMMITTED
+        return log.last_stable_offset if is_committed else log.high_watermark
+
+    async def _find_time(
+        self, partition: Partition, timestamp: int, results: list[PartitionOffset], at: int
+    ) -> None:
+        """Search for a time; `results[at]` becomes what is found, or an error."""
+        log, bound = partition.log, self._bound(partition)
+        try:
+            search = (
+                log.search_max_timestamp() if timestamp == MAX_TIMESTAMP else log.search_timestamp(timestamp)
+            )
+            found = await _finish(self._context, partition, search)
+        except KafkaError as error:
+            results[at] = _refused(partition.index, error.code)
+            return
+        if found is not None and found.offset < bound:
+            results[at] = _found(partition.index, found)
 
 
-async def _look_up(
-    context: RequestContext, request: ListOffsetsRequest, topic: str, asked: ListOffsetsPartition
-) -> ListOffsetsPartitionResponse:
-    if asked.timestamp < 0 and context.api_version < MARKERS.get(asked.timestamp, 2**15):
-        message = f"ListOffsets version {context.api_version} does not know the marker {asked.timestamp}."
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
-    partition = context.node.replicas.partition(topic, asked.partition_index)
-    partition.check_leader(asked.current_leader_epoch)
-    found = await _find(context, partition, request, asked.timestamp)
-    return ListOffsetsPartitionResponse(
-        partition_index=asked.partition_index,
-        timestamp=found.timestamp_ms,
-        offset=found.offset,
-        leader_epoch=found.leader_epoch,
-    )
+def _found(index: int, found: TimestampOffset) -> PartitionOffset:
+    return index, ErrorCode.NONE, found.timestamp_ms, found.offset, found.leader_epoch
 
 
-async def _find(
-    context: RequestContext, partition: Partition, request: ListOffsetsRequest, timestamp: int
-) -> TimestampOffset:
-    log = partition.log
-    if request.replica_id != CONSUMER_REPLICA_ID:
-        bound = log.log_end_offset
-    else:
-        bound = log.last_stable_offset if request.isolation_level == READ_COMMITTED else log.high_watermark
-    if timestamp == LATEST:
-        return TimestampOffset(-1, bound, partition.leader_epoch)
-    if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        return log.earliest_offset()
-    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        return UNKNOWN  # nothing is tiered here
-    search = log.search_max_timestamp() if timestamp == MAX_TIMESTAMP else log.search_timestamp(timestamp)
-    found = await _finish(context, partition, search)
-    return found if found is not None and found.offset < bound else UNKNOWN
+def _refused(index: int, code: ErrorCode) -> PartitionOffset:
+    return index, code, -1, -1, -1
 
 
 async def _finish(context: RequestContext, partition: Partition, search: Search) -> TimestampOffset | None:
@@ -132,6 +221,13 @@ async def _finish(context: RequestContext, partition: Partition, search: Search)
     """
     body: bytes | None = None
     while True:
+        if context.node.replicas.find(*partition.log.topic_partition) is not partition:
+            context.node.replicas.partition(*partition.log.topic_partition)  # raises if the topic was deleted
+            raise KafkaError(
+                ErrorCode.NOT_LEADER_OR_FOLLOWER,
+                f"{partition.log.topic_partition} was deleted and created again.",
+            )
+        partition.check_leader()
         try:
             packed = search.send(body)
         except StopIteration as found:
@@ -141,18 +237,3 @@ async def _finish(context: RequestContext, partition: Partition, search: Search)
             await context.checkpoint()
         else:
             body = await context.node.worker.call(packed.unpack)
-        if context.node.replicas.find(*partition.log.topic_partition) is not partition:
-            context.node.replicas.partition(*partition.log.topic_partition)  # raises where there is none
-            raise KafkaError(
-                ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition.log.topic_partition} was made anew."
-            )
-        partition.check_leader()
-
-
-def _refused_topic(topic: ListOffsetsTopic, error: KafkaError) -> ListOffsetsTopicResponse:
-    answers = [_refused(asked.partition_index, error) for asked in topic.partitions]
-    return ListOffsetsTopicResponse(name=topic.name, partitions=answers)
-
-
-def _refused(index: int, error: KafkaError) -> ListOffsetsPartitionResponse:
-    return ListOffsetsPartitionResponse(partition_index=index, error_code=error.code)

@@ -7,7 +7,8 @@ import struct
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
-from barnabas.wire.codec import Malformed, part_writer
+from barnabas.wire.codec import part_writer
+from barnabas.wire.in_place import count_writer, elements, read_body, write_topic
 from barnabas.wire.messages.produce import PartitionProduceResponse, ProduceRequest, ProduceResponse
 from barnabas.wire.primitives import (
     read_compact_nullable_string,
@@ -19,10 +20,6 @@ from barnabas.wire.primitives import (
     read_uuid,
     read_uvarint,
     skip_tagged_fields,
-    write_compact_size,
-    write_compact_string,
-    write_size,
-    write_string,
 )
 
 FIRST_FLEXIBLE_VERSION = ProduceRequest.FLEXIBLE.first
@@ -58,8 +55,6 @@ _END, _END_FLEXIBLE = bytes(4), bytes(5)
 _Take: TypeAlias = Callable[[int], range]
 _TopicReader: TypeAlias = Callable[[memoryview, int], tuple[str | bytes, int]]
 
-_BAD_BYTES = (ValueError, IndexError, struct.error)
-
 
 class ProduceData(NamedTuple):
     """A Produce request whose records are views of its frame."""
@@ -77,15 +72,7 @@ def read_request(frame: memoryview, position: int, version: int, elements_max: i
     :raises Malformed: When the bytes are cut short or hold something that the protocol forbids.
     """
     read = _read_flexible if version >= FIRST_FLEXIBLE_VERSION else _read_plain
-    try:
-        data, end = read(frame, position, version, _Allowance(elements_max).take)
-    except _BAD_BYTES as error:
-        text = f"ProduceRequest version {version} cannot be read: {error}"
-        raise Malformed(text) from error
-    if end > len(frame):
-        text = f"ProduceRequest version {version} cannot be read: it ends {end - len(frame)} bytes too early"
-        raise Malformed(text)
-    return data
+    return read_body(ProduceRequest, version, read, frame, position, _Allowance(elements_max).take)
 
 
 class _Allowance:
@@ -96,13 +83,11 @@ class _Allowance:
 
     def take(self, count: int) -> range:
         """Count elements before they are read."""
-        if count < 0:
-            raise ValueError("null where an array must be")
         self._left -= count
         if self._left < 0:
             message = f"it has more than {self._elements_max} elements"
             raise ValueError(message)
-        return range(count)
+        return elements(count)
 
 
 def _read_plain(frame: memoryview, position: int, _version: int, take: _Take) -> tuple[ProduceData, int]:
@@ -155,15 +140,10 @@ def write_response(version: int, results: list[TopicResults]) -> tuple[bytearray
     """Write a response body; return it and where its throttle time stands."""
     out = bytearray()
     is_flexible = version >= FIRST_FLEXIBLE_VERSION
-    write_count = write_compact_size if is_flexible else write_size
+    write_count = count_writer(is_flexible)
     write_count(out, len(results))
     for topic, partitions in results:
-        if isinstance(topic, bytes):
-            out += topic
-        elif is_flexible:
-            write_compact_string(out, topic)
-        else:
-            write_string(out, topic)
+        write_topic(out, topic, is_flexible)
         write_count(out, len(partitions))
         for result in partitions:
             if not isinstance(result, tuple):

@@ -6,11 +6,14 @@ INVALID_REQUEST, UNSUPPORTED_ASSIGNOR, INVALID_REGULAR_EXPRESSION, GROUP_ID_NOT_
 UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH, FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID; those of all coordinators.
 """
 
-from barnabas.api.authorization import filter_allowed, refusals, require
+from contextlib import suppress
+
+from barnabas.api.authorization import filter_allowed, refused_names, require
 from barnabas.api.context import RequestContext
 from barnabas.api.listed_topics import is_listed
 from barnabas.api.registry import serves
 from barnabas.groups.consumer.caller import Caller
+from barnabas.groups.consumer.regex import matching
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.consumer_group_heartbeat import (
@@ -31,10 +34,15 @@ async def handle(
     """Hand the heartbeat to the group's coordinator."""
     check_consumer_protocol(context)
     require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
-    names = set(request.subscribed_topic_names or ())
-    hidden = refusals(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
+    names = await context.compute(set, request.subscribed_topic_names or ())
+    hidden = await refused_names(context, AclOperation.DESCRIBE, ResourceType.TOPIC, names)
     if hidden:
         raise hidden[min(hidden)]
+    if request.subscribed_topic_regex:
+        with suppress(KafkaError):  # the group says what is wrong with it
+            await context.node.worker.call(  # it may take long, and is remembered for the group
+                matching, request.subscribed_topic_regex, context.node.image.topics
+            )
     caller = Caller(
         client_id=context.client_id or "",
         client_host=f"/{context.connection.client_host}",

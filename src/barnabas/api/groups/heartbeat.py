@@ -5,9 +5,13 @@ Errors: INVALID_GROUP_ID, GROUP_AUTHORIZATION_FAILED, UNKNOWN_MEMBER_ID, FENCED_
 REBALANCE_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR; never COORDINATOR_LOAD_IN_PROGRESS.
 """
 
-from barnabas.api.context import RequestContext
+from collections.abc import Awaitable
+
+from barnabas.api.context import EncodedResponse, RequestContext
 from barnabas.api.groups.checks import check_member_request
+from barnabas.api.groups.heartbeat_codec import read_request, write_response
 from barnabas.api.registry import serves
+from barnabas.groups.classic.heartbeat import Heartbeat
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
@@ -18,11 +22,37 @@ def refuse(request: HeartbeatRequest, error: KafkaError) -> HeartbeatResponse:
     return HeartbeatResponse(error_code=ErrorCode.NONE if is_loading else error.code)
 
 
-@serves(HeartbeatRequest, HeartbeatResponse, 0, 4, refuse=refuse)
-async def handle(context: RequestContext, request: HeartbeatRequest) -> HeartbeatResponse:
-    """Tell the group's coordinator."""
-    check_member_request(context, request.group_id)
-    response: HeartbeatResponse = await context.node.groups.ask(
-        request.group_id, lambda shard, step, pending: shard.heartbeat(step, pending, request)
-    )
-    return response
+def fast_path(
+    context: RequestContext, frame: memoryview, position: int
+) -> EncodedResponse | Awaitable[EncodedResponse]:
+    """Read the request from its frame and tell the group's coordinator.
+
+    :raises Malformed: When the request cannot be read.
+    """
+    return _tell(context, read_request(bytes(frame[position:]), context.api_version))
+
+
+@serves(HeartbeatRequest, HeartbeatResponse, 0, 4, refuse=refuse, fast_path=fast_path)
+async def handle(context: RequestContext, request: HeartbeatRequest) -> EncodedResponse:
+    """Do the same for a request that was decoded, as interceptors get it."""
+    beat = Heartbeat(request.group_id, request.generation_id, request.member_id, request.group_instance_id)
+    response = _tell(context, beat)
+    return response if isinstance(response, EncodedResponse) else await response
+
+
+def _tell(context: RequestContext, beat: Heartbeat) -> EncodedResponse | Awaitable[EncodedResponse]:
+    """Answer at once, unless what the coordinator decided before is still being stored."""
+    check_member_request(context, beat.group_id)
+    runner = context.node.groups.runner(beat.group_id)
+    code = runner.write(lambda shard, step: shard.heartbeat(step, beat))
+    if isinstance(code, ErrorCode):
+        return EncodedResponse(*write_response(context.api_version, code))
+    return _respond_later(context.api_version, code)
+
+
+async def _respond_later(version: int, storing: Awaitable[ErrorCode]) -> EncodedResponse:
+    try:
+        code = await storing
+    except KafkaError as error:
+        code = error.code
+    return EncodedResponse(*write_response(version, code))

@@ -35,9 +35,6 @@ from barnabas.wire.messages.offset_commit import (
     OffsetCommitResponseTopic,
 )
 
-#: Larger requests are for the handler, which lets others go first in between.
-FAST_PATH_BYTES_MAX = 16 << 10
-
 
 def refuse(request: OffsetCommitRequest, error: KafkaError) -> OffsetCommitResponse:
     """Every partition, in error."""
@@ -49,7 +46,7 @@ def fast_path(
 ) -> EncodedResponse | Coroutine[Any, Any, EncodedResponse] | UseHandler:
     """Commit offsets of partitions that exist and are allowed, as nearly all requests do."""
     version = context.api_version
-    if version < FIRST_VERSION or len(frame) > FAST_PATH_BYTES_MAX:
+    if version < FIRST_VERSION:
         return USE_HANDLER
     commit = read_request(bytes(frame[position:]), version)
     names = [_name(context, topic, partitions) for topic, partitions in commit.topics]
@@ -104,12 +101,12 @@ async def handle(context: RequestContext, request: OffsetCommitRequest) -> Offse
     topics: list[OffsetCommitRequestTopic] = request.topics
     refused: list[Refused] = []
     if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
-        topics, refused = by_id(context.node.image, topics)
+        topics, refused = await context.compute(by_id, context.node.image, topics)
     known, unknown = await sift(context, AclOperation.READ, topics)
     refused += unknown
     if not refused and topics is request.topics and not context.is_large:  # as nearly always
         return await _commit(context, request)
-    errors = [_refused(each) for each in refused]
+    errors = await context.compute(lambda: [_refused(each) for each in refused])
     if not known:
         return OffsetCommitResponse(topics=await context.compute(merge, errors, []))
     answered: list[OffsetCommitResponseTopic] = []

@@ -13,7 +13,7 @@ from barnabas.groups.offsets.commits import (
     PartitionCommit,
     TopicCommit,
 )
-from barnabas.wire.codec import Malformed
+from barnabas.wire.in_place import count_writer, elements, read_body, write_topic
 from barnabas.wire.messages.offset_commit import OffsetCommitRequest
 from barnabas.wire.primitives import (
     read_compact_nullable_string,
@@ -23,10 +23,6 @@ from barnabas.wire.primitives import (
     read_size,
     read_string,
     skip_tagged_fields,
-    write_compact_size,
-    write_compact_string,
-    write_size,
-    write_string,
 )
 
 FIRST_FLEXIBLE_VERSION = OffsetCommitRequest.FLEXIBLE.first
@@ -46,7 +42,6 @@ _pack_result = struct.Struct(">ih").pack  # partition index, error code
 _pack_flexible_result = struct.Struct(">ihx").pack  # the same, no tagged fields
 
 _NO_LEADER_EPOCH = -1
-_BAD_BYTES = (ValueError, IndexError, struct.error)
 
 
 def read_request(body: bytes, version: int) -> OffsetCommit:
@@ -54,17 +49,12 @@ def read_request(body: bytes, version: int) -> OffsetCommit:
 
     :raises Malformed: When the bytes are cut short or hold something that the protocol forbids.
     """
-    try:
-        return (
-            _read_flexible(body, version) if version >= FIRST_FLEXIBLE_VERSION else _read_plain(body, version)
-        )
-    except _BAD_BYTES as error:
-        text = f"OffsetCommitRequest version {version} cannot be read: {error}"
-        raise Malformed(text) from error
+    read = _read_flexible if version >= FIRST_FLEXIBLE_VERSION else _read_plain
+    return read_body(OffsetCommitRequest, version, read, body, 0)
 
 
-def _read_plain(body: bytes, version: int) -> OffsetCommit:
-    group_id, position = read_string(body, 0)
+def _read_plain(body: bytes, position: int, version: int) -> tuple[OffsetCommit, int]:
+    group_id, position = read_string(body, position)
     generation = _unpack_int32(body, position)[0]
     member_id, position = read_string(body, position + 4)
     group_instance_id, retention_ms = None, NO_RETENTION_MS
@@ -75,11 +65,11 @@ def _read_plain(body: bytes, version: int) -> OffsetCommit:
         position += 8
     topics_count, position = read_size(body, position)
     topics: list[TopicCommit] = []
-    for _ in range(_not_null(topics_count)):
+    for _ in elements(topics_count):
         name, position = read_string(body, position)
         partitions_count, position = read_size(body, position)
         partitions: list[PartitionCommit] = []
-        for _ in range(_not_null(partitions_count)):
+        for _ in elements(partitions_count):
             if version >= FIRST_VERSION_WITH_LEADER_EPOCH:
                 index, offset, leader_epoch = _unpack_position(body, position)
                 position += 16
@@ -89,17 +79,18 @@ def _read_plain(body: bytes, version: int) -> OffsetCommit:
             metadata, position = read_nullable_string(body, position)
             partitions.append((index, offset, leader_epoch, metadata or "", NOW_MS))
         topics.append((name, partitions))
-    return OffsetCommit(group_id, generation, member_id, group_instance_id, retention_ms, topics)
+    commit = OffsetCommit(group_id, generation, member_id, group_instance_id, retention_ms, topics)
+    return commit, position
 
 
-def _read_flexible(body: bytes, version: int) -> OffsetCommit:
-    group_id, position = read_compact_string(body, 0)
+def _read_flexible(body: bytes, position: int, version: int) -> tuple[OffsetCommit, int]:
+    group_id, position = read_compact_string(body, position)
     generation = _unpack_int32(body, position)[0]
     member_id, position = read_compact_string(body, position + 4)
     group_instance_id, position = read_compact_nullable_string(body, position)
     topics_count, position = read_compact_size(body, position)
     topics: list[TopicCommit] = []
-    for _ in range(_not_null(topics_count)):
+    for _ in elements(topics_count):
         topic: str | bytes
         if version >= FIRST_VERSION_WITH_TOPIC_IDS:
             topic = body[position : position + 16]
@@ -108,21 +99,15 @@ def _read_flexible(body: bytes, version: int) -> OffsetCommit:
             topic, position = read_compact_string(body, position)
         partitions_count, position = read_compact_size(body, position)
         partitions: list[PartitionCommit] = []
-        for _ in range(_not_null(partitions_count)):
+        for _ in elements(partitions_count):
             index, offset, leader_epoch = _unpack_position(body, position)
             metadata, position = read_compact_nullable_string(body, position + 16)
             partitions.append((index, offset, leader_epoch, metadata or "", NOW_MS))
             position = skip_tagged_fields(body, position) if body[position] else position + 1
         position = skip_tagged_fields(body, position) if body[position] else position + 1
         topics.append((topic, partitions))
-    skip_tagged_fields(body, position)
-    return OffsetCommit(group_id, generation, member_id, group_instance_id, NO_RETENTION_MS, topics)
-
-
-def _not_null(count: int) -> int:
-    if count < 0:
-        raise ValueError("null where an array must be")
-    return count
+    commit = OffsetCommit(group_id, generation, member_id, group_instance_id, NO_RETENTION_MS, topics)
+    return commit, skip_tagged_fields(body, position)
 
 
 def write_response(
@@ -134,18 +119,13 @@ def write_response(
     :param error_codes: Of each partition of each topic.
     """
     is_flexible = version >= FIRST_FLEXIBLE_VERSION
-    write_count = write_compact_size if is_flexible else write_size
+    write_count = count_writer(is_flexible)
     pack_result = _pack_flexible_result if is_flexible else _pack_result
     has_throttle_time = version >= FIRST_VERSION_WITH_THROTTLE_TIME
     out = bytearray(4 if has_throttle_time else 0)
     write_count(out, len(topics))
     for (topic, partitions), codes in zip(topics, error_codes, strict=True):
-        if isinstance(topic, bytes):
-            out += topic
-        elif is_flexible:
-            write_compact_string(out, topic)
-        else:
-            write_string(out, topic)
+        write_topic(out, topic, is_flexible)
         write_count(out, len(partitions))
         for partition, code in zip(partitions, codes, strict=True):
             out += pack_result(partition[0], code)

@@ -35,7 +35,7 @@ async def handle(context: RequestContext, request: OffsetDeleteRequest) -> Offse
     """Leave out what is not there or not allowed; the group's coordinator decides on the rest."""
     require(context, AclOperation.DELETE, ResourceType.GROUP, request.group_id)
     known, refused = await sift(context, AclOperation.READ, request.topics)
-    errors = [_refused(each) for each in refused]
+    errors = await context.compute(lambda: [_refused(each) for each in refused])
     if not request.group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID, "A group id is needed: it is empty.")
     answered: list[OffsetDeleteResponseTopic] = []

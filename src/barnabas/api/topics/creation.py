@@ -98,7 +98,7 @@ async def _refused(
         try:
             await policies.check_create_topic(_request_metadata(asked[outcome.name], outcome.topic))
         except KafkaError as error:
-            refused[outcome.name] = Created(outcome.name, error=error)
+            refused[outcome.name] = Created(outcome.name, error=error.kept())
     return refused
 
 

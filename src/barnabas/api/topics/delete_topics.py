@@ -15,6 +15,7 @@ from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
 from barnabas.base.ids import ZERO_UUID
+from barnabas.metadata.image import Image
 from barnabas.metadata.topic_deletion import Deleted, TopicToDelete, decide_delete
 from barnabas.metadata.trash import Deletion, TopicOffsets
 from barnabas.telemetry.logs import get_logger
@@ -63,9 +64,11 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
     asked = await context.compute(_asked, request)
     check = context.policies.check_delete_topic
     occurrences = await context.compute(Counter, asked)
-    once = context.each(each for each in asked if occurrences[each] == 1 and _is_one_topic(each))
-    refused = {each: found async for each in once if (found := _unauthorized(context, each))}
-    requested = [each for each in asked if each not in refused]
+    once = await context.compute(
+        lambda: [each for each in asked if occurrences[each] == 1 and _is_one_topic(each)]
+    )
+    refused = {each: found async for each in context.each(once) if (found := _unauthorized(context, each))}
+    requested = await context.compute(lambda: [each for each in asked if each not in refused])
     trash = None
     if node.config.integer("barnabas.trash.retention.ms"):
         offsets = await _offsets(context, requested)
@@ -84,8 +87,7 @@ async def handle(context: RequestContext, request: DeleteTopicsRequest) -> Delet
 async def _offsets(context: RequestContext, requested: Iterable[TopicToDelete]) -> Mapping[str, TopicOffsets]:
     """What groups have committed for topics, by their names; nothing where it is too much, or cannot be had now."""
     image = context.node.image
-    by_id = (image.topic_by_id(each.topic_id) for each in requested if each.name is None)
-    names = {each.name for each in requested if each.name is not None} | {each.name for each in by_id if each}
+    names = await context.compute(_names, image, requested)
     try:
         found = await context.node.groups.query_all(
             lambda shard, now_ms: shard.offsets.of_topics(names), context.checkpoint
@@ -102,6 +104,11 @@ async def _offsets(context: RequestContext, requested: Iterable[TopicToDelete]) 
         of_group = offsets.setdefault(each.topic, {}).setdefault(each.group_id, {})
         of_group[each.partition] = each.committed
     return offsets
+
+
+def _names(image: Image, requested: Iterable[TopicToDelete]) -> set[str]:
+    by_id = (image.topic_by_id(each.topic_id) for each in requested if each.name is None)
+    return {each.name for each in requested if each.name is not None} | {each.name for each in by_id if each}
 
 
 def _unauthorized(context: RequestContext, asked: TopicToDelete) -> Deleted | None:

@@ -30,9 +30,10 @@ async def handle(context: RequestContext, request: PurgeTopicsRequest) -> PurgeT
     if not context.node.config.boolean("delete.topic.enable"):
         message = "Topics cannot be deleted here: delete.topic.enable is false."
         raise KafkaError(ErrorCode.TOPIC_DELETION_DISABLED, message)
-    wishes = _wishes(request)
-    refused = await refused_topics(context, AclOperation.DELETE, {wish.name for wish in wishes})
-    asked = [wish for wish in wishes if wish.name not in refused]
+    wishes = await context.compute(_wishes, request)
+    names = await context.compute(lambda: {wish.name for wish in wishes})
+    refused = await refused_topics(context, AclOperation.DELETE, names)
+    asked = await context.compute(lambda: [wish for wish in wishes if wish.name not in refused])
     outcomes = await context.write(lambda image: decide_purge(image, asked))
     outcomes += [Purged(wish, error=refused[wish.name]) for wish in wishes if wish.name in refused]
     return PurgeTopicsResponse(results=[_result(outcome) async for outcome in context.each(outcomes)])

@@ -53,7 +53,7 @@ async def handle(context: RequestContext, request: TxnOffsetCommitRequest) -> Tx
     require(context, AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     require(context, AclOperation.READ, ResourceType.GROUP, request.group_id)
     known, refused = await sift(context, AclOperation.READ, request.topics)
-    errors = [_refused(each) for each in refused]
+    errors = await context.compute(lambda: [_refused(each) for each in refused])
     if not known:
         return TxnOffsetCommitResponse(topics=await context.compute(merge, errors, []))
     answered: list[TxnOffsetCommitResponseTopic] = []

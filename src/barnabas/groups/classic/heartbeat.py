@@ -1,21 +1,31 @@
 """Heartbeat to a classic group."""
 
+from typing import NamedTuple
+
 from barnabas.coordinator.step import Step
 from barnabas.groups.classic.group import ClassicGroup
 from barnabas.groups.classic.states import ClassicState
 from barnabas.groups.classic.timers import await_heartbeat
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
-def heartbeat(step: Step, group: ClassicGroup, request: HeartbeatRequest) -> HeartbeatResponse:
+class Heartbeat(NamedTuple):
+    """What a Heartbeat request says."""
+
+    group_id: str
+    generation_id: int
+    member_id: str
+    group_instance_id: str | None = None
+
+
+def heartbeat(step: Step, group: ClassicGroup, beat: Heartbeat) -> ErrorCode:
     """The member is there; while a rebalance is prepared it is told to join.
 
     :raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
     """
-    member = group.check_member(request.member_id, request.group_instance_id)
-    group.check_generation(request.generation_id)
+    member = group.check_member(beat.member_id, beat.group_instance_id)
+    group.check_generation(beat.generation_id)
     await_heartbeat(step, group.group_id, member)
     if group.state is ClassicState.PREPARING_REBALANCE:
-        return HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
-    return HeartbeatResponse()
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return ErrorCode.NONE

@@ -5,7 +5,7 @@ from collections import Counter
 from barnabas.coordinator.shard import RecordPlace
 from barnabas.coordinator.step import Pending, Step, TimerKey
 from barnabas.groups.classic.group import ClassicGroup
-from barnabas.groups.classic.heartbeat import heartbeat
+from barnabas.groups.classic.heartbeat import Heartbeat, heartbeat
 from barnabas.groups.classic.join import Join, Joining
 from barnabas.groups.classic.leave import leave, nobody_left
 from barnabas.groups.classic.rebalance import Rebalances
@@ -18,7 +18,6 @@ from barnabas.groups.statistics import ClassicStatistics
 from barnabas.groups.surroundings import Expire, Replay, Surroundings
 from barnabas.wire.coordinator_records.group_metadata import GroupMetadataKey, GroupMetadataValue
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from barnabas.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from barnabas.wire.schema import Message
@@ -67,12 +66,12 @@ class ClassicGroups:
         """
         sync(step, self._known(request.group_id), request, pending, self.rebalances)
 
-    def heartbeat(self, step: Step, pending: Pending[HeartbeatResponse], request: HeartbeatRequest) -> None:
+    def heartbeat(self, step: Step, beat: Heartbeat) -> ErrorCode:
         """Heartbeat.
 
         :raises KafkaError: As `heartbeat.heartbeat`.
         """
-        step.answer(pending, heartbeat(step, self._known(request.group_id), request))
+        return heartbeat(step, self._known(beat.group_id), beat)
 
     def leave(self, step: Step, pending: Pending[LeaveGroupResponse], request: LeaveGroupRequest) -> None:
         """LeaveGroup; who was no member is told so."""

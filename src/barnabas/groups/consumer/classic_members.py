@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from barnabas.coordinator.step import Pending, Step
 from barnabas.groups.classic.answers import not_joined
+from barnabas.groups.classic.heartbeat import Heartbeat
 from barnabas.groups.classic.join import FIRST_VERSION_WITH_KNOWN_MEMBER_ID, Join
 from barnabas.groups.consumer.caller import Caller
 from barnabas.groups.consumer.conversion import downgrade, may_downgrade
@@ -39,7 +40,6 @@ from barnabas.wire.coordinator_records.consumer_group_member_metadata import (
     ClassicProtocol,
 )
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from barnabas.wire.messages.join_group import JoinGroupResponse
 from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
@@ -179,18 +179,18 @@ class ClassicMembers:
         step.answer(pending, response)
 
     @staticmethod
-    def heartbeat(step: Step, group: ConsumerGroup, request: HeartbeatRequest) -> HeartbeatResponse:
+    def heartbeat(step: Step, group: ConsumerGroup, beat: Heartbeat) -> ErrorCode:
         """Heartbeat: the member is told to join again when there is something for it to give up or to get.
 
         :raises KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION.
         """
-        member = _classic_member(group, request.member_id, request.group_instance_id)
-        _check_generation(member, request.generation_id)
+        member = _classic_member(group, beat.member_id, beat.group_instance_id)
+        _check_generation(member, beat.generation_id)
         set_session_timer(step, group, member, 0)
         if not _must_rejoin(group, member):
-            return HeartbeatResponse()
+            return ErrorCode.NONE
         set_rejoin_timer(step, group, member)
-        return HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
+        return ErrorCode.REBALANCE_IN_PROGRESS
 
 
 _S = MemberState

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from barnabas.coordinator.step import Pending, Step, TimerKey
 from barnabas.groups.classic.group import ClassicGroup
+from barnabas.groups.classic.heartbeat import Heartbeat
 from barnabas.groups.classic.join import Join
 from barnabas.groups.consumer import timers
 from barnabas.groups.consumer.caller import Caller
@@ -39,7 +40,6 @@ from barnabas.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     ResponseTopicPartitions,
 )
-from barnabas.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from barnabas.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from barnabas.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
@@ -189,14 +189,12 @@ class ConsumerGroups:
         """
         self._classic.sync(step, self.find(request.group_id), pending, request)
 
-    def classic_heartbeat(
-        self, step: Step, pending: Pending[HeartbeatResponse], request: HeartbeatRequest
-    ) -> None:
+    def classic_heartbeat(self, step: Step, beat: Heartbeat) -> ErrorCode:
         """Heartbeat.
 
         :raises KafkaError: As `ClassicMembers.heartbeat`.
         """
-        step.answer(pending, self._classic.heartbeat(step, self.find(request.group_id), request))
+        return self._classic.heartbeat(step, self.find(beat.group_id), beat)
 
     def leave(self, step: Step, pending: Pending[LeaveGroupResponse], request: LeaveGroupRequest) -> None:
         """LeaveGroup: each for itself, and one new epoch for what all leave behind."""

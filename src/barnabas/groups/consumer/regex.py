@@ -4,7 +4,7 @@ The syntax is RE2's, as on Apache Kafka, and so is the promise that comes with i
 the name, whatever a client asks for. Python's own `re` has no such bound, and would stop the broker.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -37,10 +37,34 @@ def check_regex(pattern: str) -> None:
     _compiled(pattern)
 
 
-def matching(pattern: str, names: Iterable[str]) -> frozenset[str]:
-    """The names that an expression matches as a whole."""
-    compiled = _compiled(pattern)
-    return frozenset(name for name in names if compiled.fullmatch(name))
+def matching(pattern: str, names: Collection[str]) -> frozenset[str]:
+    """The names that an expression matches as a whole. `names` are remembered and must not change.
+
+    :raises KafkaError: INVALID_REGULAR_EXPRESSION.
+    """
+    return _matcher(pattern).matching(names)
+
+
+class _Matcher:
+    """An expression and what it has matched: a name that it has seen already is not matched again."""
+
+    def __init__(self, compiled: Any) -> None:
+        self._matches = compiled.fullmatch
+        self._last: tuple[Collection[str], frozenset[str]] = ((), frozenset())  #: names, and which match
+
+    def matching(self, names: Collection[str]) -> frozenset[str]:
+        """May be called in any thread."""
+        known, matched = self._last
+        if names is not known:
+            came = frozenset(name for name in names if name not in known and self._matches(name))
+            matched = came.union(name for name in matched if name in names)
+            self._last = names, matched
+        return matched
+
+
+@lru_cache(maxsize=32)  # each may hold the names of a former image
+def _matcher(pattern: str) -> _Matcher:
+    return _Matcher(_compiled(pattern))
 
 
 @lru_cache(maxsize=256)

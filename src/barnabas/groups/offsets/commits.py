@@ -35,6 +35,9 @@ FIRST_GENERATION = 0
 #: From here on OffsetCommit has errors for what groups of the consumer protocol need (KIP-848).
 FIRST_VERSION_OF_MEMBER_EPOCHS = 9
 
+#: The last moment that a record can tell (int64).
+EXPIRE_MS_MAX = (1 << 63) - 1
+
 #: A commit timestamp that stands for the broker's time, and a retention that stands for the broker's.
 NOW_MS = NO_RETENTION_MS = -1
 
@@ -117,7 +120,9 @@ class Commits:
         group = self._groups.get(group_id)
         check = self._check(group, group_id, generation, member_id, group_instance_id, version)
         committer = self._committer(step, group_id, check)
-        expire_ms = NEVER_MS if retention_ms == NO_RETENTION_MS else step.now_ms + retention_ms
+        expire_ms = NEVER_MS
+        if retention_ms != NO_RETENTION_MS:
+            expire_ms = min(step.now_ms + retention_ms, EXPIRE_MS_MAX)
         codes = [committer.commit_topic(str(name), partitions, expire_ms) for name, partitions in topics]
         if group is not None:
             group.committed_by(step, member_id)

@@ -1,5 +1,6 @@
 from pathlib import Path
 
+from barnabas.config.describe import describe_topic
 from barnabas.config.topic_keys import TOPIC_KEYS
 from barnabas.metadata.configs import BROKER_CONFIGS, CLIENT_METRICS_CONFIGS, GROUP_CONFIGS
 from barnabas.metadata.decision import Decision
@@ -40,6 +41,25 @@ async def test_a_topic_shows_what_it_overrides_and_what_the_broker_says(tmp_path
         assert (shown["flush.ms"].config_source, shown["flush.ms"].config_type) == (5, 5)
         assert shown["flush.ms"].documentation
         assert shown["retention.ms"].synonyms[0].name == "log.retention.ms"
+
+
+@on_loop
+async def test_topics_with_values_of_their_own_are_told_like_any_other(tmp_path: Path) -> None:
+    first, last = min(TOPIC_KEYS), max(name for name, key in TOPIC_KEYS.items() if key.listed)
+    own = {first: "delete", "flush.ms": "7", "internal.segment.bytes": "4096", last: "true"}
+    async with running_node(tmp_path) as node:
+        names = [f"t{count}" for count in range(len(own) + 1)]
+        await node.create(
+            *(new_topic(name, configs=dict(list(own.items())[:count])) for count, name in enumerate(names))
+        )
+        for keys in (None, [first, "flush.ms", "flush.messages", "internal.segment.bytes"]):
+            results = await ask(node, *((TOPIC, name) for name in names), keys=keys)
+            layers = node.node.dynamic_config.layers
+            for count, result in enumerate(results):
+                entries = describe_topic(layers, dict(list(own.items())[:count]), keys)
+                assert [(each.name, each.value, each.config_source) for each in result.configs] == [
+                    (entry.name, entry.value, entry.source) for entry in entries
+                ]
 
 
 @on_loop

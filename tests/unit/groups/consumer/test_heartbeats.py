@@ -144,9 +144,10 @@ def test_the_epoch_before_will_do_while_the_answer_may_have_been_lost(world: Gro
     assert m1.epoch == 3
     m1.epoch = 2
     assert m1.beat().code is ErrorCode.FENCED_MEMBER_EPOCH  # it does not say what it has
-    m1.owned = {"a": {0, 1, 2, 3}}
+    topic_id = world.image.topics["a"].topic_id
+    m1.assignment = {topic_id: {0, 1, 2, 3}}
     assert m1.beat(tells_owned=True).member_epoch == 3
-    m1.epoch, m1.owned = 2, {"a": {0, 1, 2, 3, 4}}
+    m1.epoch, m1.assignment = 2, {topic_id: {0, 1, 2, 3, 4}}
     assert m1.beat(tells_owned=True).code is ErrorCode.FENCED_MEMBER_EPOCH
 
 
@@ -226,6 +227,20 @@ def test_a_topic_that_is_deleted_is_taken_away(world: GroupWorld) -> None:
     world.delete_topic("a")
     m1.beat()
     assert m1.owned == {"b": {0, 1}}
+
+
+def test_a_topic_that_is_made_anew_goes_to_others_before_its_owner_has_heard_of_it(world: GroupWorld) -> None:
+    m1, m2 = member(world, "m1"), member(world, "m2")
+    m1.join("a", "b")
+    before = world.image.topics["b"].topic_id
+    world.delete_topic("b")
+    world.create_topic("b", 2)
+    m2.join("a", "b")
+    assert m2.owned == {"b": {0, 1}}
+    assert m1.assignment[before] == {0, 1}
+    settle(world, m1, m2)
+    assert m1.owned == {"a": {0, 1, 2}}
+    assert m2.owned == {"a": {3}, "b": {0, 1}}
 
 
 def test_a_topic_that_nobody_subscribes_to_changes_nothing(world: GroupWorld) -> None:

@@ -80,13 +80,12 @@ class Groups(RuleBasedStateMachine):
         if not hasattr(self, "world") or "g" not in self.world.shard.groups:
             return
         group = group_of(self.world)
-        ids = self.world.image.topics
         for member_id, member in self.members.items():
             if member_id not in group.members:
                 continue  # it has been put out and will learn of it
-            for name, indexes in member.owned.items():
-                for index in indexes if name in ids else ():
-                    assert group.owners.get((ids[name].topic_id, index), member_id) == member_id
+            for topic_id, indexes in member.assignment.items():
+                for index in indexes:
+                    assert group.owners.get((topic_id, index), member_id) == member_id
 
     def teardown(self) -> None:
         """Left alone, members that live get everything, and nothing but what they subscribe to."""

@@ -42,6 +42,14 @@ def test_a_name_must_match_as_a_whole(pattern: str, matched: set[str]) -> None:
     assert matching(pattern, ("orders", "orders-eu", "bills")) == matched
 
 
+def test_names_that_come_and_go_change_what_an_expression_matches() -> None:
+    kept = {"orders", "orders-eu", "bills"}
+    pattern = "orders.*|(once)"
+    assert matching(pattern, kept) == {"orders", "orders-eu"}
+    assert matching(pattern, kept) is matching(pattern, kept)
+    assert matching(pattern, {"orders-us", "orders", "bills"}) == {"orders-us", "orders"}
+
+
 @pytest.mark.parametrize("pattern", ["(a", "[", "*", "(?=a)", r"(a)\1", "a{1001}"])
 def test_what_is_no_expression_of_re2_is_refused_with_the_reason(pattern: str) -> None:
     with pytest.raises(KafkaError, match="is not a valid regular expression") as refused:

@@ -109,6 +109,8 @@ def test_a_retention_and_a_timestamp_of_the_clients_own_are_kept() -> None:
     log = OffsetLog()
     log.commit({"t": {0: 1}}, version=2, retention_time_ms=500)
     assert log.stored()["t", 0].expire_timestamp_ms == 1_500
+    log.commit({"t": {0: 1}}, version=2, retention_time_ms=2**63 - 1)
+    assert log.stored()["t", 0].expire_timestamp_ms == 2**63 - 1
     partition = OffsetCommitRequestPartition(0, 2, commit_timestamp=123, committed_metadata=None)
     request = OffsetCommitRequest("g", topics=[CommitTopic("t", partitions=[partition])])
     log.do(lambda step, pending: log.manager.commit(step, pending, request, 1))
