@@ -3,7 +3,6 @@
 import os
 from bisect import bisect_left
 from collections.abc import Sequence
-from itertools import islice
 from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
@@ -78,14 +77,10 @@ class TransactionIndex:
         """
         entries = self._entries()
         first = bisect_left(entries, start_offset, key=_last_offset)
-        if first and entries[first - 1].last_stable_offset >= upper_bound_offset:
-            return True
-        for each in islice(entries, first, None):
-            if each.first_offset < upper_bound_offset:
-                found.append(each)
-            if each.last_stable_offset >= upper_bound_offset:
-                return True
-        return False
+        #: The first that was decided with everything below the bound, if any.
+        last = bisect_left(entries, upper_bound_offset, key=_last_stable_offset)
+        found += [each for each in entries[first : last + 1] if each.first_offset < upper_bound_offset]
+        return last < len(entries)
 
     def truncate_to(self, offset: int) -> None:
         """Forget the transactions whose markers lie at or after `offset`."""
@@ -126,6 +121,10 @@ def read_entries(path: Path) -> list[AbortedTransaction]:
 
 def _last_offset(aborted: AbortedTransaction) -> int:
     return aborted.last_offset
+
+
+def _last_stable_offset(aborted: AbortedTransaction) -> int:
+    return aborted.last_stable_offset
 
 
 def _damaged(path: Path, what: str) -> KafkaError:

@@ -49,7 +49,10 @@ def find_trashed(image: Image, wish: TrashedWish) -> TrashedTopic:
             message = f"There is no topic '{wish.name}' with id {uuid_to_text(wish.topic_id)} in the trash."
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, message)
         return found
-    named = [each for each in image.trashed_topics.values() if each.name == wish.name]
+    return _only(wish, [each for each in image.trashed_topics.values() if each.name == wish.name])
+
+
+def _only(wish: TrashedWish, named: Sequence[TrashedTopic]) -> TrashedTopic:
     if not named:
         message = f"There is no topic '{wish.name}' in the trash."
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
@@ -109,9 +112,15 @@ def decide_purge(image: Image, wishes: Sequence[TrashedWish]) -> Decision[list[P
     """Let go of topics in the trash for good; one answer for each wish, in their order."""
     outcomes: list[Purged] = []
     found: dict[str, TrashedTopic] = {}
+    by_name: dict[str, list[TrashedTopic]] = {}
+    for each in image.trashed_topics.values():
+        by_name.setdefault(each.name, []).append(each)
     for wish in wishes:
         try:
-            trashed = find_trashed(image, wish)
+            if wish.topic_id == ZERO_UUID:
+                trashed = _only(wish, by_name.get(wish.name, ()))
+            else:
+                trashed = find_trashed(image, wish)
         except KafkaError as error:
             outcomes.append(Purged(wish, error=error.kept()))
             continue

@@ -26,6 +26,7 @@ class Reads:
 
     answers: list[tuple[Key, FetchTarget, FetchedPartition]]
     size_bytes: int = 0
+    aborted_count: int = 0  #: aborted transactions in all answers
     must_answer: bool = False  #: an error or a diverging epoch: the client should not wait for more
 
 
@@ -60,6 +61,7 @@ def read_all(
             reads.must_answer = True
         elif data.records:
             reads.size_bytes += len(data.records)
+            reads.aborted_count += len(data.aborted_transactions or ())
         reads.answers.append((key, target, data))
     return reads
 

@@ -168,6 +168,18 @@ def test_a_purged_topic_is_deleted_like_any_other_and_others_stay() -> None:
     assert [each.topic_id for each in after.deleted_topics.values()] == [first.topic_id]
 
 
+def test_a_name_purges_one_topic_and_none_if_several_have_it() -> None:
+    image = twice_deleted()
+    [refused] = decide_purge(image, [TrashedWish("or.ders")]).response
+    assert refused.error is not None
+    assert refused.error.code == ErrorCode.INVALID_REQUEST
+    first = min(image.trashed_topics.values(), key=lambda each: each.deleted_ms)
+    image = replayed(image, decide_purge(image, [TrashedWish("or.ders", first.topic_id)]))
+    decision = decide_purge(image, [TrashedWish("or.ders")])
+    assert [each.error for each in decision.response] == [None]
+    assert not replayed(image, decision).trashed_topics
+
+
 def test_topics_leave_the_trash_after_a_while() -> None:
     image = twice_deleted()
     assert not decide_expire_trash(image, NOW_MS).changes

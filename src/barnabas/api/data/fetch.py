@@ -53,6 +53,9 @@ FIRST_VERSION_WITH_STORAGE_ERROR = 6
 #: Partitions that are read, or answered, before others are served.
 PIECE_PARTITIONS_MAX = 500
 
+#: Aborted transactions that are written on the event loop (2 ms). A thread writes longer lists.
+WRITTEN_ABORTED_MAX = 10_000
+
 
 def refuse(request: FetchRequest, error: KafkaError) -> FetchResponse:
     """The error at the top and, for clients that look there, at every partition."""
@@ -150,7 +153,8 @@ class _Fetching:
         await waiting.wait(self._partitions(self._targets), self._request.max_wait_ms)
         reads = Reads([])
         self._read(self._targets, reads)
-        return self._respond(reads)
+        response = self._respond(reads)
+        return response if isinstance(response, EncodedResponse) else await response
 
     async def run_in_pieces(self) -> EncodedResponse:
         """Read, and answer, many partitions in several turns; a thread writes a long response."""
@@ -158,7 +162,8 @@ class _Fetching:
             self._authorize(piece)
         reads = await self._read_in_pieces()
         if len(reads.answers) + len(self._refused) <= PIECE_PARTITIONS_MAX:
-            return self._respond(reads)
+            response = self._respond(reads)
+            return response if isinstance(response, EncodedResponse) else await response
         self._complete(reads)
         if self._is_throttled(reads):
             return self._respond_throttled()
@@ -236,13 +241,16 @@ class _Fetching:
             else:
                 self._targets.append((key, target))
 
-    def _respond(self, reads: Reads) -> EncodedResponse:
+    def _respond(self, reads: Reads) -> EncodedResponse | Coroutine[Any, Any, EncodedResponse]:
         self._complete(reads)
         if self._is_throttled(reads):
             return self._respond_throttled()
         topics: list[TopicAnswer] = []
         self._add(reads.answers, topics)
-        return write_response(self._context.api_version, self._fetch.session_id, topics)
+        version, session_id = self._context.api_version, self._fetch.session_id
+        if reads.aborted_count > WRITTEN_ABORTED_MAX:
+            return self._context.node.worker.call(write_response, version, session_id, topics)
+        return write_response(version, session_id, topics)
 
     def _complete(self, reads: Reads) -> None:
         if self._context.api_version < FIRST_VERSION_WITH_STORAGE_ERROR:

@@ -279,8 +279,8 @@ def _write_plain(out: bytearray, version: int, partition: FetchedPartition) -> N
         out += _pack_partition_v4(*start)
     aborted = partition.aborted_transactions
     out += _pack_int32(-1 if aborted is None else len(aborted))
-    for each in aborted or ():
-        out += _pack_aborted(each.producer_id, each.first_offset)
+    if aborted:
+        out += b"".join([_pack_aborted(producer_id, first) for producer_id, first, _, _ in aborted])
     if version >= FIRST_VERSION_WITH_RACK:
         out += _NO_PREFERRED_REPLICA
     out += _pack_int32(len(partition.records))
@@ -297,8 +297,8 @@ def _write_flexible(out: bytearray, _version: int, partition: FetchedPartition) 
     )
     aborted = partition.aborted_transactions
     write_compact_size(out, None if aborted is None else len(aborted))
-    for each in aborted or ():
-        out += _pack_flexible_aborted(each.producer_id, each.first_offset)
+    if aborted:
+        out += b"".join([_pack_flexible_aborted(producer_id, first) for producer_id, first, _, _ in aborted])
     out += _NO_PREFERRED_REPLICA
     write_compact_size(out, len(partition.records))
 

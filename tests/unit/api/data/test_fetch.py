@@ -1,14 +1,18 @@
-"""Fetch, where the API version decides what is answered."""
+"""Fetch: what depends on the API version, and long lists of aborted transactions."""
 
+from collections.abc import Coroutine
 from pathlib import Path
 
 import pytest
 
+from barnabas.api.data import fetch as module
 from barnabas.wire.errors import ErrorCode
-from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from barnabas.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from barnabas.wire.records.control import EndMarker
+from support.batches import batch
 from support.images import new_topic
 from support.loop import on_loop
-from support.nodes import running_node
+from support.nodes import RunningNode, frame_of, response_of, running_node
 
 
 @pytest.mark.parametrize(
@@ -32,3 +36,33 @@ async def test_a_disk_that_has_failed_is_told_to_clients_that_know_the_error(
         response = await node.ask(FetchRequest(max_bytes=1000, min_bytes=1, topics=topics), version)
         [answer] = response.responses[0].partitions
         assert answer.error_code == code
+
+
+def abort(node: RunningNode, producer_id: int) -> int:
+    """Write a transaction of one record, abort it, and return the offset of the record."""
+    partition = node.partition("t")
+    offset = partition.log.log_end_offset
+    verification = partition.log.start_verification(producer_id, 0, 0, bumps_epochs=False)
+    options = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": 0, "transactional": True}
+    partition.append_as_leader(batch(b"v", **options), 1, verification)
+    partition.append_end_marker(EndMarker(producer_id, 0, 0, False, node.clock.wall_ms()), 0)
+    return offset
+
+
+@pytest.mark.parametrize("version", [4, 11, 12, 18])
+@on_loop
+async def test_a_thread_writes_a_long_list_of_aborted_transactions(
+    tmp_path: Path, version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "WRITTEN_ABORTED_MAX", 4)
+    async with running_node(tmp_path) as node:
+        await node.create(new_topic("t"))
+        aborted = [(producer_id, abort(node, producer_id)) for producer_id in range(5)]
+        partitions = [FetchPartition(partition=0, partition_max_bytes=10_000)]
+        topics = [FetchTopic("t", node.topic_id("t"), partitions)]
+        request = FetchRequest(max_bytes=10_000, min_bytes=1, isolation_level=1, topics=topics)
+        _, answer = node.begin(frame_of(request, version))
+        assert isinstance(answer, Coroutine)
+        response = response_of(FetchResponse, version, b"".join(await answer))
+        found = response.responses[0].partitions[0].aborted_transactions or []
+        assert [(each.producer_id, each.first_offset) for each in found] == aborted
