@@ -18,8 +18,8 @@ import httpx
 from interop.brokers import free_ports
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin import raise_errors
-from barnabas.client.admin_model import NewTopic
+from barnabas.client.admin.admin import raise_errors
+from barnabas.client.admin.model import NewTopic
 from barnabas.client.blocking import Client
 from interop import candidate
 

@@ -15,7 +15,7 @@ from barnabas.wire.records.arrow_encode import ArrowEncoder
 from barnabas.wire.records.arrow_rows import Batching, Columns
 from barnabas.wire.records.arrow_types import COLUMN_TYPES
 from barnabas.wire.records.compression import Compression
-from pyspark_barnabas.rows import TYPES, read_arrow
+from pyspark_barnabas.source.rows import TYPES, read_arrow
 
 #: Bytes of records in a buffer, more than the caches of a core hold, and in a batch.
 BUFFER_BYTES = 32 * 1024 * 1024

@@ -14,7 +14,7 @@ import barnabas.api
 from barnabas.api.registry import build
 from barnabas.cli.catalogue import ENTRIES
 from barnabas.cli.main import app
-from barnabas.client.framing import api_name
+from barnabas.client.core.framing import api_name
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "cli.md"
 

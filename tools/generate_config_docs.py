@@ -6,22 +6,22 @@ Run it after a change to the tables: `python tools/generate_config_docs.py`.
 from collections.abc import Iterable
 from pathlib import Path
 
-from barnabas.config.barnabas_keys import BARNABAS_KEYS
 from barnabas.config.class_names import CLASS_KEYS
-from barnabas.config.client_metrics_keys import CLIENT_METRICS_KEYS
-from barnabas.config.coordinator_keys import COORDINATOR_KEYS
 from barnabas.config.definition import ConfigKey, Synonym, UpdateMode
-from barnabas.config.group_keys import GROUP_KEYS
+from barnabas.config.keys.barnabas import BARNABAS_KEYS
+from barnabas.config.keys.client_metrics import CLIENT_METRICS_KEYS
+from barnabas.config.keys.coordinator import COORDINATOR_KEYS
+from barnabas.config.keys.group import GROUP_KEYS
+from barnabas.config.keys.log import LOG_KEYS
+from barnabas.config.keys.network import NETWORK_KEYS
+from barnabas.config.keys.node import EMBEDDED_VALUES, NODE_KEYS
+from barnabas.config.keys.quota import ADDRESS_QUOTA_KEYS, BROKER_QUOTA_KEYS, CLIENT_QUOTA_KEYS, SCRAM_KEYS
+from barnabas.config.keys.remote import REMOTE_KEYS
+from barnabas.config.keys.replication import REPLICATION_KEYS
+from barnabas.config.keys.security import SECURITY_KEYS
+from barnabas.config.keys.topic import TOPIC_KEYS
+from barnabas.config.keys.transaction import TRANSACTION_KEYS
 from barnabas.config.load import environment_name
-from barnabas.config.log_keys import LOG_KEYS
-from barnabas.config.network_keys import NETWORK_KEYS
-from barnabas.config.node_keys import EMBEDDED_VALUES, NODE_KEYS
-from barnabas.config.quota_keys import ADDRESS_QUOTA_KEYS, BROKER_QUOTA_KEYS, CLIENT_QUOTA_KEYS, SCRAM_KEYS
-from barnabas.config.remote_keys import REMOTE_KEYS
-from barnabas.config.replication_keys import REPLICATION_KEYS
-from barnabas.config.security_keys import SECURITY_KEYS
-from barnabas.config.topic_keys import TOPIC_KEYS
-from barnabas.config.transaction_keys import TRANSACTION_KEYS
 from barnabas.config.values import format_value
 
 DOCUMENT = Path(__file__).resolve().parent.parent / "docs" / "configs.md"

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from barnabas.config.broker_keys import BROKER_KEYS
-from barnabas.config.client_metrics_keys import CLIENT_METRICS_KEYS
 from barnabas.config.definition import ConfigKey, UpdateMode
-from barnabas.config.group_keys import GROUP_KEYS
-from barnabas.config.quota_keys import ADDRESS_QUOTA_KEYS, CLIENT_QUOTA_KEYS
-from barnabas.config.topic_keys import TOPIC_KEYS
-from barnabas.declared import reading
+from barnabas.config.keys.broker import BROKER_KEYS
+from barnabas.config.keys.client_metrics import CLIENT_METRICS_KEYS
+from barnabas.config.keys.group import GROUP_KEYS
+from barnabas.config.keys.quota import ADDRESS_QUOTA_KEYS, CLIENT_QUOTA_KEYS
+from barnabas.config.keys.topic import TOPIC_KEYS
+from barnabas.declared import parser as reading
 from barnabas.declared.state import PRUNABLE, Section
 from barnabas.wire.scram import MECHANISMS_BY_TITLE
 

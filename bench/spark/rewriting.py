@@ -11,15 +11,15 @@ from typing import NamedTuple
 from pyspark.sql import functions as f
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin import raise_errors
+from barnabas.client.admin.admin import raise_errors
 from barnabas.client.blocking import Client
-from barnabas.config.edits import Edit, Operation
-from barnabas.config.resources import Resource, ResourceKind
-from barnabas.log.checkpoints import CLEANER_OFFSET_FILE, read_offsets
+from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.config_resource import Resource, ResourceKind
+from barnabas.log.startup.checkpoints import CLEANER_OFFSET_FILE, read_offsets
 from bench.spark.queries import OURS, Ground, timed
 from bench.spark.topics import MB, fill, plain
-from pyspark_barnabas.jobs.compact import ADOPTED, compact
-from pyspark_barnabas.jobs.rekey import Wanted, rekey
+from pyspark_barnabas.jobs.compact.job import ADOPTED, compact
+from pyspark_barnabas.jobs.rekey.job import Wanted, rekey
 
 #: The broker's cleaner looks for work, and for what a job hands over, this often.
 CLEANER_BACKOFF_MS = 100

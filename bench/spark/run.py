@@ -33,7 +33,7 @@ from bench.spark.report import Growth, Outcome, Runs, document, growth_line, wit
 from bench.spark.rewriting import Rewriting, rewritings
 from bench.spark.topics import MB, Shape, cheap, fill, plain, shapes
 from interop import candidate, connector
-from pyspark_barnabas.session import spark_session
+from pyspark_barnabas.runtime.session import spark_session
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "benchmarks-spark.md"
 READ_TARGET = 0.5

@@ -5,7 +5,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from barnabas.client.loop_thread import LoopThread
+from barnabas.client.core.loop_thread import LoopThread
 from barnabas.config.load import load_broker_config
 from barnabas.server.broker import BrokerServer
 from barnabas.server.garbage import calm_collector

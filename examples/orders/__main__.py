@@ -18,14 +18,14 @@ from examples.orders.report import found, html
 from examples.orders.totals import differences, expected
 from pyspark.sql import SparkSession
 
-from barnabas.client.admin import raise_errors
-from barnabas.client.admin_model import NewTopic
+from barnabas.client.admin.admin import raise_errors
+from barnabas.client.admin.model import NewTopic
 from barnabas.client.blocking import Client
 from barnabas.testing import EmbeddedBroker
 from pyspark_barnabas.pipelines.engine import run_pipeline
-from pyspark_barnabas.pipelines.reading import read_pipeline
+from pyspark_barnabas.pipelines.parser import read_pipeline
 from pyspark_barnabas.pipelines.state import FlowState
-from pyspark_barnabas.session import spark_session
+from pyspark_barnabas.runtime.session import spark_session
 
 HERE = Path(__file__).resolve().parent
 TOPICS = ("shop-events", "shop-dead", "shop-windows")

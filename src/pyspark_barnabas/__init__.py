@@ -14,8 +14,8 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from pyspark_barnabas.ending import end_quietly
-from pyspark_barnabas.lasting import spare_what_lasts
+from pyspark_barnabas.runtime.broken_pipe import end_quietly
+from pyspark_barnabas.runtime.gc_freeze import spare_what_lasts
 
 end_quietly()  # all of Spark's processes that read or write import this
 
@@ -30,7 +30,7 @@ class DefaultSource(DataSource):
 
     def schema(self) -> StructType:
         """The connector's columns; with `headers` where `includeHeaders` asks for them."""
-        from pyspark_barnabas.schemas import schema_of_options
+        from pyspark_barnabas.source.schemas import schema_of_options
 
         schema = schema_of_options(self.options)
         spare_what_lasts()  # Spark has a process that makes data sources, and asks there for nothing more
@@ -38,15 +38,15 @@ class DefaultSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """For `spark.read`."""
-        from pyspark_barnabas.batch_reader import BatchReader
-        from pyspark_barnabas.schemas import RECORD_TYPES, wanted_columns
+        from pyspark_barnabas.source.batch_reader import BatchReader
+        from pyspark_barnabas.source.schemas import RECORD_TYPES, wanted_columns
 
         return BatchReader(self.options, wanted_columns(schema, RECORD_TYPES))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """For `spark.readStream`."""
-        from pyspark_barnabas.schemas import RECORD_TYPES, wanted_columns
-        from pyspark_barnabas.stream_reader import StreamReader
+        from pyspark_barnabas.source.schemas import RECORD_TYPES, wanted_columns
+        from pyspark_barnabas.source.stream_reader import StreamReader
 
         return StreamReader(self.options, wanted_columns(schema, RECORD_TYPES))
 

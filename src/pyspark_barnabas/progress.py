@@ -19,11 +19,11 @@ from pyspark.sql.streaming.listener import (
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.blocking import Client
-from barnabas.client.retry import Retry
+from barnabas.client.core.retry import Retry
 from barnabas.wire.errors import KafkaError
-from pyspark_barnabas.options import Assign, Selection, Subscribe, stream_options
+from pyspark_barnabas.option_values import OptionError, flat
+from pyspark_barnabas.source.options import Assign, Selection, Subscribe, stream_options
 from pyspark_barnabas.stream_offsets import without_ids
-from pyspark_barnabas.values import OptionError, flat
 
 _LOG = logging.getLogger(__name__)
 #: A listener that waits for long holds up all others.

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from barnabas.base.ids import ZERO_UUID, TopicPartition, uuid_from_text, uuid_to_text
-from pyspark_barnabas.offsets import Positions
-from pyspark_barnabas.values import flat, nested
+from pyspark_barnabas.option_values import flat, nested
+from pyspark_barnabas.source.offset_range_limits import Positions
 
 #: Begins a key that stands among the topics in an offset's JSON, without partitions: `#topicId:NAME:ID`. No topic can
 #: have such a name, and Spark's Kafka connector reads it as a topic of which nothing is to be read.

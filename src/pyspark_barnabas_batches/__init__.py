@@ -18,23 +18,23 @@ class DefaultSource(DataSource):
 
     def schema(self) -> StructType:
         """What headers tell."""
-        from pyspark_barnabas.header_rows import BATCH_TYPES
-        from pyspark_barnabas.schemas import schema_of
+        from pyspark_barnabas.source.header_rows import BATCH_TYPES
+        from pyspark_barnabas.source.schemas import schema_of
 
         return schema_of(BATCH_TYPES)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """For `spark.read`."""
-        from pyspark_barnabas.batch_reader import BatchReader
-        from pyspark_barnabas.header_rows import BATCH_TYPES, read_headers
-        from pyspark_barnabas.schemas import wanted_columns
+        from pyspark_barnabas.source.batch_reader import BatchReader
+        from pyspark_barnabas.source.header_rows import BATCH_TYPES, read_headers
+        from pyspark_barnabas.source.schemas import wanted_columns
 
         return BatchReader(self.options, wanted_columns(schema, BATCH_TYPES), read_headers)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """For `spark.readStream`."""
-        from pyspark_barnabas.header_rows import BATCH_TYPES, read_headers
-        from pyspark_barnabas.schemas import wanted_columns
-        from pyspark_barnabas.stream_reader import StreamReader
+        from pyspark_barnabas.source.header_rows import BATCH_TYPES, read_headers
+        from pyspark_barnabas.source.schemas import wanted_columns
+        from pyspark_barnabas.source.stream_reader import StreamReader
 
         return StreamReader(self.options, wanted_columns(schema, BATCH_TYPES), read_headers)

@@ -6,12 +6,12 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from barnabas.config.broker_keys import BROKER_KEYS
-from barnabas.config.client_metrics_keys import CLIENT_METRICS_KEYS
 from barnabas.config.definition import ConfigKey, ConfigType, UpdateMode
-from barnabas.config.group_keys import GROUP_KEYS
-from barnabas.config.quota_keys import BROKER_QUOTA_KEYS
-from barnabas.config.topic_keys import TOPIC_KEYS
+from barnabas.config.keys.broker import BROKER_KEYS
+from barnabas.config.keys.client_metrics import CLIENT_METRICS_KEYS
+from barnabas.config.keys.group import GROUP_KEYS
+from barnabas.config.keys.quota import BROKER_QUOTA_KEYS
+from barnabas.config.keys.topic import TOPIC_KEYS
 from barnabas.config.values import format_value
 from barnabas.wire.messages import alter_configs as whole
 from barnabas.wire.messages import incremental_alter_configs as incremental

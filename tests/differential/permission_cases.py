@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from barnabas.client.acls import creation
+from barnabas.client.admin.acls import creation
 from barnabas.wire.acls import (
     AclOperation,
     ResourceType,

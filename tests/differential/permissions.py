@@ -5,7 +5,7 @@ A principal is everybody who comes from one address of this machine: ACLs know h
 
 from typing import NamedTuple
 
-from barnabas.client.acls import creation
+from barnabas.client.admin.acls import creation
 from barnabas.security.operations import OPERATIONS
 from barnabas.wire.acls import (
     CLUSTER_NAME,

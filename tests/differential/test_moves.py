@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from barnabas.metadata.elections import decide_elect
 from barnabas.metadata.image import Image
-from barnabas.metadata.partition_changes import Election
+from barnabas.metadata.partition_change_builder import Election
 from barnabas.metadata.reassignments import ReassignmentRules, Target, decide_progress, decide_reassign
 from barnabas.metadata.topics import PartitionState
 from barnabas.wire.errors import ErrorCode

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from interop.sasl import PLAIN_USERS
 
-from barnabas.client.acls import creation
-from barnabas.client.sasl import SaslLogin
+from barnabas.client.admin.acls import creation
+from barnabas.client.auth.sasl import SaslLogin
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.create_acls import CreateAclsRequest

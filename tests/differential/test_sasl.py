@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.client.sasl import Exchange, SaslLogin
+from barnabas.client.auth.sasl import Exchange, SaslLogin
 from barnabas.wire import scram
 from barnabas.wire.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,

@@ -9,7 +9,7 @@ import pytest
 
 from barnabas import api
 from barnabas.api import registry
-from barnabas.config.edits import Operation
+from barnabas.config.alter_op import Operation
 from barnabas.telemetry.client_instances import subscription_id
 from barnabas.wire.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsRequest,

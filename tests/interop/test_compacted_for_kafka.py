@@ -11,10 +11,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from interop.brokers import Broker
 
 from barnabas.base import ids
+from barnabas.client.admin.offsets import EARLIEST, Isolation
 from barnabas.client.blocking import Client
-from barnabas.client.offsets import EARLIEST, Isolation
-from barnabas.config.edits import Edit, Operation
-from barnabas.config.resources import Resource, ResourceKind
+from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.config_resource import Resource, ResourceKind
 from interop import candidate, reference
 from support.waiting import until
 

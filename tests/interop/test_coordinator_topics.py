@@ -12,8 +12,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from interop.brokers import Broker
 
 from barnabas.base import ids
+from barnabas.client.admin.offsets import EARLIEST, Isolation
 from barnabas.client.blocking import Client
-from barnabas.client.offsets import EARLIEST, Isolation
 from barnabas.wire.coordinator_records import serde
 from barnabas.wire.coordinator_records.serde import GROUP_RECORDS, TRANSACTION_RECORDS, Record, Serde
 from barnabas.wire.coordinator_records.transaction_log import TransactionLogValue

@@ -12,15 +12,15 @@ from interop.brokers import Broker
 from interop.targets import RUNNING
 
 from barnabas.base.clock import SystemClock
-from barnabas.client.admin import Admin
-from barnabas.client.cluster import Cluster
+from barnabas.client.admin.admin import Admin
+from barnabas.client.core.cluster import Cluster
 from barnabas.declared.apply import Fate
-from barnabas.declared.differences import Level
+from barnabas.declared.diff import Level
 from barnabas.declared.live import whole_state
+from barnabas.declared.parser import read_state
 from barnabas.declared.plan import Wish, make_plan
-from barnabas.declared.reading import read_state
+from barnabas.declared.renderer import to_tree, to_yaml
 from barnabas.declared.state import PRUNABLE, State, Topic
-from barnabas.declared.writing import to_tree, to_yaml
 from support.declared import SECRETS, SECURED, CutShort, applied, enriched, grown
 from support.declared_states import states
 

@@ -10,11 +10,11 @@ from interop.reference import tool
 from interop.targets import START
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin_model import NewTopic
+from barnabas.client.admin.model import NewTopic
+from barnabas.client.admin.offsets import EARLIEST
 from barnabas.client.blocking import Client
-from barnabas.client.offsets import EARLIEST
-from barnabas.config.edits import Edit, Operation
-from barnabas.config.resources import Resource, ResourceKind
+from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.config_resource import Resource, ResourceKind
 from interop import candidate, reference
 from support.waiting import until
 

@@ -10,8 +10,8 @@ from typer.testing import CliRunner, Result
 
 from barnabas.base.ids import TopicPartition
 from barnabas.cli.main import app
+from barnabas.client.admin.offsets import EARLIEST
 from barnabas.client.blocking import Client
-from barnabas.client.offsets import EARLIEST
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.acls import AclBinding, AclFilter, AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError

@@ -15,8 +15,8 @@ from typer.testing import CliRunner, Result
 
 from barnabas.base.clock import SystemClock
 from barnabas.cli.main import app
-from barnabas.client.admin import Admin
-from barnabas.client.cluster import Cluster
+from barnabas.client.admin.admin import Admin
+from barnabas.client.core.cluster import Cluster
 from barnabas.declared.apply import Fate
 from barnabas.declared.live import whole_state
 from barnabas.declared.plan import make_plan

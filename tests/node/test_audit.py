@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.client.admin import raise_errors
-from barnabas.config.edits import Edit, Operation
-from barnabas.config.resources import Resource, ResourceKind
-from barnabas.metadata.audit_events import AuditEvent, Outcome
+from barnabas.client.admin.admin import raise_errors
+from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.config_resource import Resource, ResourceKind
+from barnabas.metadata.audit.events import AuditEvent, Outcome
 from barnabas.metadata.topics import AUDIT_TOPIC
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import KafkaError

@@ -10,9 +10,9 @@ import pytest
 
 import barnabas.api
 from barnabas.api import registry
-from barnabas.api.refused_changes import CHANGING_APIS
+from barnabas.api.audit_refusals import CHANGING_APIS
 from barnabas.base.ids import TopicPartition
-from barnabas.metadata.audit_events import Outcome
+from barnabas.metadata.audit.events import Outcome
 from barnabas.telemetry.logs import clear_level
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.barnabas_messages.purge_topics import PurgeTopicsRequest, TopicToPurge

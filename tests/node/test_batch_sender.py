@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.accumulator import Identity
-from barnabas.client.batch_sender import BatchSender, split_batch
-from barnabas.client.cluster import Cluster
-from barnabas.client.transactional_id import idempotent_identity
+from barnabas.client.core.cluster import Cluster
+from barnabas.client.producer.accumulator import Identity
+from barnabas.client.producer.batch_sender import BatchSender, split_batch
+from barnabas.client.producer.transaction_requests import idempotent_identity
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import iterate_headers

@@ -6,8 +6,8 @@ from collections import defaultdict
 from pathlib import Path
 
 from barnabas.base.ids import TopicPartition
+from barnabas.client.admin.offsets import EARLIEST
 from barnabas.client.blocking import Client
-from barnabas.client.offsets import EARLIEST
 from barnabas.testing import EmbeddedBroker
 from support.admin import create, new_topic
 from support.load import PARTITIONS_COUNT, Load, await_acknowledgements

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from barnabas.base.ids import ZERO_UUID
-from barnabas.client.acls import creation
+from barnabas.client.admin.acls import creation
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.acls import AclOperation, PatternType, ResourceType
 from barnabas.wire.errors import ErrorCode

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.client.acls import creation
-from barnabas.config.resources import Resource, ResourceKind
+from barnabas.client.admin.acls import creation
+from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.acls import CLUSTER_NAME, AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.errors import ErrorCode

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.client.acls import creation
+from barnabas.client.admin.acls import creation
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.errors import ErrorCode

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.log.meta_properties import read_meta_properties
+from barnabas.log.startup.meta_properties import read_meta_properties
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.alter_partition_reassignments import (

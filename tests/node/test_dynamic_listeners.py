@@ -6,8 +6,8 @@ import time
 import pytest
 
 from barnabas.client.blocking import Client
-from barnabas.config.edits import Edit, Operation
-from barnabas.config.resources import Resource, ResourceKind
+from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest

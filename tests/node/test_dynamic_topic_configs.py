@@ -3,9 +3,9 @@
 import pytest
 
 from barnabas.client.blocking import Client
-from barnabas.config.edits import Edit, Operation
-from barnabas.config.resources import Resource, ResourceKind
-from barnabas.config.topic_keys import TOPIC_KEYS
+from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.config_resource import Resource, ResourceKind
+from barnabas.config.keys.topic import TOPIC_KEYS
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.messages.get_telemetry_subscriptions import (
     GetTelemetrySubscriptionsRequest,

@@ -15,8 +15,8 @@ from barnabas.base.ids import TopicPartition
 from barnabas.cli.catalogue import ENTRIES
 from barnabas.cli.failures import NOT_FOUND, OK, REFUSED, UNREACHABLE, WRONG_USE
 from barnabas.cli.main import app
-from barnabas.client.connection import Connection
-from barnabas.client.framing import api_name
+from barnabas.client.core.connection import Connection
+from barnabas.client.core.framing import api_name
 from barnabas.testing import EmbeddedBroker
 from support.audit import AUDITED
 from support.sasl import MODULE, SASL_SETTINGS

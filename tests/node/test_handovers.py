@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.metadata import Topic
-from barnabas.client.offsets import EARLIEST, LATEST, ListedOffset
-from barnabas.log.handover import HANDOVER, MANIFEST_FILE, Handover
+from barnabas.client.admin.offsets import EARLIEST, LATEST, ListedOffset
+from barnabas.client.core.metadata import Topic
+from barnabas.log.imports.restore_manifest import HANDOVER, MANIFEST_FILE, Handover
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.record import Record, encode_batch

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.client.blocking import Client
-from barnabas.config.edits import Edit, Operation
-from barnabas.config.resources import Resource, ResourceKind
+from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.wire.messages.describe_log_dirs import DescribeLogDirsRequest
 from support.admin import create, new_topic
 from support.load import PARTITIONS_COUNT, WAIT_S, Load, await_acknowledgements, check, stored

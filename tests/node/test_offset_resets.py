@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.cluster import Cluster
-from barnabas.client.offset_resets import Shift, Target, reset_offsets
-from barnabas.client.offsets import EARLIEST, LATEST, OffsetSpec
+from barnabas.client.admin.offset_resets import Shift, Target, reset_offsets
+from barnabas.client.admin.offsets import EARLIEST, LATEST, OffsetSpec
+from barnabas.client.core.cluster import Cluster
 from barnabas.testing import EmbeddedBroker
 
 HERE, THERE = TopicPartition("t", 0), TopicPartition("t", 1)

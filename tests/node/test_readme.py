@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.config.keys.topic import TOPIC_KEYS
 from barnabas.config.load import load_broker_config
-from barnabas.config.topic_keys import TOPIC_KEYS
 from barnabas.config.topics import validate_topic_overrides
 from barnabas.testing import EmbeddedBroker
 from support.documents import ADDRESS, README, ROOT, block_with, code_blocks, inline_code

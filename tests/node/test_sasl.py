@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from barnabas.base.ids import TopicPartition
+from barnabas.client.admin.offsets import EARLIEST
+from barnabas.client.auth.sasl import Exchange, SaslLogin
 from barnabas.client.blocking import Client
-from barnabas.client.offsets import EARLIEST
-from barnabas.client.sasl import Exchange, SaslLogin
 from barnabas.security.sasl.authenticator import Outcome
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode, KafkaError

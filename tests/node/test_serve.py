@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.client.blocking import Client
-from barnabas.config.resources import Resource, ResourceKind
+from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode
 from support.admin import create, new_topic

@@ -7,8 +7,8 @@ import urllib.request
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from barnabas.config.edits import Edit, Operation
-from barnabas.config.resources import Resource, ResourceKind
+from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.testing import EmbeddedBroker
 from support.waiting import until
 

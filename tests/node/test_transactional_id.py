@@ -6,13 +6,13 @@ from contextlib import asynccontextmanager
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.accumulator import Identity
-from barnabas.client.batch_sender import BatchSender
-from barnabas.client.cluster import Cluster
-from barnabas.client.group_messages import CommittedOffset
-from barnabas.client.groups import Groups
-from barnabas.client.offsets import LATEST, Isolation, find_offsets
-from barnabas.client.transactional_id import TransactionalId
+from barnabas.client.admin.group_messages import CommittedOffset
+from barnabas.client.admin.groups import Groups
+from barnabas.client.admin.offsets import LATEST, Isolation, find_offsets
+from barnabas.client.core.cluster import Cluster
+from barnabas.client.producer.accumulator import Identity
+from barnabas.client.producer.batch_sender import BatchSender
+from barnabas.client.producer.transaction_requests import TransactionalId
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.record import Record, encode_batch

@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 from barnabas.api.topics import delete_topics
 from barnabas.base.ids import TopicPartition
 from barnabas.cli.main import app
-from barnabas.client.admin import raise_errors
+from barnabas.client.admin.admin import raise_errors
 from barnabas.testing import EmbeddedBroker
 from support.audit import AUDITED, changes, published
 

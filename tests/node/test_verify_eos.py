@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin_model import NewTopic
+from barnabas.client.admin.model import NewTopic
+from barnabas.client.admin.offsets import EARLIEST, LATEST, ListedOffset
 from barnabas.client.blocking import Client
-from barnabas.client.offsets import EARLIEST, LATEST, ListedOffset
 from support.process import BrokerProcess, clean_environment
 from support.waiting import until
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from barnabas.base.ids import TopicPartition
 from barnabas.testing import EmbeddedBroker
-from pyspark_barnabas.losses import DataLossError
+from pyspark_barnabas.source.data_loss import DataLossError
 from support.befallen import CONFIGS, LEVELS, STEPS, TRANSPORTS, Step, Stream, Topic, some
 from support.source_rows import WAIT_S, SourceRow, fill, producer, read_rows
 from support.waiting import until

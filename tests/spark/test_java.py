@@ -9,7 +9,7 @@ from support.spark import SETTINGS, worker_environment
 
 PROGRAM = """
 import sys
-from pyspark_barnabas.session import spark_session
+from pyspark_barnabas.runtime.session import spark_session
 
 session = spark_session("pip-alone", master="local[1]", settings=dict(pair.split("=", 1) for pair in sys.argv[1:]))
 session.sparkContext.setLogLevel("ERROR")

@@ -17,13 +17,13 @@ from typer.testing import CliRunner
 from barnabas.base.ids import TopicPartition
 from barnabas.cli.main import app
 from barnabas.testing import EmbeddedBroker
-from pyspark_barnabas.jobs import archive as job
-from pyspark_barnabas.jobs import running
-from pyspark_barnabas.jobs.archive import archive
-from pyspark_barnabas.jobs.archive_target import ArchiveError, ArchiveTarget, Manifest
-from pyspark_barnabas.jobs.offset_map import RUNS
-from pyspark_barnabas.jobs.restore_mapped import restore_mapped
-from pyspark_barnabas.jobs.restore_planning import Request
+from pyspark_barnabas.jobs.archive import job
+from pyspark_barnabas.jobs.archive.job import archive
+from pyspark_barnabas.jobs.archive.parquet_target import ArchiveError, ArchiveTarget, Manifest
+from pyspark_barnabas.jobs.common import session as running
+from pyspark_barnabas.jobs.restore.mapped import restore_mapped
+from pyspark_barnabas.jobs.restore.offset_map import RUNS
+from pyspark_barnabas.jobs.restore.plan import Request
 from pyspark_barnabas.paths import PathError
 from support.odd_names import ODD
 from support.source_rows import consumed_rows, fill, frame_rows

@@ -12,11 +12,11 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from barnabas.testing import EmbeddedBroker
-from pyspark_barnabas.jobs.archive import archive
-from pyspark_barnabas.jobs.archive_target import ArchiveError, open_archive
-from pyspark_barnabas.jobs.delta_target import APPLICATION, table_schema
-from pyspark_barnabas.jobs.restore import restore
-from pyspark_barnabas.jobs.restore_planning import Request
+from pyspark_barnabas.jobs.archive.delta_target import APPLICATION, table_schema
+from pyspark_barnabas.jobs.archive.job import archive
+from pyspark_barnabas.jobs.archive.parquet_target import ArchiveError, open_archive
+from pyspark_barnabas.jobs.restore.job import restore
+from pyspark_barnabas.jobs.restore.plan import Request
 from support.odd_names import ODD_WITH_TABLES
 from support.source_rows import SourceRow, consumed_rows, fill, frame_rows, rows_of
 from support.spark import worker_environment
@@ -25,7 +25,7 @@ from support.transactions_of_others import transact
 #: Ends the process when everything lies there but the commit.
 KILL = """
 import os, signal
-from pyspark_barnabas.jobs import delta_target
+from pyspark_barnabas.jobs.archive import delta_target
 delta_target.DeltaTable.create_write_transaction = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
 """
 

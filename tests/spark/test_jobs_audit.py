@@ -12,16 +12,16 @@ from pyspark.sql import DataFrame, SparkSession
 from typer.testing import CliRunner
 
 from barnabas.cli.main import app
-from barnabas.config.edits import Edit, Operation
-from barnabas.config.resources import Resource, ResourceKind
-from barnabas.metadata.audit_events import AuditEvent, Outcome
+from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.config_resource import Resource, ResourceKind
+from barnabas.metadata.audit.events import AuditEvent, Outcome
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.acls import AclBinding, AclOperation, PatternType
 from barnabas.wire.errors import KafkaError
-from pyspark_barnabas.jobs import running
-from pyspark_barnabas.jobs.audit import Audited, AuditError, Refused, Setting, analysed, audit
-from pyspark_barnabas.jobs.audit_report import audit_html
-from pyspark_barnabas.jobs.auditing import UNCHANGED, UNTOLD, UNUSED, USED, Drift
+from pyspark_barnabas.jobs.audit.analysis import UNCHANGED, UNTOLD, UNUSED, USED, Drift
+from pyspark_barnabas.jobs.audit.job import Audited, AuditError, Refused, Setting, analysed, audit
+from pyspark_barnabas.jobs.audit.report import audit_html
+from pyspark_barnabas.jobs.common import session as running
 from support.acls import allow, allow_cluster, deny
 from support.audit import AUDITED, events
 from support.waiting import until

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 from barnabas.base.ids import TopicPartition
 from barnabas.cli.main import app
 from barnabas.testing import EmbeddedBroker
-from pyspark_barnabas.jobs import running
-from pyspark_barnabas.jobs.compact import ADOPTED, CLEAN, DRY, compact
+from pyspark_barnabas.jobs.common import session as running
+from pyspark_barnabas.jobs.compact.job import ADOPTED, CLEAN, DRY, compact
 from support.served_logs import log_of, options_of
 from support.transactions_of_others import transact
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from barnabas.base.ids import TopicPartition
+from barnabas.client.admin.offsets import EARLIEST
 from barnabas.client.blocking import Client
-from barnabas.client.offsets import EARLIEST
 from barnabas.testing import EmbeddedBroker
-from pyspark_barnabas.jobs.compact import BUSY, CLEAN, ELSEWHERE, WAITING, Compacted
+from pyspark_barnabas.jobs.compact.job import BUSY, CLEAN, ELSEWHERE, WAITING, Compacted
 from support.admin import create, new_topic
 from support.compacting import compact_without_spark
 from support.load import PARTITIONS_COUNT, Load, await_acknowledgements

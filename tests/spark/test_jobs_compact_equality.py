@@ -8,14 +8,14 @@ from pyspark.sql import SparkSession
 
 from barnabas.base.clock import SystemClock
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin import raise_errors
-from barnabas.config.edits import Edit, Operation
-from barnabas.config.resources import Resource, ResourceKind
+from barnabas.client.admin.admin import raise_errors
+from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.log.partition_log import PartitionLog
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.record import Record
-from pyspark_barnabas.jobs.compact import ADOPTED, Compacted, compact
+from pyspark_barnabas.jobs.compact.job import ADOPTED, Compacted, compact
 from support.befallen import CODECS
 from support.compaction import batches_of, cleaned_by_broker, copy_logs, files_of, records_of
 from support.served_logs import log_of, options_of

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from barnabas.cli.main import app
 from barnabas.testing import EmbeddedBroker
-from pyspark_barnabas.jobs import running
+from pyspark_barnabas.jobs.common import session as running
 
 PASSWORD = "alice-secret"
 JAAS = f'org.apache.kafka.common.security.plain.PlainLoginModule required username="alice" password="{PASSWORD}";'

@@ -16,19 +16,19 @@ from typer.testing import CliRunner
 
 from barnabas.base.ids import TopicPartition as Place
 from barnabas.cli.main import app
-from barnabas.client.admin_model import ConfigEntry
-from barnabas.client.partitioner import murmur2
-from barnabas.config.resources import Resource, ResourceKind
+from barnabas.client.admin.model import ConfigEntry
+from barnabas.client.producer.partitioner import murmur2
+from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import KafkaError
-from pyspark_barnabas.jobs import running
-from pyspark_barnabas.jobs.rekey import Wanted, rekey
-from pyspark_barnabas.jobs.rekey_frames import Records
-from pyspark_barnabas.jobs.rekey_state import Copying, RekeyDirectory
-from pyspark_barnabas.jobs.rekey_topics import Topics
-from pyspark_barnabas.jobs.rekeying import Homes, RekeyError
-from pyspark_barnabas.options import batch_options
+from pyspark_barnabas.jobs.common import session as running
+from pyspark_barnabas.jobs.rekey.frames import Records
+from pyspark_barnabas.jobs.rekey.job import Wanted, rekey
+from pyspark_barnabas.jobs.rekey.order import Homes, RekeyError
+from pyspark_barnabas.jobs.rekey.state import Copying, RekeyDirectory
+from pyspark_barnabas.jobs.rekey.topics import Topics
 from pyspark_barnabas.sink.protocol import NO_ROWS, BatchId, Mark
+from pyspark_barnabas.source.options import batch_options
 from support.rekeyed import check_copy, commit, consume, contents, grow, unread, write
 from support.source_rows import SourceRow, consumed_rows, producer
 from support.spark import worker_environment

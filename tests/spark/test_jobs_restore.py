@@ -15,13 +15,13 @@ from typer.testing import CliRunner
 
 from barnabas.base.ids import TopicPartition
 from barnabas.cli.main import app
-from barnabas.client.offsets import EARLIEST, LATEST, ListedOffset
+from barnabas.client.admin.offsets import EARLIEST, LATEST, ListedOffset
 from barnabas.testing import EmbeddedBroker
-from pyspark_barnabas.jobs import restore as job
-from pyspark_barnabas.jobs import running
-from pyspark_barnabas.jobs.archive import archive
-from pyspark_barnabas.jobs.restore import restore
-from pyspark_barnabas.jobs.restore_planning import Request, RestoreError
+from pyspark_barnabas.jobs.archive.job import archive
+from pyspark_barnabas.jobs.common import session as running
+from pyspark_barnabas.jobs.restore import job
+from pyspark_barnabas.jobs.restore.job import restore
+from pyspark_barnabas.jobs.restore.plan import Request, RestoreError
 from support.source_rows import SourceRow, consumed_rows, fill
 from support.spark import worker_environment
 from support.transactions_of_others import transact
@@ -29,7 +29,7 @@ from support.transactions_of_others import transact
 #: Ends the process when one of the partitions has been handed over.
 KILL_BETWEEN = """
 import os, signal
-from pyspark_barnabas.jobs import restore
+from pyspark_barnabas.jobs.restore import job as restore
 hand_over = restore._hand_over
 restore._hand_over = lambda *place: (hand_over(*place), os.kill(os.getpid(), signal.SIGKILL))
 """

@@ -15,12 +15,12 @@ from typer.testing import CliRunner
 from barnabas.base.ids import TopicPartition
 from barnabas.cli.main import app
 from barnabas.testing import EmbeddedBroker
-from pyspark_barnabas.jobs import restore_mapped as job
-from pyspark_barnabas.jobs import running
-from pyspark_barnabas.jobs.archive import archive
-from pyspark_barnabas.jobs.offset_map import read_map
-from pyspark_barnabas.jobs.restore_mapped import restore_mapped
-from pyspark_barnabas.jobs.restore_planning import Request, RestoreError
+from pyspark_barnabas.jobs.archive.job import archive
+from pyspark_barnabas.jobs.common import session as running
+from pyspark_barnabas.jobs.restore import mapped as job
+from pyspark_barnabas.jobs.restore.mapped import restore_mapped
+from pyspark_barnabas.jobs.restore.offset_map import read_map
+from pyspark_barnabas.jobs.restore.plan import Request, RestoreError
 from support.source_rows import SourceRow, consumed_rows, fill
 from support.spark import worker_environment
 from support.transactions_of_others import transact
@@ -28,7 +28,7 @@ from support.transactions_of_others import transact
 #: Ends the process when everything is produced and nothing held against the archive.
 KILL = """
 import os, signal
-from pyspark_barnabas.jobs import restore_mapped
+from pyspark_barnabas.jobs.restore import mapped as restore_mapped
 restore_mapped._BATCH_RECORDS = 60
 restore_mapped._write_map = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 from barnabas.cli.main import main; main()

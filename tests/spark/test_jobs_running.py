@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from pyspark_barnabas.jobs.running import progress
+from pyspark_barnabas.jobs.common.session import progress
 from support.terminals import WAIT_S, Terminal
 
 

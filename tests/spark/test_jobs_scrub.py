@@ -14,8 +14,8 @@ from barnabas.base.ids import TopicPartition
 from barnabas.cli.main import app
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.records.batch import iterate_headers
-from pyspark_barnabas.jobs import running
-from pyspark_barnabas.jobs.scrub import scrub
+from pyspark_barnabas.jobs.common import session as running
+from pyspark_barnabas.jobs.scrub.job import scrub
 from support.source_rows import fill
 from support.transactions_of_others import transact
 

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from barnabas.cli.main import app
 from barnabas.testing import EmbeddedBroker
-from pyspark_barnabas.jobs.usage import Usage, usage
-from pyspark_barnabas.jobs.usage_report import usage_html
+from pyspark_barnabas.jobs.usage.job import Usage, usage
+from pyspark_barnabas.jobs.usage.report import usage_html
 from support import moved_replicas
 from support.source_rows import consumed_rows, fill, producer
 from support.transactions_of_others import transact

@@ -11,7 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from pyspark_barnabas.pipelines.engine import run_pipeline
-from pyspark_barnabas.pipelines.reading import read_pipeline
+from pyspark_barnabas.pipelines.parser import read_pipeline
 from support.databases import Derby
 from support.odd_names import ODD, ODD_WITH_TABLES
 from support.pipelines import WAIT_S, Driver

@@ -11,7 +11,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from pyspark_barnabas.pipelines.planning import pipeline_plan
-from pyspark_barnabas.pipelines.sources.growing import Takes
+from pyspark_barnabas.pipelines.sources.jdbc_incrementing import Takes
 from pyspark_barnabas.pipelines.state import FlowState, FlowStatus
 from support.databases import Derby
 from support.pipelines import WAIT_S, Scene

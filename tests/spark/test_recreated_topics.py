@@ -8,7 +8,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 
 from barnabas.base.ids import TopicPartition, uuid_to_text
-from barnabas.client.metadata import Topic
+from barnabas.client.core.metadata import Topic
 from barnabas.testing import EmbeddedBroker
 from support.source_rows import consumed_rows, fill, source_options
 from support.streams import Stream

@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, Message, TopicPartition
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from barnabas.client.partitioner import partition_for_key
+from barnabas.client.producer.partitioner import partition_for_key
 from barnabas.testing import EmbeddedBroker
 
 HEADERS_TYPE = "array<struct<key string, value binary>>"

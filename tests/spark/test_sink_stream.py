@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.offsets import EARLIEST, Isolation
+from barnabas.client.admin.offsets import EARLIEST, Isolation
 from barnabas.testing import EmbeddedBroker
 
 COUNT = 300

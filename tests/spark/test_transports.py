@@ -8,10 +8,10 @@ import pytest
 from barnabas.base.ids import TopicPartition
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import KafkaError
-from pyspark_barnabas import fetching
-from pyspark_barnabas.batch_reader import BatchReader
-from pyspark_barnabas.losses import DataLossError
-from pyspark_barnabas.values import OptionError
+from pyspark_barnabas.option_values import OptionError
+from pyspark_barnabas.source import fetching
+from pyspark_barnabas.source.batch_reader import BatchReader
+from pyspark_barnabas.source.data_loss import DataLossError
 from support.source_rows import (
     WAIT_S,
     consumed_rows,

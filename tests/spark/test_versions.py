@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from barnabas.testing import EmbeddedBroker
 from pyspark_barnabas.pipelines.state import FlowState
-from pyspark_barnabas.stream_reader import HAS_LIMITS
+from pyspark_barnabas.source.stream_reader import HAS_LIMITS
 from support.pipelines import Scene
 from support.source_rows import consumed_rows, fill, frame_rows, source_options
 from support.spark_topics import committed_values

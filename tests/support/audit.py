@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from barnabas.metadata.audit_events import AuditEvent
+from barnabas.metadata.audit.events import AuditEvent
 from barnabas.metadata.topics import AUDIT_TOPIC
 from barnabas.testing import EmbeddedBroker
 from support.waiting import until

@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin import raise_errors
-from barnabas.client.admin_model import NewTopic
+from barnabas.client.admin.admin import raise_errors
+from barnabas.client.admin.model import NewTopic
 from barnabas.client.blocking import Client
-from barnabas.config.edits import Edit, Operation
-from barnabas.config.resources import Resource, ResourceKind
-from pyspark_barnabas.stream_reader import StreamReader
+from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.config_resource import Resource, ResourceKind
+from pyspark_barnabas.source.stream_reader import StreamReader
 from support.cleaned_logs import active_offset, is_cleaned
 from support.source_rows import (
     COLUMNS,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from barnabas.coordinator.step import Pending
+from barnabas.coordinator.result import Pending
 from barnabas.groups.classic.heartbeat import Heartbeat
 from barnabas.groups.classic.join import Client, Join
 from barnabas.wire.consumer_protocol.assignment import ConsumerProtocolAssignment

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from barnabas.base.ids import TopicPartition
-from barnabas.log.checkpoints import CLEANER_OFFSET_FILE
-from pyspark_barnabas.files import checkpointed_offset
+from barnabas.log.startup.checkpoints import CLEANER_OFFSET_FILE
+from pyspark_barnabas.source.file_offset_reader import checkpointed_offset
 
 
 def is_cleaned(data_dir: Path, place: TopicPartition) -> bool:

@@ -6,9 +6,9 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from barnabas.client.offsets import Isolation
-from pyspark_barnabas.jobs import compact as job
-from pyspark_barnabas.jobs.compacting import (
+from barnabas.client.admin.offsets import Isolation
+from pyspark_barnabas.jobs.compact import job
+from pyspark_barnabas.jobs.compact.partition import (
     PartitionPlan,
     Survey,
     clean_group,
@@ -16,8 +16,8 @@ from pyspark_barnabas.jobs.compacting import (
     read_keys,
     survey,
 )
-from pyspark_barnabas.options import batch_options
-from pyspark_barnabas.segment_files import SegmentFiles
+from pyspark_barnabas.source.options import batch_options
+from pyspark_barnabas.source.segment_files import SegmentFiles
 
 
 def obsolete_of(

@@ -10,18 +10,18 @@ from typing import Any, TypeVar
 
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
-from barnabas.log.cleanable import group_segments
-from barnabas.log.cleaner import CleanerSettings, LogCleaner, cleanable_of, plan_pass
-from barnabas.log.cleaning import Cleaning, discard
-from barnabas.log.directories import LogDirectories
+from barnabas.log.compaction.cleaner import CleanerSettings, LogCleaner, cleanable_of, plan_pass
+from barnabas.log.compaction.cleaning_pass import Cleaning, discard
+from barnabas.log.compaction.log_to_clean import group_segments
+from barnabas.log.compaction.log_worker import LogWorker
+from barnabas.log.compaction.offset_map import OffsetMap, PlainOffsetMap
 from barnabas.log.files import DELETED_SUFFIX, SEGMENT_SUFFIXES, offset_file, unlink_files
+from barnabas.log.imports.manifest import Part, Replaced, digest_of
 from barnabas.log.log_config import LogConfig
 from barnabas.log.log_directory import CLEAN_SHUTDOWN_FILE
-from barnabas.log.log_worker import LogWorker
-from barnabas.log.offset_map import OffsetMap, PlainOffsetMap
+from barnabas.log.log_manager import LogDirectories
 from barnabas.log.partition_log import PartitionLog
-from barnabas.log.replacement import Part, Replaced, digest_of
-from barnabas.log.segment import Segment
+from barnabas.log.segments.segment import Segment
 from barnabas.wire.records.batch import BatchHeader
 from barnabas.wire.records.record import Record, decode_batch
 

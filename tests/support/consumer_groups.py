@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from barnabas.groups.consumer.caller import Caller
+from barnabas.groups.consumer.client_info import Caller
 from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.consumer.member import Assigned, Member
 from barnabas.wire.errors import KafkaError

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinator.step import Pending, Step, TransactionalProducer
+from barnabas.coordinator.result import Pending, Step, TransactionalProducer
 from barnabas.groups.classic.heartbeat import Heartbeat
 from barnabas.groups.classic.join import Client, Join
-from barnabas.groups.consumer.caller import Caller
+from barnabas.groups.consumer.client_info import Caller
 from barnabas.groups.shard import GroupShard
-from barnabas.transactions.ending import Ending
+from barnabas.transactions.end_txn import Ending
 from barnabas.transactions.initialization import Initialization
 from barnabas.transactions.partitions import Addition
 from barnabas.transactions.shard import TransactionShard

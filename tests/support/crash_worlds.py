@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 from barnabas.base.ids import TopicPartition
 from barnabas.config.broker_config import BrokerConfig
+from barnabas.coordinator.result import Pending, Step, TimerKey
 from barnabas.coordinator.shard import RecordPlace
-from barnabas.coordinator.step import Pending, Step, TimerKey
+from barnabas.groups.context import Surroundings as GroupSurroundings
 from barnabas.groups.shard import GroupShard
-from barnabas.groups.surroundings import Surroundings as GroupSurroundings
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.features import FINALIZED_FEATURES
 from barnabas.metadata.image import Image

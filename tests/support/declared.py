@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from barnabas.base.clock import SystemClock
-from barnabas.client.admin import Admin, raise_errors
-from barnabas.client.admin_model import NewTopic
-from barnabas.client.cluster import Cluster
-from barnabas.client.errors import ConnectionLost
-from barnabas.client.quotas import Alteration
-from barnabas.client.scram import Upsertion
-from barnabas.config.edits import Edit, Operation
-from barnabas.config.resources import Resource, ResourceKind
+from barnabas.client.admin.admin import Admin, raise_errors
+from barnabas.client.admin.model import NewTopic
+from barnabas.client.admin.quotas import Alteration
+from barnabas.client.admin.scram import Upsertion
+from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.errors import ConnectionLost
+from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.declared.apply import Outcome, apply_plan
 from barnabas.declared.live import whole_state
 from barnabas.declared.plan import Plan, Wish, make_plan

@@ -11,14 +11,14 @@ from typing import Any
 
 from barnabas.base.clock import ManualClock
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.coordinator.runner import ShardRunner
-from barnabas.coordinator.step import Pending, Step
+from barnabas.coordinator.context import ShardRunner
+from barnabas.coordinator.result import Pending, Step
 from barnabas.groups.classic.group import ClassicGroup
 from barnabas.groups.classic.heartbeat import Heartbeat
 from barnabas.groups.classic.join import Client, Join
+from barnabas.groups.context import Surroundings
 from barnabas.groups.offsets.manager import EXPIRE_OFFSETS
 from barnabas.groups.shard import GroupShard
-from barnabas.groups.surroundings import Surroundings
 from barnabas.metadata.image import Image
 from barnabas.wire.consumer_protocol.subscription import ConsumerProtocolSubscription
 from barnabas.wire.consumer_protocol.versioned import write

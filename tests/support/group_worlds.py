@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 from barnabas.config.broker_config import BrokerConfig
+from barnabas.coordinator.result import Pending, Step, TimerKey
 from barnabas.coordinator.shard import RecordPlace
-from barnabas.coordinator.step import Pending, Step, TimerKey
+from barnabas.groups.context import Surroundings
 from barnabas.groups.shard import GroupShard
-from barnabas.groups.surroundings import Surroundings
 from barnabas.metadata.configs import GROUP_CONFIGS
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import Image

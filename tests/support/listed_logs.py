@@ -3,10 +3,10 @@
 from collections.abc import Collection, Mapping
 
 from barnabas.base.ids import ZERO_UUID, TopicPartition
-from barnabas.client.offsets import EARLIEST, LATEST, OffsetSpec
-from pyspark_barnabas.offsets import NO_OFFSET
-from pyspark_barnabas.options import Selection
-from pyspark_barnabas.planning import OffsetRange
+from barnabas.client.admin.offsets import EARLIEST, LATEST, OffsetSpec
+from pyspark_barnabas.source.offset_range_limits import NO_OFFSET
+from pyspark_barnabas.source.options import Selection
+from pyspark_barnabas.source.range_splitting import OffsetRange
 
 
 class ListedLogs:

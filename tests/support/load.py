@@ -7,8 +7,8 @@ from collections import defaultdict
 from confluent_kafka import KafkaError, Message, Producer
 
 from barnabas.base.ids import TopicPartition
+from barnabas.client.admin.offsets import EARLIEST
 from barnabas.client.blocking import Client
-from barnabas.client.offsets import EARLIEST
 
 #: Of the topic "t", to which everything is written.
 PARTITIONS_COUNT = 2

@@ -14,8 +14,8 @@ from barnabas.base.ids import TopicPartition
 from barnabas.cli.main import app
 from barnabas.client.blocking import Client
 from barnabas.testing import EmbeddedBroker
-from pyspark_barnabas.jobs import running
-from pyspark_barnabas.jobs.balancing import Home
+from pyspark_barnabas.jobs.common import session as running
+from pyspark_barnabas.jobs.usage.balancing import Home
 from support.source_rows import WAIT_S, producer
 
 PLAN_FILE, ANY_DIRECTORY = "reassignment.json", "any"

@@ -15,22 +15,22 @@ from barnabas.base.clock import ManualClock
 from barnabas.base.turns import Turns
 from barnabas.base.worker import Worker
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.log.directories import LogDirectories
-from barnabas.metadata.auditor import Auditor
+from barnabas.log.log_manager import LogDirectories
+from barnabas.metadata.audit.auditor import Auditor
+from barnabas.metadata.audit.stored_history import decide_keep_history
 from barnabas.metadata.brokers import decide_register
 from barnabas.metadata.client_metrics import ClientTelemetry
 from barnabas.metadata.cluster import decide_form
 from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.metadata.features import decide_finalize, supported_features
-from barnabas.metadata.former_states import decide_keep_history
 from barnabas.metadata.topic_creation import NewTopic, decide_create
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.quotas.manager import QuotaManager
 from barnabas.replication.fetch_sessions import FetchSessionCache
 from barnabas.replication.flusher import Flusher
-from barnabas.replication.handovers import Handovers
 from barnabas.replication.log_configs import cordons, log_config
 from barnabas.replication.log_dir_moves import LogDirMoves
+from barnabas.replication.log_importer import Handovers
 from barnabas.replication.partition import Partition
 from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from barnabas.coordinator.runner import ShardRunner
-from barnabas.coordinator.step import Pending, Step, TransactionalProducer
+from barnabas.coordinator.context import ShardRunner
+from barnabas.coordinator.result import Pending, Step, TransactionalProducer
 from barnabas.groups.shard import GroupShard
 from barnabas.wire.coordinator_records.committed_offset import decode_partition, decode_value, split_key
 from barnabas.wire.errors import ErrorCode

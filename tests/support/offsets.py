@@ -7,12 +7,12 @@ from random import Random
 from typing import Any
 
 from barnabas.base.ids import ZERO_UUID
+from barnabas.coordinator.result import Pending, Step
 from barnabas.coordinator.shard import RecordPlace
-from barnabas.coordinator.step import Pending, Step
+from barnabas.groups.context import Surroundings
 from barnabas.groups.group import CommitCheck
 from barnabas.groups.offsets.manager import OffsetManager
 from barnabas.groups.statistics import GroupCounts
-from barnabas.groups.surroundings import Surroundings
 from barnabas.metadata.image import Image
 from barnabas.wire.coordinator_records.committed_offset import CommittedOffset, decode_partition, decode_value
 from barnabas.wire.coordinator_records.serde import EncodedRecord

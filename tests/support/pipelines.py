@@ -13,11 +13,11 @@ from typing import Any, NamedTuple, Self, TextIO
 from pyspark.sql import SparkSession
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.offsets import EARLIEST, Isolation
+from barnabas.client.admin.offsets import EARLIEST, Isolation
 from barnabas.testing import EmbeddedBroker
 from pyspark_barnabas.pipelines.declaration import Pipeline
 from pyspark_barnabas.pipelines.engine import run_pipeline
-from pyspark_barnabas.pipelines.reading import read_pipeline
+from pyspark_barnabas.pipelines.parser import read_pipeline
 from pyspark_barnabas.pipelines.state import FlowStatus
 from support.spark import ROOT, worker_environment
 

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from barnabas.base.ids import TopicPartition
 from barnabas.client.blocking import Client
-from barnabas.client.partitioner import murmur2
+from barnabas.client.producer.partitioner import murmur2
 from support.source_rows import SourceRow, consumed_rows, producer
 
 BEGIN_MS = 1_600_000_000_000  # longer ago than retention allows

@@ -10,13 +10,13 @@ from pathlib import Path
 from confluent_kafka import Consumer, Producer
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin import raise_errors
-from barnabas.client.admin_model import NewTopic
+from barnabas.client.admin.admin import raise_errors
+from barnabas.client.admin.model import NewTopic
+from barnabas.client.admin.quotas import Alteration
+from barnabas.client.admin.scram import Upsertion
 from barnabas.client.blocking import Client
-from barnabas.client.quotas import Alteration
-from barnabas.client.scram import Upsertion
-from barnabas.config.edits import Edit, Operation
-from barnabas.config.resources import Resource, ResourceKind
+from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.scram import ScramMechanism

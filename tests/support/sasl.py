@@ -1,6 +1,6 @@
 """Brokers that ask for a login, and logging in by hand."""
 
-from barnabas.client.sasl import Exchange, SaslLogin
+from barnabas.client.auth.sasl import Exchange, SaslLogin
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest

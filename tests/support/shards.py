@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Awaitable, Sequence
 
+from barnabas.coordinator.result import Pending, Step, TimerKey, TransactionalProducer
 from barnabas.coordinator.shard import RecordPlace
 from barnabas.coordinator.shard_log import LoadedBatch, ShardLog
-from barnabas.coordinator.step import Pending, Step, TimerKey, TransactionalProducer
 from barnabas.log.partition_log import AppendInfo
 from barnabas.metadata.image import Image
 from barnabas.wire.coordinator_records.serde import AnyRecord

@@ -9,7 +9,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from pyspark.sql import DataFrame
 
 from barnabas.testing import EmbeddedBroker
-from pyspark_barnabas.batch_reader import BatchReader
+from pyspark_barnabas.source.batch_reader import BatchReader
 
 COLUMNS = ("topic", "partition", "offset", "timestamp", "timestampType", "key", "value", "headers")
 WAIT_S = 20.0

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from pyspark_barnabas.session import local_settings, prepare
+from pyspark_barnabas.runtime.session import local_settings, prepare
 
 ROOT = Path(__file__).resolve().parents[2]
 JVM_STOPS_S = 30

@@ -8,8 +8,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pyspark_barnabas.java import java_home
-from pyspark_barnabas.submit import spark_home
+from pyspark_barnabas.runtime.java import java_home
+from pyspark_barnabas.runtime.submit import spark_home
 from support.processes import descendants, kill_one
 from support.spark import SETTINGS
 from support.waiting import until

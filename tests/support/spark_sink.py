@@ -8,17 +8,17 @@ import pyarrow as pa
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin import raise_errors
-from barnabas.client.admin_model import NewTopic
+from barnabas.client.admin.admin import raise_errors
+from barnabas.client.admin.model import NewTopic
+from barnabas.client.admin.offsets import EARLIEST, Isolation
 from barnabas.client.blocking import Client
-from barnabas.client.cluster import Cluster
-from barnabas.client.offsets import EARLIEST, Isolation
-from pyspark_barnabas.sink.committing import Committing
+from barnabas.client.core.cluster import Cluster
+from pyspark_barnabas.sink.batch_committer import Committing
 from pyspark_barnabas.sink.options import SinkOptions, stream_options
 from pyspark_barnabas.sink.protocol import BatchId
 from pyspark_barnabas.sink.session import Session
+from pyspark_barnabas.sink.task_writer import TaskDone, TaskWriter, Work
 from pyspark_barnabas.sink.writers import StreamWriter
-from pyspark_barnabas.sink.writing import TaskDone, TaskWriter, Work
 from support.waiting import until
 
 QUERY = "0b5c"

@@ -1,7 +1,7 @@
 """Stories of transactional ids as text: what producers ask of one coordinator, and what happens around it."""
 
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinator.step import Step
+from barnabas.coordinator.result import Step
 from barnabas.transactions.listing import Filter
 from barnabas.transactions.partitions import Addition
 from barnabas.transactions.transaction import NO_EPOCH, NO_PRODUCER_ID, Transaction

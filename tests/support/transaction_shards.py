@@ -4,12 +4,12 @@ import itertools
 
 from barnabas.base.ids import TopicPartition
 from barnabas.config.broker_config import BrokerConfig
+from barnabas.coordinator.result import Pending, Step, TimerKey
 from barnabas.coordinator.shard import RecordPlace
-from barnabas.coordinator.step import Pending, Step, TimerKey
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.features import FINALIZED_FEATURES
 from barnabas.metadata.image import Image
-from barnabas.transactions.ending import Ending
+from barnabas.transactions.end_txn import Ending
 from barnabas.transactions.initialization import Initialization, ProducerIdAndEpoch
 from barnabas.transactions.partitions import Addition
 from barnabas.transactions.shard import Surroundings, TransactionShard, WriteMarkers

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
-from barnabas.client.loop_thread import LoopThread
+from barnabas.client.core.loop_thread import LoopThread
 from support.waiting import WAIT_S
 
 

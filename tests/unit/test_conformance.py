@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.client.control import ElectionType
+from barnabas.client.admin.cluster_control import ElectionType
+from barnabas.config.alter_op import Operation
+from barnabas.config.config_resource import ResourceKind
 from barnabas.config.describe import ConfigSource
-from barnabas.config.edits import Operation
-from barnabas.config.resources import ResourceKind
 from barnabas.wire.acls import AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.errors import ErrorCode
 from support.fields import paths_of

@@ -14,8 +14,8 @@ import pytest
 from typer.main import get_command
 
 from barnabas.cli.main import app
-from barnabas.config.broker_keys import BROKER_KEYS
-from barnabas.config.topic_keys import TOPIC_KEYS
+from barnabas.config.keys.broker import BROKER_KEYS
+from barnabas.config.keys.topic import TOPIC_KEYS
 from barnabas.telemetry.names import METRICS
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -13,9 +13,9 @@ from barnabas.base.clock import Clock
 from barnabas.base.turns import Share, Turns
 from barnabas.base.worker import Worker
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.coordinator.coordinator import Coordinator
+from barnabas.coordinator.runtime import Coordinator
 from barnabas.groups.shard import GroupShard
-from barnabas.metadata.audit import Actor, Difference, Refusal, Verdict
+from barnabas.metadata.audit.records import Actor, Difference, Refusal, Verdict
 from barnabas.metadata.client_metrics import ClientTelemetry
 from barnabas.metadata.decision import Decision, ResponseT
 from barnabas.metadata.dynamic_config import DynamicConfig
@@ -25,8 +25,8 @@ from barnabas.policy.policies import Policies
 from barnabas.quotas.manager import QuotaManager
 from barnabas.replication.fetch_sessions import FetchSessionCache
 from barnabas.replication.flusher import Flusher
-from barnabas.replication.handovers import Handovers
 from barnabas.replication.log_dir_moves import LogDirMoves
+from barnabas.replication.log_importer import Handovers
 from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.replication.transaction_verification import TransactionVerifier

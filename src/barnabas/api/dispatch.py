@@ -4,9 +4,9 @@ import struct
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+from barnabas.api.audit_refusals import CHANGING_APIS, remark
 from barnabas.api.context import ConnectionInfo, EncodedResponse, Node, RequestContext
 from barnabas.api.limits import REQUEST_BYTES_MAX, REQUEST_ELEMENTS_MAX
-from barnabas.api.refused_changes import CHANGING_APIS, remark
 from barnabas.api.registry import ApiSpec, UseHandler
 from barnabas.api.throttling import charge
 from barnabas.base.buffers import Buffer

@@ -89,7 +89,7 @@ def quotas(ctx: typer.Context, incomplete: str) -> list[str]:
     """`user=NAME`, `client-id=` and `ip=`, and the keys of quotas."""
     if incomplete.startswith("user="):
         return _beginning(incomplete, (f"user={name}" for name in _found(ctx, live.users)))
-    from barnabas.config.quota_keys import ADDRESS_QUOTA_KEYS, CLIENT_QUOTA_KEYS
+    from barnabas.config.keys.quota import ADDRESS_QUOTA_KEYS, CLIENT_QUOTA_KEYS
 
     keys = (f"{key}=" for key in (*CLIENT_QUOTA_KEYS, *ADDRESS_QUOTA_KEYS))
     return _beginning(incomplete, ["user=", "client-id=", "ip=", *keys])
@@ -115,19 +115,19 @@ def _keys(ctx: typer.Context) -> Iterable[str]:
 
 def _known_keys(kind: str) -> Iterable[str]:
     if kind == "topic":
-        from barnabas.config.topic_keys import TOPIC_KEYS
+        from barnabas.config.keys.topic import TOPIC_KEYS
 
         return TOPIC_KEYS
     if kind == "broker":
-        from barnabas.config.broker_keys import BROKER_KEYS
+        from barnabas.config.keys.broker import BROKER_KEYS
 
         return BROKER_KEYS
     if kind == "group":
-        from barnabas.config.group_keys import GROUP_KEYS
+        from barnabas.config.keys.group import GROUP_KEYS
 
         return GROUP_KEYS
     if kind == "client-metrics":
-        from barnabas.config.client_metrics_keys import CLIENT_METRICS_KEYS
+        from barnabas.config.keys.client_metrics import CLIENT_METRICS_KEYS
 
         return CLIENT_METRICS_KEYS
     return ()

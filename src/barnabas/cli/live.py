@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from barnabas.client.admin import Admin
+    from barnabas.client.admin.admin import Admin
 
 #: Names another limit, in ms: for clusters that are far away.
 TIMEOUT_VARIABLE = "BARNABAS_COMPLETION_TIMEOUT_MS"
@@ -47,9 +47,9 @@ def _answer(bootstrap: str, ask: Ask[ResultT]) -> ResultT:
     import asyncio
 
     from barnabas.cli.login import current_login
-    from barnabas.client.admin import Admin
-    from barnabas.client.cluster import Cluster
-    from barnabas.client.retry import Retry
+    from barnabas.client.admin.admin import Admin
+    from barnabas.client.core.cluster import Cluster
+    from barnabas.client.core.retry import Retry
 
     limit_ms = timeout_ms()
 
@@ -74,14 +74,14 @@ async def topics(admin: "Admin") -> Iterable[str]:
 
 async def groups(admin: "Admin") -> Iterable[str]:
     """The ids of all groups."""
-    from barnabas.client.groups import Groups
+    from barnabas.client.admin.groups import Groups
 
     return [each.group_id for each in await Groups(admin.cluster).list()]
 
 
 async def transactional_ids(admin: "Admin") -> Iterable[str]:
     """All transactional ids."""
-    from barnabas.client.transactions import Transactions
+    from barnabas.client.admin.transactions import Transactions
 
     return [each.transactional_id for each in await Transactions(admin.cluster).list()]
 
@@ -103,7 +103,7 @@ async def features(admin: "Admin") -> Iterable[str]:
 
 async def client_metrics(admin: "Admin") -> Iterable[str]:
     """The names of all subscriptions to clients' metrics."""
-    from barnabas.config.resources import ResourceKind
+    from barnabas.config.config_resource import ResourceKind
 
     return [each.name for each in await admin.list_config_resources([ResourceKind.CLIENT_METRICS])]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from barnabas.client.sasl import SaslLogin
+    from barnabas.client.auth.sasl import SaslLogin
 
 COMMAND_CONFIG = "command_config"
 #: All of them are there where there is a login.
@@ -40,7 +40,7 @@ class _CommandConfig:
 
         :raises ValueError: When a property is not valid.
         """
-        from barnabas.client.properties import login_from_properties, suspect_properties
+        from barnabas.client.core.properties import login_from_properties, suspect_properties
         from barnabas.config.properties import read_properties
 
         try:

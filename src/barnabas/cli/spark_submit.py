@@ -25,8 +25,8 @@ def spark_submit(
     PYSPARK_PYTHON and PYSPARK_DRIVER_PYTHON name others. `barnabas spark-submit -- --help` shows Spark's options.
     """
     check_spark_installed()
-    from pyspark_barnabas.java import JavaNotFound
-    from pyspark_barnabas.submit import submission
+    from pyspark_barnabas.runtime.java import JavaNotFound
+    from pyspark_barnabas.runtime.submit import submission
 
     try:
         submitted = submission(context.args, os.environ, ship=ship)

@@ -17,16 +17,16 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 from weakref import WeakSet
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client import admin as aio_admin
-from barnabas.client import consumer as aio_consumer
-from barnabas.client import groups as aio_groups
-from barnabas.client import producer as aio_producer
-from barnabas.client import transactions as aio_transactions
-from barnabas.client.accumulator import Delivery
-from barnabas.client.cluster import Cluster
-from barnabas.client.consumer import Start
-from barnabas.client.fetched import ConsumedRecord
-from barnabas.client.loop_thread import LoopThread
+from barnabas.client.admin import admin as aio_admin
+from barnabas.client.admin import groups as aio_groups
+from barnabas.client.admin import transactions as aio_transactions
+from barnabas.client.consumer import consumer as aio_consumer
+from barnabas.client.consumer.completed_fetch import ConsumedRecord
+from barnabas.client.consumer.consumer import Start
+from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.loop_thread import LoopThread
+from barnabas.client.producer import producer as aio_producer
+from barnabas.client.producer.accumulator import Delivery
 from barnabas.wire.records.record import RecordHeaders
 
 InnerT = TypeVar("InnerT")
@@ -55,7 +55,7 @@ def _blocking(
 
 
 class Admin(_Face[aio_admin.Admin]):
-    """See `barnabas.client.admin.Admin`."""
+    """See `barnabas.client.admin.admin.Admin`."""
 
     send = _blocking(aio_admin.Admin.send)
     describe_topics = _blocking(aio_admin.Admin.describe_topics)
@@ -93,7 +93,7 @@ class Admin(_Face[aio_admin.Admin]):
 
 
 class Groups(_Face[aio_groups.Groups]):
-    """See `barnabas.client.groups.Groups`."""
+    """See `barnabas.client.admin.groups.Groups`."""
 
     list = _blocking(aio_groups.Groups.list)
     describe = _blocking(aio_groups.Groups.describe)
@@ -105,7 +105,7 @@ class Groups(_Face[aio_groups.Groups]):
 
 
 class Transactions(_Face[aio_transactions.Transactions]):
-    """See `barnabas.client.transactions.Transactions`."""
+    """See `barnabas.client.admin.transactions.Transactions`."""
 
     list = _blocking(aio_transactions.Transactions.list)
     describe = _blocking(aio_transactions.Transactions.describe)
@@ -115,7 +115,7 @@ class Transactions(_Face[aio_transactions.Transactions]):
 
 
 class Producer(_Face[aio_producer.Producer]):
-    """See `barnabas.client.producer.Producer`."""
+    """See `barnabas.client.producer.producer.Producer`."""
 
     send_and_wait = _blocking(aio_producer.Producer.send_and_wait)
     flush = _blocking(aio_producer.Producer.flush)
@@ -157,7 +157,7 @@ class Producer(_Face[aio_producer.Producer]):
 
 
 class Consumer(_Face[aio_consumer.Consumer]):
-    """See `barnabas.client.consumer.Consumer`."""
+    """See `barnabas.client.consumer.consumer.Consumer`."""
 
     assign = _blocking(aio_consumer.Consumer.assign)
     poll = _blocking(aio_consumer.Consumer.poll)
@@ -198,7 +198,7 @@ class Client:
         self.transactions = Transactions(aio_transactions.Transactions(self.cluster), self._loop)
 
     def producer(self, **options: Any) -> Producer:
-        """A producer; `options` are those of `barnabas.client.producer.Producer`."""
+        """A producer; `options` are those of `barnabas.client.producer.producer.Producer`."""
         producer = aio_producer.Producer(self.cluster, **options)
         self._producers.add(producer)
         return Producer(producer, self._loop)
@@ -206,7 +206,7 @@ class Client:
     def consumer(
         self, starts: Mapping[TopicPartition, Start], *, stop_at_end: bool = False, **options: Any
     ) -> Consumer:
-        """A consumer of these partitions; `options` are those of `barnabas.client.consumer.Consumer`.
+        """A consumer of these partitions; `options` are those of `barnabas.client.consumer.consumer.Consumer`.
 
         :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION and others, for the first partition that fails.
         """

@@ -9,12 +9,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin import raise_errors
-from barnabas.client.cluster import Cluster
-from barnabas.client.group_messages import CommittedOffset, GroupDescription
-from barnabas.client.groups import Groups
-from barnabas.client.metadata import Metadata
-from barnabas.client.offsets import EARLIEST, LATEST, ListedOffset, OffsetSpec, list_offsets
+from barnabas.client.admin.admin import raise_errors
+from barnabas.client.admin.group_messages import CommittedOffset, GroupDescription
+from barnabas.client.admin.groups import Groups
+from barnabas.client.admin.offsets import EARLIEST, LATEST, ListedOffset, OffsetSpec, list_offsets
+from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.metadata import Metadata
 from barnabas.wire.errors import KafkaError
 
 _CONCURRENT_GROUPS_MAX = 8

@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from barnabas.config.broker_keys import BROKER_KEYS, LISTENER_PREFIX, broker_synonyms, listener_base
 from barnabas.config.class_names import CLASS_KEYS, resolve_class
 from barnabas.config.definition import ConfigKey, Value
+from barnabas.config.keys.broker import BROKER_KEYS, LISTENER_PREFIX, broker_synonyms, listener_base
+from barnabas.config.keys.node import EMBEDDED_VALUES
+from barnabas.config.keys.quota import BROKER_QUOTA_KEYS
 from barnabas.config.listeners import (
     Listener,
     SecurityProtocol,
@@ -15,8 +17,6 @@ from barnabas.config.listeners import (
     parse_endpoints,
     parse_protocol_map,
 )
-from barnabas.config.node_keys import EMBEDDED_VALUES
-from barnabas.config.quota_keys import BROKER_QUOTA_KEYS
 from barnabas.config.values import parse_value
 
 #: Listener names that are themselves the names of protocols other than PLAINTEXT.

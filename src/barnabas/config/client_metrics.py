@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from barnabas.config.client_metrics_keys import CLIENT_METRICS_KEYS
 from barnabas.config.definition import ConfigError, Value
+from barnabas.config.keys.client_metrics import CLIENT_METRICS_KEYS
 from barnabas.config.values import parse_type, parse_value
 from barnabas.wire.errors import ErrorCode, KafkaError
 

@@ -5,9 +5,9 @@ from collections.abc import Container, Iterable, Mapping
 from typing import NamedTuple
 
 from barnabas.config.broker_config import BrokerConfig, LayeredConfig, find_broker_key
-from barnabas.config.broker_keys import BROKER_KEYS, broker_synonyms
 from barnabas.config.definition import ConfigKey, ConfigType, UpdateMode
-from barnabas.config.topic_keys import TOPIC_KEYS
+from barnabas.config.keys.broker import BROKER_KEYS, broker_synonyms
+from barnabas.config.keys.topic import TOPIC_KEYS
 from barnabas.config.topics import effective_values
 from barnabas.config.values import format_value
 

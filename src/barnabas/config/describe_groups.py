@@ -4,7 +4,6 @@ from collections.abc import Container, Mapping
 
 from barnabas.config.broker_config import LayeredConfig
 from barnabas.config.client_metrics import effective_client_metrics_values
-from barnabas.config.client_metrics_keys import CLIENT_METRICS_KEYS
 from barnabas.config.definition import ConfigKey, ConfigType, Value
 from barnabas.config.describe import (
     ConfigEntry,
@@ -15,8 +14,9 @@ from barnabas.config.describe import (
     broker_layers,
     first_source,
 )
-from barnabas.config.group_keys import GROUP_KEYS
 from barnabas.config.groups import effective_group_values
+from barnabas.config.keys.client_metrics import CLIENT_METRICS_KEYS
+from barnabas.config.keys.group import GROUP_KEYS
 from barnabas.config.values import format_value
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.config.broker_keys import BROKER_KEYS
 from barnabas.config.definition import ConfigError, Value
-from barnabas.config.group_keys import GROUP_KEYS
+from barnabas.config.keys.broker import BROKER_KEYS
+from barnabas.config.keys.group import GROUP_KEYS
 from barnabas.config.values import parse_value
 from barnabas.wire.errors import ErrorCode, KafkaError
 

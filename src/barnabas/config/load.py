@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from barnabas.config.authorization import ALLOW_IF_NO_ACL, SUPER_USERS
 from barnabas.config.broker_config import BrokerConfig, find_broker_key
-from barnabas.config.broker_keys import BROKER_KEYS
+from barnabas.config.broker_validation import check_broker_config
 from barnabas.config.definition import ConfigError
+from barnabas.config.keys import NO_EFFECT
+from barnabas.config.keys.broker import BROKER_KEYS
 from barnabas.config.properties import parse_properties
-from barnabas.config.rules import check_broker_config
-from barnabas.config.vocabulary import NO_EFFECT
 
 _ENVIRONMENT_PREFIX = "BARNABAS_"
 _OWN_PREFIX = "barnabas."

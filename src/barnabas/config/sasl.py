@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.config.broker_keys import LISTENER_PREFIX
 from barnabas.config.definition import ConfigError
 from barnabas.config.jaas import PLAIN_MODULE, parse_jaas
+from barnabas.config.keys.broker import LISTENER_PREFIX
 
 PLAIN = "PLAIN"
 MECHANISMS = (PLAIN, "SCRAM-SHA-256", "SCRAM-SHA-512")

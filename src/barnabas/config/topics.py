@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.definition import ConfigError, Value
-from barnabas.config.topic_keys import TOPIC_KEYS
+from barnabas.config.keys.topic import TOPIC_KEYS
 from barnabas.config.values import parse_value
 from barnabas.wire.errors import ErrorCode, KafkaError
 

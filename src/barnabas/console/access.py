@@ -4,19 +4,19 @@ import asyncio
 from typing import NamedTuple
 
 from barnabas.base.clock import Clock
-from barnabas.client.address import Address, parse_bootstrap
-from barnabas.client.admin import Admin
-from barnabas.client.cluster import Cluster
-from barnabas.client.connection import Connection
-from barnabas.client.errors import BrokerConnectionError, BrokerUnreachable, check
-from barnabas.client.metadata import Node
-from barnabas.client.retry import Retry
-from barnabas.client.sasl import MECHANISMS, SaslLogin
+from barnabas.client.admin.admin import Admin
+from barnabas.client.auth.sasl import MECHANISMS, SaslLogin
+from barnabas.client.core.address import Address, parse_bootstrap
+from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.connection import Connection
+from barnabas.client.core.errors import BrokerConnectionError, BrokerUnreachable, check
+from barnabas.client.core.metadata import Node
+from barnabas.client.core.retry import Retry
 from barnabas.console.audit_follower import AuditFollower
+from barnabas.console.cached_value import Snapshot
 from barnabas.console.lag_sampler import LagSampler
 from barnabas.console.permissions import EVERYTHING, operations_in
 from barnabas.console.settings import ConsoleSettings
-from barnabas.console.snapshot import Snapshot
 from barnabas.console.throughput import Throughput
 from barnabas.console.topic_list import list_topics
 from barnabas.wire.errors import ErrorCode, KafkaError

@@ -16,19 +16,19 @@ from starlette.routing import Route as StarletteRoute
 from starlette.staticfiles import StaticFiles
 
 from barnabas.base.clock import Clock, SystemClock
-from barnabas.client.sasl import SaslLogin
+from barnabas.client.auth.sasl import SaslLogin
 from barnabas.console.access import Access, offered_mechanisms
-from barnabas.console.attempts import LoginAttempts
+from barnabas.console.cached_value import Snapshot
 from barnabas.console.cookies import cookie_name, set_session_cookie
-from barnabas.console.gate import Gate
+from barnabas.console.login_throttle import LoginAttempts
 from barnabas.console.page import Route
 from barnabas.console.plan_processes import PlanProcesses
 from barnabas.console.problems import Problem, not_found, problem_of
 from barnabas.console.rendering import render
+from barnabas.console.request_guard import Gate
 from barnabas.console.routes import MENU, ROUTES
 from barnabas.console.sessions import Session, Sessions
 from barnabas.console.settings import ConsoleSettings
-from barnabas.console.snapshot import Snapshot
 from barnabas.console.view import THEME_COOKIE, THEMES, View, form_data, segment
 from barnabas.telemetry.logs import get_logger
 

@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Hashable
 
-from barnabas.client.cluster import Cluster
+from barnabas.client.core.cluster import Cluster
 from barnabas.console.audit_reader import (
     COUNT,
     LOOK_MAX,

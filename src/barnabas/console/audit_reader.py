@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.cluster import Cluster
-from barnabas.client.consumer import Consumer
-from barnabas.client.offsets import EARLIEST, LATEST, OffsetSpec, find_offsets
-from barnabas.metadata.audit_events import AuditEvent, Outcome
+from barnabas.client.admin.offsets import EARLIEST, LATEST, OffsetSpec, find_offsets
+from barnabas.client.consumer.consumer import Consumer
+from barnabas.client.core.cluster import Cluster
+from barnabas.metadata.audit.events import AuditEvent, Outcome
 from barnabas.metadata.topics import AUDIT_TOPIC
 from barnabas.wire.errors import ErrorCode, KafkaError
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from barnabas.base.clock import Clock
-from barnabas.client.fetched import ConsumedRecord
+from barnabas.client.consumer.completed_fetch import ConsumedRecord
 from barnabas.console.criteria import Criteria
 from barnabas.console.scan import Budget, Reading, Scanner
 from barnabas.console.topic_view import Reach

@@ -3,7 +3,7 @@
 import unicodedata
 from typing import NamedTuple
 
-from barnabas.client.fetched import ConsumedRecord
+from barnabas.client.consumer.completed_fetch import ConsumedRecord
 from barnabas.console.records import SEARCHED_BYTES_MAX, printable, searched, unformatted
 
 

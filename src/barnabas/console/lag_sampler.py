@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from barnabas.base.clock import Clock
-from barnabas.client.cluster import Cluster
+from barnabas.client.core.cluster import Cluster
 from barnabas.client.group_lags import GroupLags, LagTotal, lag_by_topic, lags_of
 from barnabas.wire.errors import KafkaError
 

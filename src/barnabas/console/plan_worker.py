@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 from barnabas.base.clock import SystemClock
-from barnabas.client.admin import Admin
-from barnabas.client.cluster import Cluster
-from barnabas.client.retry import Retry
-from barnabas.client.sasl import SaslLogin
+from barnabas.client.admin.admin import Admin
+from barnabas.client.auth.sasl import SaslLogin
+from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.retry import Retry
 from barnabas.console.problems import Problem, problem_of
 from barnabas.console.rendering import render
-from barnabas.declared.differences import Action, Change, Level, shown
+from barnabas.declared.diff import Action, Change, Level, shown
+from barnabas.declared.parser import DeclarationError, read_state_text
 from barnabas.declared.plan import Plan, Wish, make_plan
-from barnabas.declared.reading import DeclarationError, read_state_text
 from barnabas.declared.secrets import SecretMissing, Secrets
 from barnabas.declared.state import Credential, Secret
 

@@ -1,6 +1,6 @@
 """What goes wrong, as a page tells it: what it was, and what to do about it."""
 
-from barnabas.client.errors import NotKafka
+from barnabas.client.core.errors import NotKafka
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 _NOT_FOUND = {

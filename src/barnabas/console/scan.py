@@ -14,11 +14,11 @@ from typing import NamedTuple
 from barnabas.base.buffers import Buffer
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
-from barnabas.client.cluster import Cluster
-from barnabas.client.errors import check
-from barnabas.client.fetch_messages import FetchLimits, data_by_place, fetch_request, version_max
-from barnabas.client.fetched import ConsumedRecord, read_fetched
-from barnabas.client.offsets import Isolation
+from barnabas.client.admin.offsets import Isolation
+from barnabas.client.consumer.completed_fetch import ConsumedRecord, read_fetched
+from barnabas.client.consumer.fetch_messages import FetchLimits, data_by_place, fetch_request, version_max
+from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.errors import check
 from barnabas.console.criteria import Criteria
 from barnabas.wire.messages.fetch import FetchResponse, PartitionData
 from barnabas.wire.records.batch import iterate_headers

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from barnabas.base.clock import Clock
 from barnabas.base.hosts import is_own_host, own_names
-from barnabas.client.address import Address
+from barnabas.client.core.address import Address
 from barnabas.console.app import create_app
 from barnabas.console.connections import BoundedConnection
 from barnabas.console.settings import ConsoleSettings

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from barnabas.client.sasl import SaslLogin
+from barnabas.client.auth.sasl import SaslLogin
 
 _MINUTE_MS = 60_000
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin import Admin
-from barnabas.client.cluster import Cluster
-from barnabas.client.metadata import NO_LEADER
-from barnabas.client.offsets import LATEST, ListedOffset
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.offsets import LATEST, ListedOffset
+from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.metadata import NO_LEADER
 
 #: At most so often are offsets asked for, and at most for this share of the time.
 INTERVAL_MS = 2_500

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin import Admin
-from barnabas.client.errors import check
-from barnabas.client.log_dirs import LogDirDescription
-from barnabas.client.metadata import NO_LEADER
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.log_dirs import LogDirDescription
+from barnabas.client.core.errors import check
+from barnabas.client.core.metadata import NO_LEADER
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
 

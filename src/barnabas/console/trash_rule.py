@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from barnabas.config.resources import Resource, ResourceKind
+from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.console.view import View
 from barnabas.wire.errors import ErrorCode, KafkaError
 

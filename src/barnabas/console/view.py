@@ -9,8 +9,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from barnabas.client.admin import Admin
-from barnabas.client.cluster import Cluster
+from barnabas.client.admin.admin import Admin
+from barnabas.client.core.cluster import Cluster
 from barnabas.console.access import Access, ClusterView
 from barnabas.console.forms import Form, encodable, too_long
 from barnabas.console.problems import not_found, wrong_form

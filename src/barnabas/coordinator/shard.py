@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
-from barnabas.coordinator.step import Step, TimerKey
+from barnabas.coordinator.result import Step, TimerKey
 from barnabas.metadata.image import Image
 from barnabas.wire.coordinator_records.serde import AnyRecord
 from barnabas.wire.records.batch import NO_PRODUCER_ID

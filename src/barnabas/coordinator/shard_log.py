@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Awaitable, Iterable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
+from barnabas.coordinator.result import TransactionalProducer
 from barnabas.coordinator.shard import RecordPlace
-from barnabas.coordinator.step import TransactionalProducer
 from barnabas.log.partition_log import AppendInfo
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.partition import Partition
@@ -16,7 +16,7 @@ from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import NO_PRODUCER_ID, BatchHeader, iterate_headers
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.control import EndMarker, read_end_marker
-from barnabas.wire.records.pairs import encode_pairs, split_pairs
+from barnabas.wire.records.key_value_batch import encode_pairs, split_pairs
 from barnabas.wire.records.record import batch_body, decode_batch
 
 _NOBODY = (NO_PRODUCER_ID, -1)

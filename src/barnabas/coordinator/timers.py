@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from barnabas.coordinator.step import Timer, TimerKey
+from barnabas.coordinator.result import Timer, TimerKey
 
 #: The loop's clock may have no finer steps: what is due this soon is due now.
 _TICK_S = 0.001

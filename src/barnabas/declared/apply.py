@@ -7,11 +7,11 @@ import enum
 from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any, NamedTuple
 
-from barnabas.client.admin import Admin
-from barnabas.client.errors import BrokerConnectionError
-from barnabas.declared.differences import Action, Change, Level, differences
+from barnabas.client.admin.admin import Admin
+from barnabas.client.core.errors import BrokerConnectionError
+from barnabas.declared.diff import Action, Change, Level, differences
+from barnabas.declared.executor import Order, Outcomes, Task, batches_of, carried_out, tasks_of
 from barnabas.declared.live import state_beside
-from barnabas.declared.orders import Order, Outcomes, Task, batches_of, carried_out, tasks_of
 from barnabas.declared.plan import Plan, Wish
 from barnabas.declared.secrets import SecretMissing, Secrets
 from barnabas.wire.errors import ErrorCode, KafkaError

@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 from barnabas.base.clock import Clock
-from barnabas.client.admin import Admin
-from barnabas.client.admin_model import ConfigEntry
-from barnabas.client.metadata import Node
-from barnabas.config.resources import Resource, ResourceKind
-from barnabas.declared.differences import Change, as_json, differences, shown
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.model import ConfigEntry
+from barnabas.client.core.metadata import Node
+from barnabas.config.config_resource import Resource, ResourceKind
+from barnabas.declared.diff import Change, as_json, differences, shown
 from barnabas.declared.live import state_beside, whole_state
 from barnabas.declared.plan import Wish
 from barnabas.declared.state import PRUNABLE, Broker, Choice, Section, State

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
 
-from barnabas.client import metadata
-from barnabas.client.admin import Admin
-from barnabas.client.admin_model import ConfigEntry, ConfigSource
-from barnabas.config.resources import EVERY_BROKER, Resource, ResourceKind
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.model import ConfigEntry, ConfigSource
+from barnabas.client.core import metadata
+from barnabas.config.config_resource import EVERY_BROKER, Resource, ResourceKind
 from barnabas.declared.state import (
     CONFIG_SECTIONS,
     CONFIGS,

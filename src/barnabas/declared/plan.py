@@ -8,13 +8,13 @@ from functools import cached_property
 from typing import Any
 
 from barnabas.base.clock import Clock
-from barnabas.client.admin import Admin
-from barnabas.declared.differences import Action, Change, Level, as_json, differences
-from barnabas.declared.judging import judged, with_lockout, with_own_user
+from barnabas.client.admin.admin import Admin
+from barnabas.declared.checks import judged, with_lockout, with_own_user
+from barnabas.declared.cluster_checks import applicant, with_losses, with_missing_secrets, with_refusals
+from barnabas.declared.diff import Action, Change, Level, as_json, differences
 from barnabas.declared.live import state_beside
 from barnabas.declared.secrets import Secrets
 from barnabas.declared.state import EVERYTHING, Choice, Section, State
-from barnabas.declared.verdicts import applicant, with_losses, with_missing_secrets, with_refusals
 from barnabas.wire.errors import ErrorCode
 
 #: What a controller says to changes that it has made already. On Apache Kafka brokers learn of these some milliseconds

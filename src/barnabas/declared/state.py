@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from barnabas.base.resource_names import quota_resource, resource_name
-from barnabas.config.resources import ResourceKind
+from barnabas.config.config_resource import ResourceKind
 from barnabas.wire.acls import AclBinding, PatternType
 from barnabas.wire.scram import ScramMechanism
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from barnabas.base.yaml_places import compose
-from barnabas.declared.differences import same_value
-from barnabas.declared.reading import EVERY_BROKER, PRUNE, acls_of, entity_of
+from barnabas.base.yaml_nodes import compose
+from barnabas.declared.diff import same_value
+from barnabas.declared.parser import EVERY_BROKER, PRUNE, acls_of, entity_of
+from barnabas.declared.renderer import Tree, dumped, to_tree
 from barnabas.declared.state import CONFIG_SECTIONS, Broker, Choice, Configs, Section, State, Topic
-from barnabas.declared.writing import Tree, dumped, to_tree
 from barnabas.declared.yaml_edits import edited, typed
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from barnabas.base.yaml_places import compose
+from barnabas.base.yaml_nodes import compose
 
 
 class Replacement(NamedTuple):

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Protocol, TypeAlias
 
-from barnabas.coordinator.step import Step
+from barnabas.coordinator.result import Step
 
 #: Refuses the commit to one partition, a topic id and an index, with STALE_MEMBER_EPOCH or ILLEGAL_GENERATION.
 CommitCheck: TypeAlias = Callable[[bytes, int], None]

@@ -4,18 +4,18 @@ from collections.abc import Collection
 from typing import Any
 
 from barnabas.base.ids import TopicPartition
+from barnabas.coordinator.result import Pending, Step, TimerKey
 from barnabas.coordinator.shard import RecordPlace
-from barnabas.coordinator.step import Pending, Step, TimerKey
 from barnabas.groups.classic.heartbeat import Heartbeat
 from barnabas.groups.classic.join import Join
 from barnabas.groups.classic.manager import ClassicGroups
-from barnabas.groups.consumer.conversion import DOWNGRADED
 from barnabas.groups.consumer.manager import ConsumerGroups
+from barnabas.groups.consumer.migration import DOWNGRADED
+from barnabas.groups.context import Expire, Replay, Surroundings
 from barnabas.groups.group import Group
 from barnabas.groups.listing import described, listed
 from barnabas.groups.offsets.manager import EXPIRE_OFFSETS, OffsetManager
 from barnabas.groups.statistics import GroupStatistics
-from barnabas.groups.surroundings import Expire, Replay, Surroundings
 from barnabas.metadata.image import Image
 from barnabas.wire.coordinator_records.serde import AnyRecord, EncodedRecord
 from barnabas.wire.errors import ErrorCode, KafkaError

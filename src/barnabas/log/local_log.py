@@ -7,7 +7,6 @@ from random import Random
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
-from barnabas.log.checkpoints import PARTITION_METADATA_FILE, write_partition_metadata
 from barnabas.log.files import (
     DELETED_SUFFIX,
     INDEX_SUFFIX,
@@ -18,15 +17,16 @@ from barnabas.log.files import (
     offset_file,
     sync_path,
 )
-from barnabas.log.leader_epochs import LeaderEpochs
+from barnabas.log.leader_epoch_cache import LeaderEpochs
 from barnabas.log.log_config import LogConfig
-from barnabas.log.open_files import OpenFiles
-from barnabas.log.producer_recovery import RestoredProducers, restore_producers
-from barnabas.log.producer_snapshot import write_snapshot
-from barnabas.log.producer_state import ProducerStates
+from barnabas.log.producers.producer_recovery import RestoredProducers, restore_producers
+from barnabas.log.producers.producer_snapshot import write_snapshot
+from barnabas.log.producers.producer_state_manager import ProducerStates
 from barnabas.log.retention import deletable_count
-from barnabas.log.segment import Segment
-from barnabas.log.segments import Segments
+from barnabas.log.segments.open_files import OpenFiles
+from barnabas.log.segments.segment import Segment
+from barnabas.log.segments.segments import Segments
+from barnabas.log.startup.checkpoints import PARTITION_METADATA_FILE, write_partition_metadata
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 

@@ -9,7 +9,9 @@ from threading import Lock
 from typing import NamedTuple
 
 from barnabas.base.ids import TopicPartition, uuid_to_text
-from barnabas.log.checkpoints import (
+from barnabas.log.files import sync_path, write_atomically
+from barnabas.log.partition_log import PartitionLog
+from barnabas.log.startup.checkpoints import (
     CLEANER_OFFSET_FILE,
     HIGH_WATERMARK_FILE,
     LOG_START_OFFSET_FILE,
@@ -18,9 +20,7 @@ from barnabas.log.checkpoints import (
     read_offsets,
     write_offsets,
 )
-from barnabas.log.files import sync_path, write_atomically
-from barnabas.log.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
-from barnabas.log.partition_log import PartitionLog
+from barnabas.log.startup.meta_properties import MetaProperties, read_meta_properties, write_meta_properties
 
 LOCK_FILE = ".lock"
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"

@@ -6,18 +6,18 @@ from typing import NamedTuple
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
-from barnabas.log import timestamps
-from barnabas.log.checkpoints import read_partition_metadata
-from barnabas.log.leader_epochs import LeaderEpochs, open_epochs
+from barnabas.log.leader_epoch_cache import LeaderEpochs, open_epochs
 from barnabas.log.log_config import LogConfig
-from barnabas.log.open_files import OpenFiles
-from barnabas.log.producer_recovery import RestoredProducers, restore_producers
-from barnabas.log.producer_snapshot import remove_stray_snapshots
-from barnabas.log.producer_state import ProducedBatch, ProducerStates, Verification
-from barnabas.log.recovery import load_segments
-from barnabas.log.segment import Segment
-from barnabas.log.segments import FilePart, LogSlice, Segments
-from barnabas.log.timestamps import Search, TimestampOffset
+from barnabas.log.producers.producer_recovery import RestoredProducers, restore_producers
+from barnabas.log.producers.producer_snapshot import remove_stray_snapshots
+from barnabas.log.producers.producer_state_manager import ProducedBatch, ProducerStates, Verification
+from barnabas.log.segments import timestamps
+from barnabas.log.segments.open_files import OpenFiles
+from barnabas.log.segments.segment import Segment
+from barnabas.log.segments.segments import FilePart, LogSlice, Segments
+from barnabas.log.segments.timestamps import Search, TimestampOffset
+from barnabas.log.startup.checkpoints import read_partition_metadata
+from barnabas.log.startup.recovery import load_segments
 from barnabas.log.transactional_log import TransactionalLog
 from barnabas.log.validation import (
     AppendOrigin,

@@ -1,10 +1,10 @@
 """What a log knows of transactions: up to where all are decided, which were aborted, which may begin (KIP-98, 890)."""
 
 from barnabas.log.local_log import LocalLog
-from barnabas.log.producer_recovery import end_transaction
-from barnabas.log.producer_state import ActiveProducer, Verification
-from barnabas.log.segments import LogSlice
-from barnabas.log.transaction_index import AbortedTransaction
+from barnabas.log.producers.producer_recovery import end_transaction
+from barnabas.log.producers.producer_state_manager import ActiveProducer, Verification
+from barnabas.log.segments.segments import LogSlice
+from barnabas.log.segments.transaction_index import AbortedTransaction
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.records.batch import BatchHeader
 

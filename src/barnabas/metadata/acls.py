@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.noun import Noun, Table
+from barnabas.metadata.record_type import Noun, Table
 from barnabas.metadata.store import Change
 from barnabas.wire.acls import (
     CLUSTER_NAME,

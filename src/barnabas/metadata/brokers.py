@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.noun import Noun, Table
+from barnabas.metadata.record_type import Noun, Table
 
 
 class Endpoint(NamedTuple):

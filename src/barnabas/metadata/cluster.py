@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 
 from barnabas.base.ids import uuid_to_text
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.noun import Noun, Table
+from barnabas.metadata.record_type import Noun, Table
 
 SECRET_BYTES = 32
 

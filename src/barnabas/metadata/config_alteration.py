@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from barnabas.config.edits import Edit, Operation
-from barnabas.config.resources import Resource, ResourceKind
+from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.metadata.configs import CONFIG_NOUNS, Overrides
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import Image

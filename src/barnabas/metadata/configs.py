@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from barnabas.config.resources import ResourceKind
-from barnabas.metadata.noun import Noun
+from barnabas.config.config_resource import ResourceKind
+from barnabas.metadata.record_type import Noun
 
 Overrides = Mapping[str, str]
 

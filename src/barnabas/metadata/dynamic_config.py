@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable
 
 from barnabas.config.broker_config import BrokerConfig, LayeredConfig
+from barnabas.config.config_resource import EVERY_BROKER
 from barnabas.config.definition import ConfigError
-from barnabas.config.resources import EVERY_BROKER
 from barnabas.metadata.image import Image
 from barnabas.metadata.store import Change
 from barnabas.telemetry.logs import get_logger

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import Image
-from barnabas.metadata.partition_changes import (
+from barnabas.metadata.partition_change_builder import (
     Election,
     PartitionChange,
     PartitionOutcome,

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.noun import Noun, Table
+from barnabas.metadata.record_type import Noun, Table
 from barnabas.metadata.store import Change
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.features import UpgradeType

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from barnabas.config.resources import Resource
+from barnabas.config.config_resource import Resource
 from barnabas.metadata.acls import ACLS
-from barnabas.metadata.audit import AUDIT, AuditRecord
+from barnabas.metadata.audit.historical_value import FORMER_VALUES, HISTORY_START, FormerValue
+from barnabas.metadata.audit.records import AUDIT, AuditRecord
 from barnabas.metadata.brokers import BROKERS, Broker
 from barnabas.metadata.cluster import CLUSTER, Cluster
 from barnabas.metadata.configs import (
@@ -19,10 +20,9 @@ from barnabas.metadata.configs import (
     Overrides,
 )
 from barnabas.metadata.features import FINALIZED_FEATURES
-from barnabas.metadata.former_values import FORMER_VALUES, HISTORY_START, FormerValue
-from barnabas.metadata.noun import Table
 from barnabas.metadata.producer_ids import PRODUCER_IDS
 from barnabas.metadata.quotas import QUOTAS, ClientQuota
+from barnabas.metadata.record_type import Table
 from barnabas.metadata.scram import SCRAM_CREDENTIALS, Credentials
 from barnabas.metadata.store import Commit, Item
 from barnabas.metadata.topics import (

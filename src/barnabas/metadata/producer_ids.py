@@ -1,7 +1,7 @@
 """Producer ids: handed to brokers in blocks, so that no two producers ever share one."""
 
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.noun import Noun, Table
+from barnabas.metadata.record_type import Noun, Table
 
 #: As many ids to a block as Apache Kafka gives (`ProducerIdsBlock.PRODUCER_ID_BLOCK_SIZE`).
 BLOCK_COUNT = 1000

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from barnabas.config.definition import ConfigKey, ConfigType
-from barnabas.config.quota_keys import ADDRESS_QUOTA_KEYS, CLIENT_QUOTA_KEYS
+from barnabas.config.keys.quota import ADDRESS_QUOTA_KEYS, CLIENT_QUOTA_KEYS
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.noun import Noun, Table
+from barnabas.metadata.record_type import Noun, Table
 from barnabas.metadata.store import Change
 from barnabas.wire.errors import ErrorCode, KafkaError
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import Image
-from barnabas.metadata.partition_changes import (
+from barnabas.metadata.partition_change_builder import (
     Election,
     PartitionChange,
     PartitionOutcome,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.noun import Noun, Table
+from barnabas.metadata.record_type import Noun, Table
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.scram import ScramMechanism, client_key, salted_password, server_key, stored_key
 

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from barnabas.metadata.noun import Noun
+from barnabas.metadata.record_type import Noun
 from barnabas.metadata.store import NEVER, Change
 from barnabas.wire.errors import ErrorCode, KafkaError
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from barnabas.metadata.noun import Noun
+from barnabas.metadata.record_type import Noun
 from barnabas.metadata.topics import PARTITION_STATES, TOPICS, PartitionState, Topic
 from barnabas.wire.coordinator_records.committed_offset import CommittedOffset
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from barnabas.metadata.brokers import BROKERS
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import Image
-from barnabas.metadata.partition_changes import PartitionChange, brokers_up, partition_puts, settle
+from barnabas.metadata.partition_change_builder import PartitionChange, brokers_up, partition_puts, settle
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 

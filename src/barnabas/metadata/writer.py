@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from typing import Any, TypeVar
 
 from barnabas.base.worker import Worker
-from barnabas.metadata.audit import NO_VERDICTS, Actor, Difference, Refusal, Verdict
-from barnabas.metadata.auditor import WAITING_COUNT_MAX, Auditor
+from barnabas.metadata.audit.auditor import WAITING_COUNT_MAX, Auditor
+from barnabas.metadata.audit.records import NO_VERDICTS, Actor, Difference, Refusal, Verdict
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import Image
 from barnabas.metadata.store import Change, Commit, Conflict, Store, StoreError

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from barnabas.base.yaml_places import Place, read_yaml
+from barnabas.base.yaml_nodes import Place, read_yaml
 from barnabas.policy.interfaces import (
     AlterConfigPolicy,
     ConfigResource,

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
-from barnabas.base.yaml_places import Place, YamlError, read_yaml
+from barnabas.base.yaml_nodes import Place, YamlError, read_yaml
 from barnabas.policy.interfaces import ConfigResourceType
 from barnabas.policy.loading import PolicyLoadError
 from barnabas.policy.policies import FILE_KEY

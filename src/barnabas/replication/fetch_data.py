@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from barnabas.base.buffers import Buffer
-from barnabas.log.transaction_index import AbortedTransaction
+from barnabas.log.segments.transaction_index import AbortedTransaction
 from barnabas.wire.errors import ErrorCode
 
 NO_OFFSET = -1

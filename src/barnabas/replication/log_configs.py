@@ -5,7 +5,7 @@ from pathlib import Path
 
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.topics import effective_topic_config
-from barnabas.log.cleaner import CleanerSettings
+from barnabas.log.compaction.cleaner import CleanerSettings
 from barnabas.log.log_config import LogConfig
 
 #: Stands for all log directories in `cordoned.log.dirs`.

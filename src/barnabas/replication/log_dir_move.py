@@ -14,7 +14,7 @@ from typing import Protocol
 
 from barnabas.log.log_directory import LogDirectory
 from barnabas.log.partition_log import PartitionLog
-from barnabas.log.segments import FilePart
+from barnabas.log.segments.segments import FilePart
 from barnabas.replication.partition import Partition
 
 

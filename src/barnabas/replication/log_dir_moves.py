@@ -9,10 +9,10 @@ from typing import TypeVar
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
 from barnabas.base.throttle import Throttle
-from barnabas.log.directories import LogDirectories
 from barnabas.log.files import unlink_files
 from barnabas.log.log_directory import LogDirectory
-from barnabas.log.segments import FilePart
+from barnabas.log.log_manager import LogDirectories
+from barnabas.log.segments.segments import FilePart
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.log_dir_move import MoveAction, MoveState, ReplicaMove, decide_move
 from barnabas.replication.partition import Partition

@@ -4,11 +4,11 @@ import asyncio
 
 from barnabas.log.log_config import LogConfig
 from barnabas.log.partition_log import AppendInfo, PartitionLog
-from barnabas.log.producer_state import Verification
-from barnabas.log.segments import LogSlice
+from barnabas.log.producers.producer_state_manager import Verification
+from barnabas.log.segments.segments import LogSlice
 from barnabas.log.validation import AppendOrigin, ValidatedBatch
 from barnabas.metadata.topics import NO_LEADER, PartitionState, Topic
-from barnabas.replication.waiting import WaitingFetch
+from barnabas.replication.delayed_fetch import WaitingFetch
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.control import EndMarker
 

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from barnabas.base.ids import TopicPartition, uuid_to_text
-from barnabas.log.directories import LogDirectories
 from barnabas.log.log_config import LogConfig
 from barnabas.log.log_directory import LogDirectory
+from barnabas.log.log_manager import LogDirectories
 from barnabas.log.partition_log import PartitionLog
-from barnabas.log.trash import TrashedLogs
+from barnabas.log.trash.trash import TrashedLogs
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.image import Image
 from barnabas.metadata.store import Change

@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import NamedTuple, Protocol
 
 from barnabas.base.ids import TopicPartition
-from barnabas.log.producer_state import Verification
+from barnabas.log.producers.producer_state_manager import Verification
 from barnabas.replication.partition import Partition
 from barnabas.wire.errors import ErrorCode, KafkaError
 

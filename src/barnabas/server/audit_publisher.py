@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from barnabas.api.context import Node
-from barnabas.api.topics.creation import creation_rules
-from barnabas.metadata.audit import AUDIT, AuditRecord
-from barnabas.metadata.audit_events import AuditEvent, EventSequence, events_of
+from barnabas.api.topics.topic_creator import creation_rules
+from barnabas.metadata.audit.events import AuditEvent, EventSequence, events_of
+from barnabas.metadata.audit.records import AUDIT, AuditRecord
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import Image
 from barnabas.metadata.internal_topics import internal_topic
@@ -22,7 +22,7 @@ from barnabas.metadata.topics import AUDIT_TOPIC
 from barnabas.replication.partition import Partition
 from barnabas.telemetry.logs import get_logger
 from barnabas.wire.errors import KafkaError
-from barnabas.wire.records.pairs import encode_pairs
+from barnabas.wire.records.key_value_batch import encode_pairs
 from barnabas.wire.records.record import decode_all
 
 #: Events of one batch have so many bytes, or are one.

@@ -14,25 +14,25 @@ from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.turns import Turns
 from barnabas.base.worker import Worker
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.config.listener_rules import check_listeners
-from barnabas.log.cleaner import CleanerSettings, LogCleaner
-from barnabas.log.directories import LogDirectories
+from barnabas.config.listener_validation import check_listeners
+from barnabas.log.compaction.cleaner import CleanerSettings, LogCleaner
+from barnabas.log.compaction.log_worker import LogWorker
+from barnabas.log.imports.importer import Replacements
 from barnabas.log.log_directory import LogDirectory
-from barnabas.log.log_worker import LogWorker
-from barnabas.log.meta_properties import read_meta_properties
-from barnabas.log.replacements import Replacements
-from barnabas.log.trash import settle_trash
-from barnabas.metadata.auditor import Auditor
+from barnabas.log.log_manager import LogDirectories
+from barnabas.log.startup.meta_properties import read_meta_properties
+from barnabas.log.trash.trash import settle_trash
+from barnabas.metadata.audit.auditor import Auditor
+from barnabas.metadata.audit.stored_history import decide_keep_history
 from barnabas.metadata.brokers import Broker, decide_register
 from barnabas.metadata.client_metrics import ClientTelemetry
 from barnabas.metadata.cluster import SECRET_BYTES, decide_form
 from barnabas.metadata.dynamic_config import DynamicConfig
 from barnabas.metadata.features import decide_finalize, supported_features
-from barnabas.metadata.former_states import decide_keep_history
 from barnabas.metadata.internal_topics import TRANSACTION_TOPIC
 from barnabas.metadata.scram import decide_add_user
-from barnabas.metadata.topic_adoption import FoundLog, decide_adopt
 from barnabas.metadata.topic_deletion import decide_forget
+from barnabas.metadata.topic_recovery import FoundLog, decide_adopt
 from barnabas.metadata.writer import MetadataWriter
 from barnabas.net.connections import Connections
 from barnabas.net.listener import StartError, reason_of
@@ -40,20 +40,20 @@ from barnabas.policy.policies import Policies
 from barnabas.quotas.manager import QuotaManager
 from barnabas.replication.fetch_sessions import FetchSessionCache
 from barnabas.replication.flusher import Flusher
-from barnabas.replication.handovers import Handovers
 from barnabas.replication.log_configs import cleaner_settings, cordons, log_config
 from barnabas.replication.log_dir_moves import LogDirMoves
+from barnabas.replication.log_importer import Handovers
 from barnabas.replication.producer_ids import ProducerIds
 from barnabas.replication.replica_manager import ReplicaManager
 from barnabas.security.authorizer import configured_authorizer
 from barnabas.security.security_log import WINDOW_MS as SECURITY_LOG_WINDOW_MS
 from barnabas.security.security_log import SecurityLog
 from barnabas.server.audit_publisher import AuditPublisher
+from barnabas.server.background.expiration import INTERVAL_MS as FORGETTING_INTERVAL_MS
+from barnabas.server.background.expiration import Forgetting
+from barnabas.server.background.tasks import Housekeeping
 from barnabas.server.coordinators import Coordinators
 from barnabas.server.disk_space import CHECK_INTERVAL_MS, DiskWatch
-from barnabas.server.forgetting import INTERVAL_MS as FORGETTING_INTERVAL_MS
-from barnabas.server.forgetting import Forgetting
-from barnabas.server.housekeeping import Housekeeping
 from barnabas.server.listeners import Listeners, connection_limits, open_files_max
 from barnabas.server.metrics import metrics_registry
 from barnabas.server.policies import policy_settings

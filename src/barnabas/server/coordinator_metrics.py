@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from barnabas.coordinator.coordinator import Coordinator, Totals
+from barnabas.coordinator.context import ShardState
 from barnabas.coordinator.counts import CoordinatorCounts
-from barnabas.coordinator.runner import ShardState
+from barnabas.coordinator.runtime import Coordinator, Totals
 from barnabas.groups.classic.states import ClassicState
 from barnabas.groups.consumer.group import GroupState
 from barnabas.groups.shard import GroupShard

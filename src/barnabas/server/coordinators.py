@@ -5,9 +5,9 @@ from random import Random
 
 from barnabas.base.clock import Clock
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.coordinator.coordinator import Coordinator
+from barnabas.coordinator.runtime import Coordinator
+from barnabas.groups.context import Surroundings
 from barnabas.groups.shard import GroupShard
-from barnabas.groups.surroundings import Surroundings
 from barnabas.metadata.image import Image
 from barnabas.metadata.internal_topics import GROUP_TOPIC, TRANSACTION_TOPIC
 from barnabas.metadata.writer import MetadataWriter

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from barnabas.api.dispatch import Dispatcher
 from barnabas.base.clock import Clock
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.config.broker_keys import LISTENER_PREFIX
+from barnabas.config.broker_validation import parse_connection_overrides
 from barnabas.config.definition import ConfigError
+from barnabas.config.keys.broker import LISTENER_PREFIX
 from barnabas.config.listeners import Listener, SecurityProtocol
-from barnabas.config.rules import parse_connection_overrides
 from barnabas.config.sasl import SaslSettings, sasl_settings
 from barnabas.metadata.brokers import Endpoint
 from barnabas.metadata.cluster import KEY as CLUSTER_KEY

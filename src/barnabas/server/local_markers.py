@@ -5,9 +5,9 @@ from collections.abc import Callable, Collection, Mapping
 from barnabas.base.ids import TopicPartition
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.metadata.image import Image
-from barnabas.replication.end_markers import write_end_markers
 from barnabas.replication.flusher import Flusher
 from barnabas.replication.replica_manager import ReplicaManager
+from barnabas.replication.transaction_markers import write_end_markers
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.records.control import EndMarker
 

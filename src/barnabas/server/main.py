@@ -13,18 +13,18 @@ from pathlib import Path
 from barnabas import __version__
 from barnabas.base.arguments import conceal
 from barnabas.base.clock import SystemClock
-from barnabas.client.address import Address
+from barnabas.client.core.address import Address
 from barnabas.config.broker_config import BrokerConfig, find_broker_key
 from barnabas.config.definition import ConfigError
 from barnabas.config.listeners import SecurityProtocol
 from barnabas.config.load import LoadedConfig, environment_name, load_broker_config, read_properties
-from barnabas.log.checkpoints import MalformedFile
 from barnabas.log.log_directory import LogDirectoryError
+from barnabas.log.startup.checkpoints import MalformedFile
 from barnabas.metadata.store import StoreError
 from barnabas.net.listener import StartError
 from barnabas.policy.loading import PolicyLoadError
+from barnabas.server.bootstrap_users import first_users
 from barnabas.server.broker import BrokerServer
-from barnabas.server.first_users import first_users
 from barnabas.server.garbage import calm_collector, collect_all_when_quiet
 from barnabas.server.process_log import FORMAT_KEY, ProcessLog, everything_logged
 from barnabas.server.web import WebFactory

@@ -1,9 +1,9 @@
 """What this broker's parts tell Prometheus, gathered from their own numbers at each scrape."""
 
 from barnabas.api.context import Node
-from barnabas.log.cleaner import LogCleaner
-from barnabas.log.directories import LogDirectories
-from barnabas.log.replacements import Replacements
+from barnabas.log.compaction.cleaner import LogCleaner
+from barnabas.log.imports.importer import Replacements
+from barnabas.log.log_manager import LogDirectories
 from barnabas.net.connections import Connections
 from barnabas.policy.policies import Policies
 from barnabas.server.audit_publisher import AuditPublisher

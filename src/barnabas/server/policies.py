@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.config.broker_keys import BROKER_KEYS
-from barnabas.config.client_metrics_keys import CLIENT_METRICS_KEYS
-from barnabas.config.group_keys import GROUP_KEYS
-from barnabas.config.quota_keys import BROKER_QUOTA_KEYS
-from barnabas.config.topic_keys import TOPIC_KEYS
+from barnabas.config.keys.broker import BROKER_KEYS
+from barnabas.config.keys.client_metrics import CLIENT_METRICS_KEYS
+from barnabas.config.keys.group import GROUP_KEYS
+from barnabas.config.keys.quota import BROKER_QUOTA_KEYS
+from barnabas.config.keys.topic import TOPIC_KEYS
 from barnabas.policy import ConfigResourceType
 from barnabas.policy.policies import ALTER_CONFIG_KEY, CREATE_TOPIC_KEY, FILE_KEY, PolicySettings
 

@@ -6,7 +6,7 @@ from concurrent.futures import Future
 from ipaddress import ip_address
 from typing import NamedTuple, Protocol
 
-from barnabas.client.address import Address
+from barnabas.client.core.address import Address
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.listeners import SecurityProtocol
 from barnabas.telemetry.http import LOOPBACK, parse_listener

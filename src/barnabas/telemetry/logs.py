@@ -90,7 +90,7 @@ def configure(format: str, level: str, clock: Clock | None = None) -> None:  # n
 
 
 def get_logger(name: str) -> Logger:
-    """The logger of a dotted name, such as "barnabas.log.cleaner"."""
+    """The logger of a dotted name, such as "barnabas.log.compaction.cleaner"."""
     logger = _settings.loggers.get(name)
     if logger is None:
         logger = _settings.loggers[name] = Logger(name, _effective_level(name))

@@ -10,14 +10,14 @@ import uvloop
 
 from barnabas.base.clock import Clock, SystemClock
 from barnabas.base.ids import TopicPartition
-from barnabas.client.accumulator import Delivery
-from barnabas.client.admin import raise_errors
-from barnabas.client.admin_model import NewTopic
+from barnabas.client.admin.admin import raise_errors
+from barnabas.client.admin.model import NewTopic
+from barnabas.client.admin.offsets import EARLIEST
 from barnabas.client.blocking import Client, Producer
-from barnabas.client.fetched import ConsumedRecord
-from barnabas.client.loop_thread import LoopThread
-from barnabas.client.metadata import Topic
-from barnabas.client.offsets import EARLIEST
+from barnabas.client.consumer.completed_fetch import ConsumedRecord
+from barnabas.client.core.loop_thread import LoopThread
+from barnabas.client.core.metadata import Topic
+from barnabas.client.producer.accumulator import Delivery
 from barnabas.config.listeners import SecurityProtocol
 from barnabas.config.load import load_broker_config
 from barnabas.server.broker import BrokerServer

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from barnabas.transactions.ending import fenced
+from barnabas.transactions.end_txn import fenced
 from barnabas.transactions.refusals import concurrent, producer_fenced
 from barnabas.transactions.states import TransactionState
 from barnabas.transactions.transaction import (

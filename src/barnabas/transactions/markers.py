@@ -6,8 +6,8 @@ from typing import Any, Protocol
 
 from barnabas.base.clock import Clock
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinator.coordinator import Coordinator
-from barnabas.coordinator.runner import ShardRunner, ShardState
+from barnabas.coordinator.context import ShardRunner, ShardState
+from barnabas.coordinator.runtime import Coordinator
 from barnabas.telemetry.logs import get_logger
 from barnabas.transactions.shard import GetProducerIds, TransactionShard, WriteMarkers
 from barnabas.transactions.states import TransactionState

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 from barnabas.base.ids import TopicPartition
 from barnabas.config.broker_config import BrokerConfig
+from barnabas.coordinator.result import Pending, Step, TimerKey
 from barnabas.coordinator.shard import RecordPlace
-from barnabas.coordinator.step import Pending, Step, TimerKey
 from barnabas.metadata.image import Image
 from barnabas.telemetry.logs import get_logger
-from barnabas.transactions.ending import Ending, completed, decide_end, fenced
+from barnabas.transactions.end_txn import Ending, completed, decide_end, fenced
 from barnabas.transactions.initialization import Initialization, decide_initialize
 from barnabas.transactions.listing import Filter
 from barnabas.transactions.partitions import Addition, decide_add, verify

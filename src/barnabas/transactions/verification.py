@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from barnabas.base.ids import TopicPartition
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.coordinator.coordinator import Coordinator
+from barnabas.coordinator.runtime import Coordinator
 from barnabas.transactions.partitions import Addition
 from barnabas.transactions.shard import TransactionShard
 from barnabas.transactions.transaction import EPOCH_BUMPS_LEVEL

@@ -33,7 +33,7 @@ from pyspark_barnabas.pipelines.sinks.delta import check_partitions, delta_schem
 from pyspark_barnabas.pipelines.sinks.jdbc import check_table
 from pyspark_barnabas.pipelines.sinks.parquet import check_columns
 from pyspark_barnabas.pipelines.sources.delta import delta_stream
-from pyspark_barnabas.pipelines.sources.growing import Takes
+from pyspark_barnabas.pipelines.sources.jdbc_incrementing import Takes
 from pyspark_barnabas.pipelines.state import StateDirectory
 from pyspark_barnabas.pipelines.transforming import Judged, judged
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from barnabas.base.yaml_places import Place, YamlError
+from barnabas.base.yaml_nodes import Place, YamlError
 from pyspark_barnabas.pipelines.failures import FlowError
 
 _TABLE = re.compile(r'(?:(?:[A-Za-z_][\w$]*|"[^"]+")\.)*(?:[A-Za-z_][\w$]*|"[^"]+")')

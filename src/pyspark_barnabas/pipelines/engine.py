@@ -16,7 +16,7 @@ from pyspark_barnabas.pipelines.batches import BatchWriter
 from pyspark_barnabas.pipelines.building import built, takes
 from pyspark_barnabas.pipelines.declaration import Flow, JdbcInput, Pipeline, Trigger, TriggerKind
 from pyspark_barnabas.pipelines.failures import told
-from pyspark_barnabas.pipelines.sources.taking import Taking, interval_s
+from pyspark_barnabas.pipelines.sources.jdbc_poller import Taking, interval_s
 from pyspark_barnabas.pipelines.state import FlowState, FlowStatus, StateDirectory
 from pyspark_barnabas.stream_offsets import without_ids
 

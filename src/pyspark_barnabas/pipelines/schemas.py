@@ -6,8 +6,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pyspark_barnabas.pipelines.codecs import CodecSpec, Kind
+from pyspark_barnabas.pipelines.codecs.errors import SchemaError
 from pyspark_barnabas.pipelines.codecs.framing import Frame
-from pyspark_barnabas.pipelines.codecs.misfits import SchemaError
 from pyspark_barnabas.pipelines.declaration import Coding, Format
 from pyspark_barnabas.pipelines.failures import FlowError
 

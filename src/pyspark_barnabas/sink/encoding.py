@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from barnabas.client.accumulator import Identity
+from barnabas.client.producer.accumulator import Identity
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.records.arrow_encode import ArrowEncoder
 from barnabas.wire.records.arrow_rows import Batching, Columns, EncodedBatch

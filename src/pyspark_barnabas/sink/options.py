@@ -7,8 +7,8 @@ from enum import Enum
 from typing import TypeVar
 
 from barnabas.wire.records.compression import Compression
-from pyspark_barnabas.options import ConnectionOptions, connection_options
-from pyspark_barnabas.values import OptionError, flag, number, refused, size_bytes
+from pyspark_barnabas.option_values import OptionError, flag, number, refused, size_bytes
+from pyspark_barnabas.source.options import ConnectionOptions, connection_options
 
 #: As long as brokers allow by default (`transaction.max.timeout.ms`): so long a restart may take that finishes a batch.
 TRANSACTION_TIMEOUT_MS = 900_000

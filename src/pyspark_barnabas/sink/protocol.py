@@ -34,8 +34,8 @@ import zlib
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from barnabas.client.accumulator import Identity
-from barnabas.client.group_messages import CommittedOffset
+from barnabas.client.admin.group_messages import CommittedOffset
+from barnabas.client.producer.accumulator import Identity
 
 _MARK = "barnabas-mark:1"
 _DECISION = "barnabas-decision:1"

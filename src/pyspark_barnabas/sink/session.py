@@ -6,10 +6,10 @@ from typing import Any, Self, TypeVar
 
 import uvloop
 
-from barnabas.client.cluster import Cluster
-from barnabas.client.loop_thread import LoopThread
-from barnabas.client.metadata import Topic
-from barnabas.client.retry import Retry
+from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.loop_thread import LoopThread
+from barnabas.client.core.metadata import Topic
+from barnabas.client.core.retry import Retry
 from barnabas.wire.errors import KafkaError
 from pyspark_barnabas.sink.errors import SinkError
 from pyspark_barnabas.sink.options import SinkOptions

@@ -12,13 +12,13 @@ from pyspark.errors import AnalysisException
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from pyspark_barnabas.lasting import spare_what_lasts
-from pyspark_barnabas.sink.committing import CARRIER, Committing
+from pyspark_barnabas.runtime.gc_freeze import spare_what_lasts
+from pyspark_barnabas.sink.batch_committer import CARRIER, Committing
 from pyspark_barnabas.sink.options import Delivery, SinkOptions, batch_options, stream_options
 from pyspark_barnabas.sink.protocol import BatchId, Prepared
 from pyspark_barnabas.sink.schema import check_schema
 from pyspark_barnabas.sink.session import Session
-from pyspark_barnabas.sink.writing import Outcome, TaskDone, TaskWriter, Work
+from pyspark_barnabas.sink.task_writer import Outcome, TaskDone, TaskWriter, Work
 
 #: What Spark tells its tasks of the stream that they belong to.
 _BATCH_PROPERTY = "streaming.sql.batchId"

@@ -12,9 +12,9 @@ import pytest
 from interop.brokers import Broker
 from playwright.sync_api import Browser, expect
 
-from barnabas.client.admin import raise_errors
+from barnabas.client.admin.admin import raise_errors
+from barnabas.client.admin.scram import Upsertion
 from barnabas.client.blocking import Client
-from barnabas.client.scram import Upsertion
 from barnabas.wire.scram import ScramMechanism
 from interop import candidate, reference, sasl
 from support.browsers import SIZE, Watched

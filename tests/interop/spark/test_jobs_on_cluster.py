@@ -26,9 +26,9 @@ CONFIGS = {
 PROGRAM = """
 import json, sys
 from pathlib import Path
-from pyspark_barnabas.jobs.compact import compact
-from pyspark_barnabas.jobs.rekey import Wanted, rekey
-from pyspark_barnabas.jobs.running import job_session
+from pyspark_barnabas.jobs.compact.job import compact
+from pyspark_barnabas.jobs.rekey.job import Wanted, rekey
+from pyspark_barnabas.jobs.common.session import job_session
 
 master, bootstrap, logs, state = sys.argv[1:]
 options = {"kafka.bootstrap.servers": bootstrap}

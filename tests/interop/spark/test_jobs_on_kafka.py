@@ -10,10 +10,10 @@ from interop.targets import START
 from pyspark.sql import SparkSession
 
 from barnabas.base.ids import TopicPartition
-from pyspark_barnabas.jobs.archive import archive
-from pyspark_barnabas.jobs.archive_target import open_archive
-from pyspark_barnabas.jobs.batch_checks import Finding, Scrubbed
-from pyspark_barnabas.jobs.scrub import plan_scrub, scrub_options, scrub_part
+from pyspark_barnabas.jobs.archive.job import archive
+from pyspark_barnabas.jobs.archive.parquet_target import open_archive
+from pyspark_barnabas.jobs.scrub.batch_checks import Finding, Scrubbed
+from pyspark_barnabas.jobs.scrub.job import plan_scrub, scrub_options, scrub_part
 from support.cleaned_logs import is_cleaned
 from support.source_rows import WAIT_S, consumed_rows, fill, frame_rows, producer
 from support.transactions_of_others import transact_at

@@ -11,10 +11,10 @@ from interop.reference import tool
 from pyspark.sql import SparkSession
 
 from barnabas.base.ids import uuid_to_text
-from barnabas.client.admin import raise_errors
-from barnabas.client.admin_model import NewTopic
+from barnabas.client.admin.admin import raise_errors
+from barnabas.client.admin.model import NewTopic
 from barnabas.client.blocking import Client
-from barnabas.client.metadata import Topic
+from barnabas.client.core.metadata import Topic
 from interop import reference
 from support.moved_replicas import (
     ANY_DIRECTORY,

@@ -10,8 +10,8 @@ from deltalake import DeltaTable
 from interop.brokers import Broker
 from pyspark.sql import SparkSession
 
-from barnabas.client.admin import raise_errors
-from barnabas.client.admin_model import NewTopic
+from barnabas.client.admin.admin import raise_errors
+from barnabas.client.admin.model import NewTopic
 from barnabas.client.blocking import Client
 from pyspark_barnabas.pipelines.state import FlowState
 from support.pipelines import Scene

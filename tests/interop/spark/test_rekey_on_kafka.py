@@ -9,12 +9,12 @@ import pytest
 from interop.brokers import Broker
 from pyspark.sql import SparkSession
 
-from barnabas.client.admin import raise_errors
-from barnabas.client.admin_model import NewTopic
+from barnabas.client.admin.admin import raise_errors
+from barnabas.client.admin.model import NewTopic
 from barnabas.client.blocking import Client
-from pyspark_barnabas.jobs.rekey import Wanted, rekey
-from pyspark_barnabas.jobs.rekey_state import Copying, RekeyDirectory
-from pyspark_barnabas.jobs.usage import usage
+from pyspark_barnabas.jobs.rekey.job import Wanted, rekey
+from pyspark_barnabas.jobs.rekey.state import Copying, RekeyDirectory
+from pyspark_barnabas.jobs.usage.job import usage
 from support.rekeyed import check_copy, commit, consume, contents, grow, unread, write
 from support.source_rows import consumed_rows
 

@@ -9,19 +9,19 @@ from interop.brokers import Broker
 from pyspark.sql import SparkSession
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin import raise_errors
-from barnabas.client.admin_model import NewTopic
+from barnabas.client.admin.admin import raise_errors
+from barnabas.client.admin.model import NewTopic
 from barnabas.client.blocking import Client
 from barnabas.wire.errors import KafkaError
-from pyspark_barnabas.jobs import restore_mapped as job
-from pyspark_barnabas.jobs.archive import archive
-from pyspark_barnabas.jobs.compact import compact
-from pyspark_barnabas.jobs.connecting import NotBarnabas
-from pyspark_barnabas.jobs.offset_map import read_map, translate_groups
-from pyspark_barnabas.jobs.restore import restore
-from pyspark_barnabas.jobs.restore_mapped import restore_mapped
-from pyspark_barnabas.jobs.restore_planning import Request
-from pyspark_barnabas.options import batch_options
+from pyspark_barnabas.jobs.archive.job import archive
+from pyspark_barnabas.jobs.common.client import NotBarnabas
+from pyspark_barnabas.jobs.compact.job import compact
+from pyspark_barnabas.jobs.restore import mapped as job
+from pyspark_barnabas.jobs.restore.job import restore
+from pyspark_barnabas.jobs.restore.mapped import restore_mapped
+from pyspark_barnabas.jobs.restore.offset_map import read_map, translate_groups
+from pyspark_barnabas.jobs.restore.plan import Request
+from pyspark_barnabas.source.options import batch_options
 from support.source_rows import SourceRow, consumed_rows, fill
 from support.transactions_of_others import transact_at
 

@@ -6,7 +6,7 @@ import pytest
 from interop.brokers import Broker
 
 from pyspark_barnabas.sink.errors import RowsMoved, SinkError
-from pyspark_barnabas.sink.writing import Outcome
+from pyspark_barnabas.sink.task_writer import Outcome
 from support.spark_sink import MOVED, ROWS, TASKS, Calls, Sink, counted_calls, crash, moments
 
 

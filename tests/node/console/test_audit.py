@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from barnabas.config.resources import Resource, ResourceKind
+from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.testing import EmbeddedBroker
 from support.audit import published
 from support.consoles import Visitor, visiting

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from barnabas.client.cluster import Cluster
+from barnabas.client.core.cluster import Cluster
 from barnabas.console import audit_follower, audit_reader
 from barnabas.console.audit_follower import FOLLOWED_MAX, AuditFollower
 from barnabas.console.audit_reader import NO_AUDIT, AuditWish, Found, Look, look_back, read_back

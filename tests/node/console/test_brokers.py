@@ -5,7 +5,7 @@ import re
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.config.resources import Resource, ResourceKind
+from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.testing import EmbeddedBroker
 from support.consoles import Visitor
 from support.rich_cluster import ORDERS

@@ -8,10 +8,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from barnabas.base.clock import ManualClock
-from barnabas.client.sasl import SaslLogin
+from barnabas.client.auth.sasl import SaslLogin
 from barnabas.console.app import Console
-from barnabas.console.gate import CONTENT_SECURITY_POLICY
 from barnabas.console.page import Route
+from barnabas.console.request_guard import CONTENT_SECURITY_POLICY
 from barnabas.console.settings import ConsoleSettings
 from barnabas.console.view import View
 from barnabas.testing import EmbeddedBroker

@@ -8,7 +8,7 @@ from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Position
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.group_messages import CommittedOffset
+from barnabas.client.admin.group_messages import CommittedOffset
 from barnabas.testing import EmbeddedBroker
 from support.consoles import Visitor
 from support.rich_cluster import ORDERS, PARTITIONS, open_address

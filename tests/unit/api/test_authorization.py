@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from barnabas.api import authorization
-from barnabas.api.refused_changes import CHANGING_APIS
+from barnabas.api.audit_refusals import CHANGING_APIS
 from barnabas.metadata.acls import decide_create_acls, decide_delete_acls
 from barnabas.security.operations import OPERATIONS
 from barnabas.wire.acls import CLUSTER_NAME, AclBinding, AclFilter, AclPermission, PatternType, ResourceType

@@ -4,7 +4,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from barnabas.cli.main import app
-from barnabas.client.loop_thread import LoopThread
+from barnabas.client.core.loop_thread import LoopThread
 from unit.client.fake_broker import FakeBroker
 
 Run = Callable[..., Result]

@@ -14,6 +14,7 @@ from typing import Any
 from unittest.mock import ANY
 
 import pytest
+from unit.client.test_producer import refused
 
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.describe_configs import (
@@ -31,7 +32,6 @@ from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.record import Record, encode_batch
 from unit.cli.conftest import Run
 from unit.client.fake_broker import FakeBroker
-from unit.client.test_producer import refused
 
 
 def put(broker: FakeBroker, *values: bytes, partition: int = 0) -> None:

@@ -4,8 +4,8 @@ import pytest
 
 from barnabas.cli.failures import Failure
 from barnabas.cli.work.configs import deletions, resource, settings
-from barnabas.config.edits import Edit, Operation
-from barnabas.config.resources import Resource, ResourceKind
+from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.config_resource import Resource, ResourceKind
 
 SET, DELETE, APPEND, SUBTRACT = Operation
 

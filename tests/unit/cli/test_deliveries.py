@@ -7,7 +7,7 @@ import pytest
 from barnabas.base.ids import TopicPartition
 from barnabas.cli.failures import REFUSED, Failure
 from barnabas.cli.work.deliveries import Deliveries, Range, lines_text
-from barnabas.client.accumulator import Delivery
+from barnabas.client.producer.accumulator import Delivery
 from barnabas.wire.errors import ErrorCode, KafkaError
 from support.loop import on_loop
 

@@ -7,8 +7,8 @@ import typer
 
 from barnabas.cli.failures import NOT_FOUND, Failure, guarded, judge, report, wrong_use
 from barnabas.cli.options import key_value_pairs
-from barnabas.client.address import Address
-from barnabas.client.errors import BrokerUnreachable, RequestTimedOut
+from barnabas.client.core.address import Address
+from barnabas.client.core.errors import BrokerUnreachable, RequestTimedOut
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 UNREACHABLE = BrokerUnreachable(Address("h", 1), "no connection")

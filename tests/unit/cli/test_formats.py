@@ -4,7 +4,7 @@ import pytest
 
 from barnabas.cli.failures import Failure
 from barnabas.cli.work.formats import as_json, compile_format
-from barnabas.client.fetched import ConsumedRecord
+from barnabas.client.consumer.completed_fetch import ConsumedRecord
 
 RECORD = ConsumedRecord("t", 3, 42, 1_700, b"key", b"value", (("a", b"1"), ("b", None)))
 EMPTY = ConsumedRecord("t", 0, 0, -1, None, None, ())

@@ -8,7 +8,7 @@ from typer.main import get_command
 
 from barnabas.cli.login import command_config, current_login, login_properties
 from barnabas.cli.main import app
-from barnabas.client.sasl import SaslLogin
+from barnabas.client.auth.sasl import SaslLogin
 from unit.cli.conftest import Run
 
 JAAS = 'a.PlainLoginModule required username="alice" password="secret";'

@@ -10,7 +10,7 @@ import pytest
 from barnabas.base.clock import ManualClock
 from barnabas.cli.failures import Failure
 from barnabas.cli.work.waiting import until_done
-from barnabas.client.retry import Retry
+from barnabas.client.core.retry import Retry
 
 
 def waited(wait_s: float, *left: int) -> float:

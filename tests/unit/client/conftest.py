@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from barnabas.client.loop_thread import LoopThread
+from barnabas.client.core.loop_thread import LoopThread
 from unit.client.fake_broker import FakeBroker
 
 

@@ -3,10 +3,10 @@ import threading
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin_model import NewTopic
+from barnabas.client.admin.model import NewTopic
+from barnabas.client.admin.offsets import EARLIEST, LATEST, ListedOffset
 from barnabas.client.blocking import Client
-from barnabas.client.errors import BrokerUnreachable
-from barnabas.client.offsets import EARLIEST, LATEST, ListedOffset
+from barnabas.client.core.errors import BrokerUnreachable
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from unit.client.fake_broker import FakeBroker

@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.cluster import Cluster
+from barnabas.client.admin.group_messages import CommittedOffset, GroupDescription, MemberDescription
+from barnabas.client.core.cluster import Cluster
 from barnabas.client.group_lags import (
     LagTotal,
     PartitionLag,
@@ -16,7 +17,6 @@ from barnabas.client.group_lags import (
     topics_read,
     total_lag,
 )
-from barnabas.client.group_messages import CommittedOffset, GroupDescription, MemberDescription
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.record import Record, encode_batch
 from support.loop import on_loop

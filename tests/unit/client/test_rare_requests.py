@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.address import Address
-from barnabas.client.control import QuorumDescription
-from barnabas.client.group_messages import LeavingMember, leaving, left
-from barnabas.client.leader_epochs import EpochEnd, list_epoch_ends
-from barnabas.client.topic_partitions import describe_topic_partitions
-from barnabas.client.voters import Voter, Voters
+from barnabas.client.admin.cluster_control import QuorumDescription
+from barnabas.client.admin.group_messages import LeavingMember, leaving, left
+from barnabas.client.admin.leader_epochs import EpochEnd, list_epoch_ends
+from barnabas.client.admin.topic_partitions import describe_topic_partitions
+from barnabas.client.admin.voters import Voter, Voters
+from barnabas.client.core.address import Address
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages import describe_topic_partitions as pages
 from barnabas.wire.messages import offset_for_leader_epoch as epochs

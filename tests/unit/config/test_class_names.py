@@ -1,8 +1,8 @@
 import pytest
 
-from barnabas.config.broker_keys import BROKER_KEYS
 from barnabas.config.class_names import CLASS_KEYS, resolve_class
 from barnabas.config.definition import ConfigError
+from barnabas.config.keys.broker import BROKER_KEYS
 
 
 def test_kafkas_class_names_stand_for_built_in_parts() -> None:

@@ -4,11 +4,11 @@ from types import ModuleType
 
 import pytest
 
-from barnabas.config.broker_keys import BROKER_KEYS
-from barnabas.config.client_metrics_keys import CLIENT_METRICS_KEYS
-from barnabas.config.group_keys import GROUP_KEYS
-from barnabas.config.quota_keys import ADDRESS_QUOTA_KEYS, BROKER_QUOTA_KEYS, CLIENT_QUOTA_KEYS, SCRAM_KEYS
-from barnabas.config.topic_keys import TOPIC_KEYS
+from barnabas.config.keys.broker import BROKER_KEYS
+from barnabas.config.keys.client_metrics import CLIENT_METRICS_KEYS
+from barnabas.config.keys.group import GROUP_KEYS
+from barnabas.config.keys.quota import ADDRESS_QUOTA_KEYS, BROKER_QUOTA_KEYS, CLIENT_QUOTA_KEYS, SCRAM_KEYS
+from barnabas.config.keys.topic import TOPIC_KEYS
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -1,5 +1,4 @@
 from barnabas.config.broker_config import BrokerConfig, LayeredConfig
-from barnabas.config.broker_keys import BROKER_KEYS
 from barnabas.config.definition import ConfigType
 from barnabas.config.describe import (
     ConfigEntry,
@@ -8,7 +7,8 @@ from barnabas.config.describe import (
     describe_broker_default,
     describe_topic,
 )
-from barnabas.config.topic_keys import TOPIC_KEYS
+from barnabas.config.keys.broker import BROKER_KEYS
+from barnabas.config.keys.topic import TOPIC_KEYS
 
 TOPIC = ConfigSource.TOPIC_CONFIG
 DYNAMIC = ConfigSource.DYNAMIC_BROKER_CONFIG

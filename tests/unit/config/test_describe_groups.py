@@ -2,7 +2,7 @@ from barnabas.config.broker_config import BrokerConfig, LayeredConfig
 from barnabas.config.definition import ConfigType
 from barnabas.config.describe import ConfigEntry, ConfigSource
 from barnabas.config.describe_groups import describe_client_metrics, describe_group, describe_loggers
-from barnabas.config.group_keys import GROUP_KEYS
+from barnabas.config.keys.group import GROUP_KEYS
 
 GROUP = ConfigSource.GROUP_CONFIG
 KEY = "consumer.session.timeout.ms"

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.config.broker_keys import BROKER_KEYS
-from barnabas.config.client_metrics_keys import CLIENT_METRICS_KEYS
 from barnabas.config.definition import ConfigKey, Effect, UpdateMode
-from barnabas.config.group_keys import GROUP_KEYS
-from barnabas.config.quota_keys import BROKER_QUOTA_KEYS
-from barnabas.config.topic_keys import TOPIC_KEYS
+from barnabas.config.keys.broker import BROKER_KEYS
+from barnabas.config.keys.client_metrics import CLIENT_METRICS_KEYS
+from barnabas.config.keys.group import GROUP_KEYS
+from barnabas.config.keys.quota import BROKER_QUOTA_KEYS
+from barnabas.config.keys.topic import TOPIC_KEYS
 
 TESTS = Path(__file__).resolve().parents[2]
 

@@ -1,8 +1,8 @@
 import pytest
 
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.config.group_keys import GROUP_KEYS
 from barnabas.config.groups import effective_group_values, validate_group_overrides
+from barnabas.config.keys.group import GROUP_KEYS
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 BROKER = BrokerConfig({"group.consumer.session.timeout.ms": "50000"})

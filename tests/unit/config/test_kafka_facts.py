@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import pytest
 
-from barnabas.config.broker_keys import BROKER_KEYS
 from barnabas.config.definition import ConfigKey, UpdateMode
-from barnabas.config.group_keys import GROUP_KEYS
-from barnabas.config.quota_keys import ADDRESS_QUOTA_KEYS, BROKER_QUOTA_KEYS, CLIENT_QUOTA_KEYS
-from barnabas.config.topic_keys import TOPIC_KEYS
+from barnabas.config.keys.broker import BROKER_KEYS
+from barnabas.config.keys.group import GROUP_KEYS
+from barnabas.config.keys.quota import ADDRESS_QUOTA_KEYS, BROKER_QUOTA_KEYS, CLIENT_QUOTA_KEYS
+from barnabas.config.keys.topic import TOPIC_KEYS
 from barnabas.config.validators import Range
 from barnabas.config.values import format_value
 

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.config.broker_keys import BROKER_KEYS
 from barnabas.config.definition import ConfigError
+from barnabas.config.keys.broker import BROKER_KEYS
 from barnabas.config.listeners import Address
 from barnabas.config.load import (
     ConfigWarning,

@@ -2,7 +2,7 @@ import pytest
 
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.config.definition import ConfigError
-from barnabas.config.topic_keys import TOPIC_KEYS
+from barnabas.config.keys.topic import TOPIC_KEYS
 from barnabas.config.topics import (
     TopicConfig,
     broker_default,

@@ -4,7 +4,7 @@ import pytest
 
 from barnabas.console.audit_follower import joined
 from barnabas.console.audit_reader import COUNT, AuditWish, Look
-from barnabas.metadata.audit_events import AuditEvent, Outcome
+from barnabas.metadata.audit.events import AuditEvent, Outcome
 
 ANY = AuditWish()
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
-from barnabas.client.cluster import Cluster
-from barnabas.client.fetch_messages import FetchLimits
-from barnabas.client.fetched import ConsumedRecord
-from barnabas.client.offsets import Isolation
+from barnabas.client.admin.offsets import Isolation
+from barnabas.client.consumer.completed_fetch import ConsumedRecord
+from barnabas.client.consumer.fetch_messages import FetchLimits
+from barnabas.client.core.cluster import Cluster
 from barnabas.console import browse
 from barnabas.console.browse import Browser, Found, Share, cursor, parse_cursor, shares
 from barnabas.console.criteria import Criteria

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.client.fetched import ConsumedRecord
+from barnabas.client.consumer.completed_fetch import ConsumedRecord
 from barnabas.console.criteria import Criteria
 from barnabas.console.records import SEARCHED_BYTES_MAX, WAYS, searched, shown, unformatted
 

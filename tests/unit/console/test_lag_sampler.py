@@ -5,9 +5,9 @@ import pytest
 
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
-from barnabas.client.cluster import Cluster
+from barnabas.client.admin.group_messages import CommittedOffset
+from barnabas.client.core.cluster import Cluster
 from barnabas.client.group_lags import LagTotal, PartitionLag
-from barnabas.client.group_messages import CommittedOffset
 from barnabas.console import lag_sampler
 from barnabas.console.lag_sampler import GROUPS_MAX, SAMPLES_MAX, LagSampler, Sample
 from barnabas.wire.errors import ErrorCode, KafkaError

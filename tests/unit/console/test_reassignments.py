@@ -3,7 +3,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.client.metadata import PartitionInfo, Topic
+from barnabas.client.core.metadata import PartitionInfo, Topic
 from barnabas.console.forms import Form
 from barnabas.console.pages.reassignments import brokers_of, spread
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from barnabas.base.clock import ManualClock
-from barnabas.console.attempts import ADDRESS_FAILURES_MAX, USER_FAILURES_MAX, WINDOW_MS, LoginAttempts
+from barnabas.console.login_throttle import ADDRESS_FAILURES_MAX, USER_FAILURES_MAX, WINDOW_MS, LoginAttempts
 from barnabas.console.sessions import Notice, Sessions
 
 ACCESS: Any = SimpleNamespace(principal="User:alice")

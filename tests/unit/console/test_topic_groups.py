@@ -1,8 +1,8 @@
 """Which groups read a topic."""
 
 from barnabas.base.ids import TopicPartition
+from barnabas.client.admin.group_messages import CommittedOffset, GroupListing
 from barnabas.client.group_lags import LagTotal, PartitionLag
-from barnabas.client.group_messages import CommittedOffset, GroupListing
 from barnabas.console.pages.topic_groups import readers
 from barnabas.wire.errors import ErrorCode, KafkaError
 

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Collection, Mapping
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.address import Address
-from barnabas.client.admin import Admin
-from barnabas.client.cluster import Cluster
-from barnabas.client.errors import ConnectionLost
-from barnabas.client.log_dirs import LogDirDescription, LogDirReplica
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.log_dirs import LogDirDescription, LogDirReplica
+from barnabas.client.core.address import Address
+from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.errors import ConnectionLost
 from barnabas.console.topic_list import TopicRow, TopicSize, topic_sizes
 
 

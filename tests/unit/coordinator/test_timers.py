@@ -2,7 +2,7 @@
 
 import asyncio
 
-from barnabas.coordinator.step import Timer, TimerKey
+from barnabas.coordinator.result import Timer, TimerKey
 from barnabas.coordinator.timers import Timers
 from support.loop import in_virtual_time
 

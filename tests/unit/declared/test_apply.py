@@ -6,10 +6,10 @@ from typing import Any, cast
 
 import pytest
 
-from barnabas.client.admin import Admin
+from barnabas.client.admin.admin import Admin
 from barnabas.declared import apply
 from barnabas.declared.apply import Fate, Outcome
-from barnabas.declared.differences import differences
+from barnabas.declared.diff import differences
 from barnabas.declared.plan import Wish
 from barnabas.declared.secrets import Secrets
 from barnabas.declared.state import State, Topic

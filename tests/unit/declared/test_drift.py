@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from barnabas.base.clock import ManualClock
-from barnabas.declared.differences import Change, differences
+from barnabas.declared.diff import Change, differences
 from barnabas.declared.drift import watched
 from barnabas.declared.state import PRUNABLE, State, Topic
 from support.declared_states import states

@@ -11,9 +11,9 @@ import pytest
 import yaml
 from hypothesis import given
 
-from barnabas.declared.reading import DeclarationError, read_state
+from barnabas.declared.parser import DeclarationError, read_state
+from barnabas.declared.renderer import to_tree
 from barnabas.declared.state import State
-from barnabas.declared.writing import to_tree
 from support.declared_states import states
 from support.documents import code_blocks
 

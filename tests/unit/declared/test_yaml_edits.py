@@ -6,7 +6,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from barnabas.declared.writing import dumped
+from barnabas.declared.renderer import dumped
 from barnabas.declared.yaml_edits import CannotEdit, edited
 
 TEXT = """\

@@ -5,8 +5,8 @@ from random import Random
 import pytest
 
 from barnabas.coordinator.shard import RecordPlace
+from barnabas.groups.context import Surroundings
 from barnabas.groups.shard import GroupShard
-from barnabas.groups.surroundings import Surroundings
 from barnabas.metadata.image import Image
 from barnabas.wire.coordinator_records.committed_offset import (
     CommittedOffset,

@@ -7,8 +7,8 @@ import pytest
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
 from barnabas.log.log_config import LogConfig
-from barnabas.log.open_files import OpenFiles
 from barnabas.log.partition_log import AppendInfo, PartitionLog
+from barnabas.log.segments.open_files import OpenFiles
 from barnabas.wire.records.record import Record, encode_batch
 
 NOW_MS = 1_700_000_000_000

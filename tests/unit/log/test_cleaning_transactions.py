@@ -7,7 +7,7 @@ import pytest
 
 from barnabas.base.clock import ManualClock
 from barnabas.log.partition_log import PartitionLog
-from barnabas.log.transaction_index import read_entries
+from barnabas.log.segments.transaction_index import read_entries
 from barnabas.wire.records.control import EndMarker
 from barnabas.wire.records.record import Record, encode_batch
 from support.compaction import batches_of, compact, offsets_of

@@ -12,11 +12,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
+from barnabas.log.compaction.offset_map import OffsetMap, PlainOffsetMap
+from barnabas.log.compaction.offset_map_numpy import NumpyOffsetMap
 from barnabas.log.log_config import LogConfig
-from barnabas.log.offset_map import OffsetMap, PlainOffsetMap
-from barnabas.log.offset_map_numpy import NumpyOffsetMap
-from barnabas.log.open_files import OpenFiles
 from barnabas.log.partition_log import PartitionLog
+from barnabas.log.segments.open_files import OpenFiles
 from barnabas.wire.records.batch import iterate_headers
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.control import ControlType, EndMarker, control_type

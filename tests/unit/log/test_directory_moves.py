@@ -8,9 +8,9 @@ import pytest
 
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
-from barnabas.log.directories import LogDirectories
 from barnabas.log.log_config import LogConfig
 from barnabas.log.log_directory import fits_future_directory, future_directory, parse_future
+from barnabas.log.log_manager import LogDirectories
 from barnabas.log.partition_log import AppendInfo, PartitionLog
 
 Produce = Callable[..., AppendInfo]
@@ -177,7 +177,7 @@ def test_a_failing_disk_takes_what_moves_there_with_it(moving: LogDirectories) -
 def test_of_wishes_for_logs_that_are_not_there_the_oldest_is_forgotten(
     opened: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("barnabas.log.directories._PREFERRED_COUNT_MAX", 2)
+    monkeypatch.setattr("barnabas.log.log_manager._PREFERRED_COUNT_MAX", 2)
     directories = opened()
     first, second = directories.directories
     for index in range(3):

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.log.offset_index import OffsetIndex
-from barnabas.log.time_index import TimeIndex
+from barnabas.log.segments.offset_index import OffsetIndex
+from barnabas.log.segments.time_index import TimeIndex
 
 
 @pytest.fixture

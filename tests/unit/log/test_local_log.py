@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.log import leader_epochs
+from barnabas.log import leader_epoch_cache as leader_epochs
 from barnabas.log.partition_log import AppendInfo, PartitionLog
 from barnabas.wire.errors import ErrorCode, KafkaError
 

@@ -10,9 +10,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
 from barnabas.log.log_config import LogConfig
-from barnabas.log.open_files import OpenFiles
 from barnabas.log.partition_log import PartitionLog
-from barnabas.log.timestamps import run_search
+from barnabas.log.segments.open_files import OpenFiles
+from barnabas.log.segments.timestamps import run_search
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.record import Record, decode_all, encode_batch
 

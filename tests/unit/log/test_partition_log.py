@@ -5,7 +5,7 @@ import pytest
 
 from barnabas.base.clock import ManualClock
 from barnabas.log.partition_log import AppendInfo, PartitionLog
-from barnabas.log.timestamps import TimestampOffset, run_search
+from barnabas.log.segments.timestamps import TimestampOffset, run_search
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import NO_TIMESTAMP, read_header
 from barnabas.wire.records.record import Record, decode_all, encode_batch

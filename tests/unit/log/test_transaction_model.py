@@ -13,9 +13,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
 from barnabas.log.log_config import LogConfig
-from barnabas.log.open_files import OpenFiles
 from barnabas.log.partition_log import PartitionLog
-from barnabas.log.transaction_index import AbortedTransaction
+from barnabas.log.segments.open_files import OpenFiles
+from barnabas.log.segments.transaction_index import AbortedTransaction
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import iterate_headers
 from barnabas.wire.records.control import EndMarker, read_end_marker

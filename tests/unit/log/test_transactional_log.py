@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.log.partition_log import AppendInfo, PartitionLog
-from barnabas.log.transaction_index import AbortedTransaction
+from barnabas.log.segments.transaction_index import AbortedTransaction
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import read_header
 from barnabas.wire.records.control import EndMarker, read_end_marker

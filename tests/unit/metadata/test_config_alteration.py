@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
-from barnabas.config.edits import Edit, Operation
-from barnabas.config.resources import Resource, ResourceKind
+from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.metadata.config_alteration import (
     Alteration,
     AlterationRules,

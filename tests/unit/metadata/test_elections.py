@@ -2,7 +2,7 @@ import pytest
 
 from barnabas.metadata.elections import decide_elect
 from barnabas.metadata.image import Image
-from barnabas.metadata.partition_changes import Election
+from barnabas.metadata.partition_change_builder import Election
 from barnabas.metadata.topics import NO_LEADER, PartitionState
 from support.images import by_hand, cluster, replayed, with_state
 

@@ -9,7 +9,7 @@ from barnabas.metadata.brokers import decide_register
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.elections import decide_elect
 from barnabas.metadata.image import Image
-from barnabas.metadata.partition_changes import Election, brokers_up
+from barnabas.metadata.partition_change_builder import Election, brokers_up
 from barnabas.metadata.reassignments import (
     ReassignmentRules,
     Target,

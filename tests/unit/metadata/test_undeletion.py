@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from barnabas.base.ids import ZERO_UUID, uuid_to_text
-from barnabas.metadata.differences import differences
+from barnabas.metadata.audit.changes import differences
 from barnabas.metadata.image import Image
 from barnabas.metadata.store import Item
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete

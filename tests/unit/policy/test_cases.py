@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.base.yaml_places import YamlError
+from barnabas.base.yaml_nodes import YamlError
 from barnabas.policy.cases import Case, Counts, Outcome, Trial, Verdict, read_cases
 from barnabas.policy.policies import PolicySettings
 from support.loop import on_loop

@@ -8,8 +8,8 @@ import pytest
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
 from barnabas.log.log_config import LogConfig
-from barnabas.log.open_files import OpenFiles
 from barnabas.log.partition_log import PartitionLog
+from barnabas.log.segments.open_files import OpenFiles
 from barnabas.metadata.topics import PartitionState, Topic, initial_state
 from barnabas.replication.partition import Partition
 

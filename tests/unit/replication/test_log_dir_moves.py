@@ -11,9 +11,9 @@ from barnabas.base.ids import TopicPartition
 from barnabas.log.log_directory import LogDirectory, has_move_mark
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
 from barnabas.replication import log_dir_moves
+from barnabas.replication.delayed_fetch import WaitingFetch
 from barnabas.replication.log_dir_move import MoveState, ReplicaMove
 from barnabas.replication.partition import Partition
-from barnabas.replication.waiting import WaitingFetch
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.batch import BATCH_HEADER_BYTES, iterate_headers
 from support.batches import batch

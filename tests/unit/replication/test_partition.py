@@ -3,8 +3,8 @@ from collections.abc import Callable
 import pytest
 
 from barnabas.metadata.topics import PartitionState
+from barnabas.replication.delayed_fetch import WaitingFetch
 from barnabas.replication.partition import UNKNOWN_GROWTH_BYTES, Partition
-from barnabas.replication.waiting import WaitingFetch
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.control import EndMarker
 from support.batches import batch, values_of

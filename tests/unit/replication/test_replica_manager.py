@@ -10,9 +10,9 @@ import pytest
 
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
-from barnabas.log import leader_epochs
-from barnabas.log.directories import LogDirectories
+from barnabas.log import leader_epoch_cache as leader_epochs
 from barnabas.log.log_config import LogConfig
+from barnabas.log.log_manager import LogDirectories
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.image import Image
 from barnabas.metadata.partition_creation import MorePartitions, decide_create_partitions

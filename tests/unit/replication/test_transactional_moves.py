@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.log.partition_log import PartitionLog
-from barnabas.log.transaction_index import AbortedTransaction
+from barnabas.log.segments.transaction_index import AbortedTransaction
 from barnabas.replication import log_dir_moves
 from barnabas.wire.records.control import EndMarker
 from support.images import new_topic

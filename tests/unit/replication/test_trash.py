@@ -10,12 +10,12 @@ import pytest
 
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
-from barnabas.log import trash as module
-from barnabas.log.directories import LogDirectories
 from barnabas.log.log_config import LogConfig
 from barnabas.log.log_directory import LogDirectory
-from barnabas.log.trash import settle_trash
-from barnabas.log.trash_state import STATE_FILE
+from barnabas.log.log_manager import LogDirectories
+from barnabas.log.trash import trash as module
+from barnabas.log.trash.state import STATE_FILE
+from barnabas.log.trash.trash import settle_trash
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.topic_creation import decide_create
 from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete, decide_forget

@@ -8,15 +8,15 @@ import pytest
 
 from barnabas.log.partition_log import PartitionLog
 from barnabas.metadata import writer
-from barnabas.metadata.audit import Actor, Refusal
-from barnabas.metadata.audit_events import AuditEvent, Outcome
+from barnabas.metadata.audit.events import AuditEvent, Outcome
+from barnabas.metadata.audit.records import Actor, Refusal
 from barnabas.metadata.configs import TOPIC_CONFIGS
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.topics import AUDIT_TOPIC
 from barnabas.server import audit_publisher as module
 from barnabas.server.audit_publisher import AuditPublisher, last_event
 from barnabas.wire.errors import ErrorCode, KafkaError
-from barnabas.wire.records.pairs import encode_pairs
+from barnabas.wire.records.key_value_batch import encode_pairs
 from barnabas.wire.records.record import decode_all
 from support.loop import on_loop
 from support.nodes import RunningNode, running_node

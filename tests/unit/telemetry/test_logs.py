@@ -144,14 +144,14 @@ def test_before_it_is_configured_warnings_are_written_for_people(capsys):
 
 def test_a_level_holds_for_the_loggers_below_a_name(json_lines):
     set_level("barnabas.log", "error")
-    for name in ("barnabas.log", "barnabas.log.cleaner", "barnabas.logs", "barnabas"):
+    for name in ("barnabas.log", "barnabas.log.compaction.cleaner", "barnabas.logs", "barnabas"):
         get_logger(name).info("event")
     assert [line["logger"] for line in json_lines()] == ["barnabas.logs", "barnabas"]
 
 
 def test_a_nearer_level_is_stronger_whatever_was_set_first(json_lines):
-    cleaner = get_logger("barnabas.log.cleaner")
-    set_level("barnabas.log.cleaner", "debug")
+    cleaner = get_logger("barnabas.log.compaction.cleaner")
+    set_level("barnabas.log.compaction.cleaner", "debug")
     set_level("barnabas.log", "fatal")
     cleaner.debug("seen")
     assert [line["event"] for line in json_lines()] == ["seen"]

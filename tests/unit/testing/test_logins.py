@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
+from barnabas.client.auth.sasl import SaslLogin
 from barnabas.client.blocking import Client
-from barnabas.client.sasl import SaslLogin
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.errors import ErrorCode, KafkaError
 

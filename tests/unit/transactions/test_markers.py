@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 
 from barnabas.base.clock import ManualClock
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinator.runner import ShardRunner, ShardState
+from barnabas.coordinator.context import ShardRunner, ShardState
 from barnabas.transactions.markers import MarkerSender
 from barnabas.transactions.shard import GetProducerIds, TransactionShard, WriteMarkers
 from barnabas.transactions.states import TransactionState

@@ -9,7 +9,7 @@ from barnabas.api.authorization import require_cluster
 from barnabas.api.context import Node, RequestContext
 from barnabas.api.registry import serves
 from barnabas.config.topics import effective_topic_config
-from barnabas.metadata.partition_changes import PartitionOutcome, TopicOutcome
+from barnabas.metadata.partition_change_builder import PartitionOutcome, TopicOutcome
 from barnabas.metadata.reassignments import ReassignmentRules, Target, decide_reassign
 from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import ErrorCode, KafkaError

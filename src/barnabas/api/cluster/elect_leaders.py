@@ -10,7 +10,7 @@ from barnabas.api.authorization import require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.metadata.elections import decide_elect
-from barnabas.metadata.partition_changes import Election, PartitionOutcome, TopicOutcome
+from barnabas.metadata.partition_change_builder import Election, PartitionOutcome, TopicOutcome
 from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.elect_leaders import (

@@ -21,7 +21,7 @@ from barnabas.api.context import EncodedResponse, RequestContext
 from barnabas.api.listed_topics import is_listed
 from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
-from barnabas.api.topics.creation import create_wanted_topics
+from barnabas.api.topics.topic_creator import create_wanted_topics
 from barnabas.base.ids import ZERO_UUID
 from barnabas.metadata.image import Image
 from barnabas.metadata.topics import INTERNAL_TOPICS, Topic, check_name

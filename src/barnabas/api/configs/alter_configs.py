@@ -7,7 +7,7 @@ Errors, per resource: those of IncrementalAlterConfigs.
 from barnabas.api.configs.alteration import Outcome, RequestedAlteration, RequestedEdit, alter
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.config.edits import Operation
+from barnabas.config.alter_op import Operation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.alter_configs import (
     AlterConfigsRequest,

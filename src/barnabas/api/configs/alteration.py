@@ -9,11 +9,11 @@ from barnabas.api.configs.loggers import alter_levels
 from barnabas.api.configs.resources import kind_of, require_for, resource_of
 from barnabas.api.configs.rules import alteration_rules
 from barnabas.api.context import RequestContext
-from barnabas.config.edits import Edit, Operation
-from barnabas.config.resources import Resource, ResourceKind
+from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.config_resource import Resource, ResourceKind
+from barnabas.metadata.audit.changes import config_resource
 from barnabas.metadata.config_alteration import Alteration, Altered, decide_alter
 from barnabas.metadata.decision import Decision
-from barnabas.metadata.differences import config_resource
 from barnabas.metadata.image import Image
 from barnabas.policy import AlterConfigPolicy, ConfigResource, ConfigResourceType
 from barnabas.policy.policies import Policies

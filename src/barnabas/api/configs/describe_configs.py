@@ -14,6 +14,7 @@ from typing import TypeAlias
 from barnabas.api.configs.resources import check_named, kind_of, require_for, resource_of
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
+from barnabas.config.config_resource import EVERY_BROKER, Resource, ResourceKind
 from barnabas.config.describe import (
     ConfigEntry,
     ConfigSource,
@@ -22,7 +23,6 @@ from barnabas.config.describe import (
     describe_topic,
 )
 from barnabas.config.describe_groups import describe_client_metrics, describe_group, describe_loggers
-from barnabas.config.resources import EVERY_BROKER, Resource, ResourceKind
 from barnabas.metadata.configs import CONFIG_NOUNS
 from barnabas.metadata.topics import check_name, unknown_topic
 from barnabas.telemetry.logs import levels

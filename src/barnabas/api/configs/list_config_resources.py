@@ -10,7 +10,7 @@ from barnabas.api.authorization import require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.listed_topics import is_listed
 from barnabas.api.registry import serves
-from barnabas.config.resources import ResourceKind
+from barnabas.config.config_resource import ResourceKind
 from barnabas.metadata.image import Image
 from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import ErrorCode, KafkaError

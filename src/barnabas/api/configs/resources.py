@@ -4,7 +4,7 @@ import re
 
 from barnabas.api.authorization import require, require_cluster
 from barnabas.api.context import RequestContext
-from barnabas.config.resources import EVERY_BROKER, Resource, ResourceKind
+from barnabas.config.config_resource import EVERY_BROKER, Resource, ResourceKind
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 

@@ -6,11 +6,11 @@ from barnabas.api.configs.resources import check_named
 from barnabas.api.context import Node
 from barnabas.config.broker_config import find_broker_key
 from barnabas.config.client_metrics import validate_client_metrics
+from barnabas.config.config_resource import EVERY_BROKER, Resource, ResourceKind
 from barnabas.config.definition import ConfigError, ConfigKey, ConfigType
-from barnabas.config.dynamic_rules import check_dynamic_change, check_dynamic_values
+from barnabas.config.dynamic_validation import check_dynamic_change, check_dynamic_values
 from barnabas.config.groups import validate_group_overrides
-from barnabas.config.resources import EVERY_BROKER, Resource, ResourceKind
-from barnabas.config.topic_keys import TOPIC_KEYS
+from barnabas.config.keys.topic import TOPIC_KEYS
 from barnabas.config.topics import validate_topic_overrides
 from barnabas.config.values import format_value
 from barnabas.metadata.config_alteration import AlterationRules

@@ -25,11 +25,11 @@ from barnabas.api.data.fetch_codec import (
 )
 from barnabas.api.registry import USE_HANDLER, UseHandler, serves
 from barnabas.quotas.rate import Rate
+from barnabas.replication.delayed_fetch import WaitingFetch
 from barnabas.replication.fetch_data import FetchData, FetchedPartition, FetchTarget, Key
 from barnabas.replication.fetch_sessions import FetchContext
 from barnabas.replication.fetching import Reads, find, read_all, refusal
 from barnabas.replication.partition import Partition
-from barnabas.replication.waiting import WaitingFetch
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.fetch import (

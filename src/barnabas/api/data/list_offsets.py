@@ -22,7 +22,7 @@ from barnabas.api.data.list_offsets_codec import (
     write_response,
 )
 from barnabas.api.registry import serves
-from barnabas.log.timestamps import Search, TimestampOffset
+from barnabas.log.segments.timestamps import Search, TimestampOffset
 from barnabas.replication.partition import Partition
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError

@@ -30,7 +30,7 @@ from barnabas.api.data.produce_codec import (
 from barnabas.api.registry import serves
 from barnabas.base.buffers import Buffer
 from barnabas.log.partition_log import AppendInfo
-from barnabas.log.producer_state import Verification
+from barnabas.log.producers.producer_state_manager import Verification
 from barnabas.log.record_validation import InvalidRecords
 from barnabas.log.validation import ValidatedBatch
 from barnabas.metadata.topics import INTERNAL_TOPICS

@@ -12,7 +12,7 @@ from barnabas.api.authorization import filter_allowed, refused_names, require
 from barnabas.api.context import RequestContext
 from barnabas.api.listed_topics import is_listed
 from barnabas.api.registry import serves
-from barnabas.groups.consumer.caller import Caller
+from barnabas.groups.consumer.client_info import Caller
 from barnabas.groups.consumer.regex import matching
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError

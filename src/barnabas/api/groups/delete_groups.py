@@ -10,7 +10,7 @@ from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
 from barnabas.api.groups.pieces import PIECE_PARTITIONS_MAX
 from barnabas.api.registry import serves
-from barnabas.coordinator.step import Pending, Step
+from barnabas.coordinator.result import Pending, Step
 from barnabas.groups.shard import GroupShard
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import KafkaError

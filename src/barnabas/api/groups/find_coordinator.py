@@ -11,7 +11,7 @@ from barnabas.api.authorization import require, require_cluster
 from barnabas.api.cluster.brokers import reachable_brokers
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.api.topics.creation import create_wanted_topics
+from barnabas.api.topics.topic_creator import create_wanted_topics
 from barnabas.base.ids import uuid_from_text
 from barnabas.coordinator.partition_of import partition_of
 from barnabas.metadata.internal_topics import GROUP_TOPIC, TRANSACTION_TOPIC

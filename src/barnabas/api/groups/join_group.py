@@ -10,7 +10,7 @@ NOT_COORDINATOR, and others that say where the coordinator is.
 from barnabas.api.context import RequestContext
 from barnabas.api.groups.checks import check_member_request
 from barnabas.api.registry import serves
-from barnabas.coordinator.step import Pending, Step
+from barnabas.coordinator.result import Pending, Step
 from barnabas.groups.classic.join import Client, Join
 from barnabas.groups.consumer.classic_members import ClassicMemberRefused
 from barnabas.groups.shard import GroupShard

@@ -14,13 +14,13 @@ from typing import Any
 
 from barnabas.api.authorization import allowed, require
 from barnabas.api.context import EncodedResponse, RequestContext
-from barnabas.api.groups.known_partitions import Refused, merge, sift
 from barnabas.api.groups.offset_commit_codec import (
     FIRST_VERSION,
     FIRST_VERSION_WITH_TOPIC_IDS,
     read_request,
     write_response,
 )
+from barnabas.api.groups.partition_checks import Refused, merge, sift
 from barnabas.api.groups.pieces import pieces
 from barnabas.api.registry import USE_HANDLER, UseHandler, serves
 from barnabas.groups.offsets.commits import PartitionCommit, TopicCommit

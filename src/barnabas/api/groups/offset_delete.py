@@ -9,11 +9,11 @@ from collections.abc import Mapping
 
 from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
-from barnabas.api.groups.known_partitions import Refused, merge, sift
+from barnabas.api.groups.partition_checks import Refused, merge, sift
 from barnabas.api.groups.pieces import pieces
 from barnabas.api.registry import serves
 from barnabas.base.ids import TopicPartition
-from barnabas.coordinator.step import Pending, Step
+from barnabas.coordinator.result import Pending, Step
 from barnabas.groups.shard import GroupShard, offset_key
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError

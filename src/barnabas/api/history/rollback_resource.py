@@ -19,12 +19,12 @@ from barnabas.api.configs.rules import alteration_rules
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.security.acls import require_authorizer
-from barnabas.config.resources import EVERY_BROKER, ResourceKind
+from barnabas.config.config_resource import EVERY_BROKER, ResourceKind
 from barnabas.metadata.acls import ACLS
+from barnabas.metadata.audit.rollback import RollbackRules, RolledBack, decide_rollback
 from barnabas.metadata.config_alteration import Altered
 from barnabas.metadata.decision import Decision
 from barnabas.metadata.image import Image
-from barnabas.metadata.rollback import RollbackRules, RolledBack, decide_rollback
 from barnabas.policy.rules import AclAction
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.barnabas_messages.rollback_resource import (

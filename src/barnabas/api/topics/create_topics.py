@@ -14,7 +14,7 @@ from barnabas.api.authorization import allowed, refused_topics
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
-from barnabas.api.topics.creation import create_topics
+from barnabas.api.topics.topic_creator import create_topics
 from barnabas.base.ids import uuid_to_text
 from barnabas.config.describe import describe_topic
 from barnabas.metadata.topic_creation import Created, NewTopic

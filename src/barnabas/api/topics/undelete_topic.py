@@ -14,7 +14,7 @@ from barnabas.api.authorization import require, topic_refusals
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.api.throttling import mutations
-from barnabas.coordinator.step import Pending, Step
+from barnabas.coordinator.result import Pending, Step
 from barnabas.groups.shard import GroupShard
 from barnabas.metadata.trash import TrashedTopic
 from barnabas.metadata.undeletion import TrashedWish, decide_undelete

@@ -8,7 +8,7 @@ PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, those of coordinators.
 from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.api.transactions.fencing import fencing_told
+from barnabas.api.transactions.error_mapping import fencing_told
 from barnabas.base.ids import TopicPartition
 from barnabas.coordinator.partition_of import partition_of
 from barnabas.metadata.internal_topics import GROUP_TOPIC

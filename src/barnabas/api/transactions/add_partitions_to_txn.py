@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from barnabas.api.authorization import refused_names, require, require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.api.transactions.fencing import fencing_told
+from barnabas.api.transactions.error_mapping import fencing_told
 from barnabas.base.ids import TopicPartition
 from barnabas.metadata.topics import INTERNAL_TOPICS
 from barnabas.transactions.partitions import Addition

@@ -8,8 +8,8 @@ CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE, those of coordinators.
 from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.api.transactions.fencing import fencing_told
-from barnabas.transactions.ending import Ending
+from barnabas.api.transactions.error_mapping import fencing_told
+from barnabas.transactions.end_txn import Ending
 from barnabas.transactions.transaction import EPOCH_BUMPS_LEVEL, Transaction
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode, KafkaError

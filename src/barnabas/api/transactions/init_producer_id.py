@@ -10,7 +10,7 @@ CLUSTER_AUTHORIZATION_FAILED.
 from barnabas.api.authorization import allowed_any, require, require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
-from barnabas.api.transactions.fencing import fencing_told
+from barnabas.api.transactions.error_mapping import fencing_told
 from barnabas.config.broker_config import BrokerConfig
 from barnabas.transactions.initialization import Initialization, ProducerIdAndEpoch
 from barnabas.transactions.transaction import NEVER_MS, Transaction

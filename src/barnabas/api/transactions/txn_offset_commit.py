@@ -10,13 +10,13 @@ NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE.
 
 from barnabas.api.authorization import require
 from barnabas.api.context import RequestContext
-from barnabas.api.groups.known_partitions import Refused, merge, sift
+from barnabas.api.groups.partition_checks import Refused, merge, sift
 from barnabas.api.groups.pieces import pieces
 from barnabas.api.registry import serves
+from barnabas.coordinator.result import Pending, Step, TransactionalProducer
 from barnabas.coordinator.shard_log import coordinator_error
-from barnabas.coordinator.step import Pending, Step, TransactionalProducer
 from barnabas.groups.shard import GroupShard
-from barnabas.log.producer_state import Verification
+from barnabas.log.producers.producer_state_manager import Verification
 from barnabas.metadata.internal_topics import GROUP_TOPIC
 from barnabas.replication.transaction_verification import (
     TransactionalWrite,

@@ -10,7 +10,7 @@ from barnabas.api.authorization import allowed_cluster, require_cluster
 from barnabas.api.context import RequestContext
 from barnabas.api.registry import serves
 from barnabas.base.ids import TopicPartition
-from barnabas.replication.end_markers import write_end_markers
+from barnabas.replication.transaction_markers import write_end_markers
 from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.write_txn_markers import (

@@ -9,7 +9,7 @@ from barnabas.cli.failures import wrong_use
 from barnabas.cli.output import notice, print_json, print_table
 from barnabas.cli.work.calls import with_admin
 from barnabas.cli.work.outcomes import raise_all
-from barnabas.client.admin import Admin
+from barnabas.client.admin.admin import Admin
 from barnabas.wire.acls import (
     CLUSTER_NAME,
     WILDCARD,

@@ -12,9 +12,9 @@ from barnabas.cli.output import print_json
 from barnabas.cli.work.calls import with_admin
 from barnabas.cli.work.plan import print_plan
 from barnabas.cli.work.progress import progress
-from barnabas.client.admin import Admin
+from barnabas.client.admin.admin import Admin
 from barnabas.declared.apply import Fate, Outcome, apply_plan
-from barnabas.declared.differences import Level, as_json
+from barnabas.declared.diff import Level, as_json
 from barnabas.declared.plan import Plan, Wish, make_plan
 
 

@@ -12,11 +12,11 @@ from barnabas.cli.failures import NOT_FOUND, Failure, wrong_use
 from barnabas.cli.output import Row, notice, print_json, print_table
 from barnabas.cli.work.calls import with_admin, with_cluster
 from barnabas.cli.work.times import parse_time_ms
-from barnabas.client.cluster import Cluster
-from barnabas.client.consumer import Consumer, Start
-from barnabas.client.offsets import EARLIEST, OffsetSpec
-from barnabas.metadata.audit_events import AuditEvent, Outcome
-from barnabas.metadata.history import compared, state_at
+from barnabas.client.admin.offsets import EARLIEST, OffsetSpec
+from barnabas.client.consumer.consumer import Consumer, Start
+from barnabas.client.core.cluster import Cluster
+from barnabas.metadata.audit.events import AuditEvent, Outcome
+from barnabas.metadata.audit.history import compared, state_at
 from barnabas.metadata.topics import AUDIT_TOPIC
 from barnabas.wire.errors import ErrorCode, KafkaError
 

@@ -5,8 +5,8 @@ import pkgutil
 
 from barnabas.cli.output import print_json, print_table
 from barnabas.cli.work.calls import with_admin, with_cluster
-from barnabas.client.admin import Admin
-from barnabas.client.cluster import Cluster
+from barnabas.client.admin.admin import Admin
+from barnabas.client.core.cluster import Cluster
 from barnabas.wire import messages
 from barnabas.wire.schema import Versions
 

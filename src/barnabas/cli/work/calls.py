@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from barnabas.cli.login import current_login
-from barnabas.client.admin import Admin
-from barnabas.client.cluster import Cluster
+from barnabas.client.admin.admin import Admin
+from barnabas.client.core.cluster import Cluster
 
 ResultT = TypeVar("ResultT")
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from barnabas.cli.failures import wrong_use
 from barnabas.cli.login import current_login
+from barnabas.declared.parser import read_state
 from barnabas.declared.plan import Wish
-from barnabas.declared.reading import read_state
 from barnabas.declared.secrets import Secrets
 from barnabas.declared.state import CONFIG_SECTIONS, Choice, Section, State
 from barnabas.wire.acls import ResourceType

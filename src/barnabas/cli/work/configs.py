@@ -9,12 +9,12 @@ from barnabas.cli.failures import wrong_use
 from barnabas.cli.options import key_value_pairs
 from barnabas.cli.output import notice, print_json, print_table
 from barnabas.cli.work.calls import with_admin
-from barnabas.client.admin import Admin, raise_errors
-from barnabas.client.admin_model import ConfigEntry, ConfigSource
+from barnabas.client.admin.admin import Admin, raise_errors
+from barnabas.client.admin.model import ConfigEntry, ConfigSource
+from barnabas.config.alter_op import Edit, Operation
 from barnabas.config.broker_config import find_broker_key
-from barnabas.config.edits import Edit, Operation
+from barnabas.config.config_resource import EVERY_BROKER, Resource, ResourceKind
 from barnabas.config.properties import parse_properties
-from barnabas.config.resources import EVERY_BROKER, Resource, ResourceKind
 from barnabas.wire.errors import KafkaError
 
 #: How people type the resource that stands for every broker.

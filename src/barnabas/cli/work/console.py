@@ -8,7 +8,7 @@ from types import FrameType
 from barnabas.base.hosts import is_network
 from barnabas.cli.failures import wrong_use
 from barnabas.cli.login import current_login
-from barnabas.client.address import parse_bootstrap
+from barnabas.client.core.address import parse_bootstrap
 from barnabas.console.serving import ConsoleServer
 from barnabas.console.settings import ConsoleSettings
 from barnabas.console.sockets import listening

@@ -12,9 +12,9 @@ from barnabas.cli.work.formats import FORMAT_DEFAULT, Render, compile_format
 from barnabas.cli.work.formats import as_json as render_json
 from barnabas.cli.work.progress import progress
 from barnabas.cli.work.times import parse_time_ms
-from barnabas.client.cluster import Cluster
-from barnabas.client.consumer import Consumer, Start
-from barnabas.client.offsets import EARLIEST, LATEST, Isolation, OffsetSpec, find_offsets
+from barnabas.client.admin.offsets import EARLIEST, LATEST, Isolation, OffsetSpec, find_offsets
+from barnabas.client.consumer.consumer import Consumer, Start
+from barnabas.client.core.cluster import Cluster
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from barnabas.cli.failures import Failure, judge
-from barnabas.client.accumulator import Delivery
+from barnabas.client.producer.accumulator import Delivery
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 #: Errors of single records: the lines after them may arrive.

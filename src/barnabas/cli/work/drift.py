@@ -13,9 +13,9 @@ from barnabas.cli.login import current_login
 from barnabas.cli.output import print_json, print_table
 from barnabas.cli.work.calls import with_admin
 from barnabas.cli.work.plan import shown_value
-from barnabas.client.admin import Admin
-from barnabas.client.cluster import Cluster
-from barnabas.declared.differences import Change
+from barnabas.client.admin.admin import Admin
+from barnabas.client.core.cluster import Cluster
+from barnabas.declared.diff import Change
 from barnabas.declared.drift import Drift, Find, drift_json, from_declared, from_other, watched
 from barnabas.declared.plan import Wish
 from barnabas.declared.state import Choice

@@ -7,8 +7,8 @@ from barnabas.cli.output import notice
 from barnabas.cli.partitions import Place
 from barnabas.cli.work.calls import with_admin
 from barnabas.cli.work.places import print_outcomes, resolved
-from barnabas.client.admin import Admin
-from barnabas.client.control import ElectionType
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.cluster_control import ElectionType
 from barnabas.wire.errors import KafkaError
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from barnabas.cli.output import print_json
 from barnabas.cli.work.calls import with_admin
 from barnabas.declared.live import whole_state
-from barnabas.declared.reading import read_state
+from barnabas.declared.parser import read_state
+from barnabas.declared.renderer import to_tree, to_yaml
 from barnabas.declared.state import Choice
 from barnabas.declared.updating import updated
-from barnabas.declared.writing import to_tree, to_yaml
 
 
 def export(bootstrap: str, choice: Choice, *, as_json: bool) -> None:

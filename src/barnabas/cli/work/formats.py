@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from barnabas.cli.failures import wrong_use
-from barnabas.client.fetched import ConsumedRecord
+from barnabas.client.consumer.completed_fetch import ConsumedRecord
 
 FORMAT_DEFAULT = "%s\\n"
 _TOKEN = re.compile(r"%(.?)|\\(x[0-9a-fA-F]{2}|.?)|[^%\\]+", re.DOTALL)

@@ -10,14 +10,14 @@ from barnabas.cli.partitions import Place
 from barnabas.cli.work.calls import with_cluster
 from barnabas.cli.work.places import print_outcomes, resolved
 from barnabas.cli.work.times import parse_time_ms
-from barnabas.client.admin import Admin, raise_errors
-from barnabas.client.cluster import Cluster
-from barnabas.client.consumer import Start
+from barnabas.client.admin.admin import Admin, raise_errors
+from barnabas.client.admin.group_messages import CommittedOffset
+from barnabas.client.admin.groups import Groups
+from barnabas.client.admin.offset_resets import reset_offsets
+from barnabas.client.admin.offsets import EARLIEST, LATEST, OffsetSpec
+from barnabas.client.consumer.consumer import Start
+from barnabas.client.core.cluster import Cluster
 from barnabas.client.group_lags import PartitionLag, lags_of, lags_of_partitions, total_lag
-from barnabas.client.group_messages import CommittedOffset
-from barnabas.client.groups import Groups
-from barnabas.client.offset_resets import reset_offsets
-from barnabas.client.offsets import EARLIEST, LATEST, OffsetSpec
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 _COLUMNS = ("partition", "committed", "end", "lag", "metadata")

@@ -7,8 +7,8 @@ from barnabas.cli.failures import wrong_use
 from barnabas.cli.output import print_json, print_table
 from barnabas.cli.work.calls import with_cluster
 from barnabas.cli.work.outcomes import raise_all
-from barnabas.client.group_messages import GroupDescription, LeavingMember, MemberDescription
-from barnabas.client.groups import Groups
+from barnabas.client.admin.group_messages import GroupDescription, LeavingMember, MemberDescription
+from barnabas.client.admin.groups import Groups
 
 _LIST_COLUMNS = ("group", "type", "protocol", "state")
 _GROUP_COLUMNS = ("group", "type", "state", "assignor", "coordinator", "epoch", "members")

@@ -11,7 +11,7 @@ from barnabas.cli.spark import check_spark_installed
 from barnabas.cli.work.times import parse_time_ms
 
 if TYPE_CHECKING:
-    from pyspark_barnabas.jobs.audit import Audited
+    from pyspark_barnabas.jobs.audit.job import Audited
 
 
 def analyse(
@@ -28,9 +28,9 @@ def analyse(
     :raises Failure: For a time that is none.
     """
     check_spark_installed()
-    from pyspark_barnabas.jobs.audit import audit
-    from pyspark_barnabas.jobs.audit_report import audit_html
-    from pyspark_barnabas.jobs.running import job_session
+    from pyspark_barnabas.jobs.audit.job import audit
+    from pyspark_barnabas.jobs.audit.report import audit_html
+    from pyspark_barnabas.jobs.common.session import job_session
 
     since_ms = None if since is None else parse_time_ms(since, SystemClock().wall_ms())
     found = audit(None, options, since_ms=since_ms, dry_run=True)

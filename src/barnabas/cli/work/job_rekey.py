@@ -8,7 +8,7 @@ from barnabas.cli.output import notice, print_json, print_table
 from barnabas.cli.spark import check_spark_installed
 
 if TYPE_CHECKING:
-    from pyspark_barnabas.jobs.rekey import Rekeyed, Wanted
+    from pyspark_barnabas.jobs.rekey.job import Rekeyed, Wanted
 
 
 def wanted(
@@ -23,7 +23,7 @@ def wanted(
 ) -> "Wanted":
     """What these arguments ask for."""
     check_spark_installed()
-    from pyspark_barnabas.jobs.rekey import Wanted
+    from pyspark_barnabas.jobs.rekey.job import Wanted
 
     return Wanted(
         source,
@@ -47,8 +47,8 @@ def copy(
     as_json: bool,
 ) -> None:
     """Copy what is new, cut over if asked for, and show what was done."""
-    from pyspark_barnabas.jobs.rekey import rekey
-    from pyspark_barnabas.jobs.running import job_session
+    from pyspark_barnabas.jobs.common.session import job_session
+    from pyspark_barnabas.jobs.rekey.job import rekey
 
     done = rekey(None, options, wanted, state, cut_over=cut_over, dry_run=True)
     if not dry_run and not done.is_cut_over:

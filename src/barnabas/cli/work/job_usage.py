@@ -8,7 +8,7 @@ from barnabas.cli.output import notice, print_json, print_table
 from barnabas.cli.spark import check_spark_installed
 
 if TYPE_CHECKING:
-    from pyspark_barnabas.jobs.usage import Usage
+    from pyspark_barnabas.jobs.usage.job import Usage
 
 
 def measure(
@@ -22,9 +22,9 @@ def measure(
 ) -> None:
     """Measure topics, and show or write what was found."""
     check_spark_installed()
-    from pyspark_barnabas.jobs.running import job_session
-    from pyspark_barnabas.jobs.usage import usage
-    from pyspark_barnabas.jobs.usage_report import usage_html
+    from pyspark_barnabas.jobs.common.session import job_session
+    from pyspark_barnabas.jobs.usage.job import usage
+    from pyspark_barnabas.jobs.usage.report import usage_html
 
     found = usage(None, options, dry_run=dry_run)
     if found.ranges and not dry_run:

@@ -45,8 +45,8 @@ def scrub_logs(
 ) -> None:
     """Check log directories, or what brokers give, and show what was found."""
     check_spark_installed()
-    from pyspark_barnabas.jobs.running import job_session
-    from pyspark_barnabas.jobs.scrub import ScrubReport, plan_scrub, scrub, scrub_options
+    from pyspark_barnabas.jobs.common.session import job_session
+    from pyspark_barnabas.jobs.scrub.job import ScrubReport, plan_scrub, scrub, scrub_options
 
     wanted = plan_scrub(scrub_options(options), allow_gaps=allow_gaps)
     if dry_run or not wanted:
@@ -92,8 +92,8 @@ def compact_topics(
 ) -> None:
     """Compact what is dirty, and show what is left."""
     check_spark_installed()
-    from pyspark_barnabas.jobs.compact import compact
-    from pyspark_barnabas.jobs.running import job_session
+    from pyspark_barnabas.jobs.common.session import job_session
+    from pyspark_barnabas.jobs.compact.job import compact
 
     with job_session("compact", master) as spark:
         done = compact(spark, options, dry_run=dry_run, wait_s=wait_s)
@@ -126,8 +126,8 @@ def archive_topics(
 ) -> None:
     """Archive what is new, and show what that was."""
     check_spark_installed()
-    from pyspark_barnabas.jobs.archive import archive
-    from pyspark_barnabas.jobs.running import job_session
+    from pyspark_barnabas.jobs.archive.job import archive
+    from pyspark_barnabas.jobs.common.session import job_session
 
     done = archive(None, options, directory, kind=kind, dry_run=True)
     if done.ranges and not dry_run:
@@ -165,16 +165,16 @@ def restore_topics(
     """Restore topics, and show what that was."""
     check_spark_installed()
     from barnabas.wire.records.compression import Compression
-    from pyspark_barnabas.jobs.restore import restore
-    from pyspark_barnabas.jobs.restore_planning import Request
-    from pyspark_barnabas.jobs.running import job_session
+    from pyspark_barnabas.jobs.common.session import job_session
+    from pyspark_barnabas.jobs.restore.job import restore
+    from pyspark_barnabas.jobs.restore.plan import Request
 
     codecs = {each.name.lower(): each for each in Compression}
     if compression not in codecs:
         raise wrong_use(f"--compression {compression}: must be one of {', '.join(codecs)}")
     request = Request(options, directory, tuple(topics), name, configs, codecs[compression])
     if map_directory is not None:
-        from pyspark_barnabas.jobs.restore_mapped import restore_mapped
+        from pyspark_barnabas.jobs.restore.mapped import restore_mapped
 
         run = partial(restore_mapped, request=request, directory=map_directory, append=append)
         _restore_mapped(run, map_directory, master=master, dry_run=dry_run, as_json=as_json)
@@ -196,7 +196,7 @@ def restore_topics(
 def _restore_mapped(
     run: Callable[..., Any], map_directory: Path, *, master: str, dry_run: bool, as_json: bool
 ) -> None:
-    from pyspark_barnabas.jobs.running import job_session
+    from pyspark_barnabas.jobs.common.session import job_session
 
     done = run(None, dry_run=True)
     if not dry_run:
@@ -222,8 +222,8 @@ def translate_offsets(
 ) -> None:
     """Commit translated offsets, and show them."""
     check_spark_installed()
-    from pyspark_barnabas.jobs.offset_map import translate_groups
-    from pyspark_barnabas.options import batch_options
+    from pyspark_barnabas.jobs.restore.offset_map import translate_groups
+    from pyspark_barnabas.source.options import batch_options
 
     found = translate_groups(
         batch_options(source).connection,

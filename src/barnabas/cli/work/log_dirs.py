@@ -9,8 +9,8 @@ from barnabas.cli.partitions import Place
 from barnabas.cli.work.calls import with_admin
 from barnabas.cli.work.places import print_outcomes, resolved
 from barnabas.cli.work.waiting import until_done
-from barnabas.client.admin import Admin
-from barnabas.client.log_dirs import LogDirDescription
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.log_dirs import LogDirDescription
 from barnabas.wire.errors import KafkaError
 
 _DIRECTORY_COLUMNS = ("broker", "directory", "state", "total bytes", "usable bytes", "replicas", "bytes")

@@ -6,7 +6,7 @@ from barnabas.base.ids import uuid_to_text
 from barnabas.cli.output import print_json, print_table
 from barnabas.cli.work.calls import with_cluster
 from barnabas.cli.work.topics import replication_factor
-from barnabas.client.metadata import Metadata, Topic
+from barnabas.client.core.metadata import Metadata, Topic
 
 
 def show(bootstrap: str, topic: str | None, *, as_json: bool) -> None:

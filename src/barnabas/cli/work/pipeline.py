@@ -16,11 +16,10 @@ from pyspark.sql import SparkSession
 from barnabas.cli.failures import Failure
 from barnabas.cli.options import key_value_pairs
 from barnabas.cli.output import print_json, print_table
-from pyspark_barnabas.java import JavaNotFound
 from pyspark_barnabas.pipelines.engine import Watcher, run_pipeline
 from pyspark_barnabas.pipelines.metrics import MetricsServer
+from pyspark_barnabas.pipelines.parser import read_pipeline
 from pyspark_barnabas.pipelines.planning import FlowPlan, pipeline_plan
-from pyspark_barnabas.pipelines.reading import read_pipeline
 from pyspark_barnabas.pipelines.state import (
     FlowState,
     FlowStatus,
@@ -28,7 +27,8 @@ from pyspark_barnabas.pipelines.state import (
     pipeline_status,
     status_json,
 )
-from pyspark_barnabas.session import spark_session
+from pyspark_barnabas.runtime.java import JavaNotFound
+from pyspark_barnabas.runtime.session import spark_session
 
 _COLUMNS = ("flow", "state", "batch", "read", "written", "dead letters", "dropped", "rows/s", "lag", "error")
 _QUIET = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}

@@ -7,8 +7,8 @@ from barnabas.base.ids import TopicPartition
 from barnabas.cli.output import print_json
 from barnabas.cli.partitions import Place
 from barnabas.cli.work.outcomes import raise_all
-from barnabas.client.admin import Admin, raise_errors
-from barnabas.client.metadata import Topic
+from barnabas.client.admin.admin import Admin, raise_errors
+from barnabas.client.core.metadata import Topic
 from barnabas.wire.errors import KafkaError
 
 ValueT = TypeVar("ValueT")

@@ -6,7 +6,7 @@ from typing import Any
 from barnabas.base.clock import SystemClock
 from barnabas.cli.output import Row, print_json, print_table
 from barnabas.cli.work.calls import with_admin
-from barnabas.declared.differences import Action, Change, Level, shown
+from barnabas.declared.diff import Action, Change, Level, shown
 from barnabas.declared.plan import Plan, Wish, make_plan
 from barnabas.declared.state import Credential
 

@@ -5,16 +5,16 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from barnabas.base.yaml_places import YamlError
+from barnabas.base.yaml_nodes import YamlError
 from barnabas.cli.failures import Failure, wrong_use
 from barnabas.cli.login import current_login
 from barnabas.cli.output import print_json, print_table
-from barnabas.client.admin import Admin
-from barnabas.client.admin_model import ConfigEntry, ConfigSource
-from barnabas.client.cluster import Cluster
-from barnabas.client.metadata import Topic
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.model import ConfigEntry, ConfigSource
+from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.metadata import Topic
+from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.config.definition import ConfigError
-from barnabas.config.resources import Resource, ResourceKind
 from barnabas.policy import CreateTopicPolicy
 from barnabas.policy.cases import Case, Counts, Outcome, Trial, Verdict, read_cases
 from barnabas.policy.loading import PolicyLoadError

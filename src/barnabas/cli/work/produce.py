@@ -14,10 +14,10 @@ from barnabas.cli.work.calls import with_cluster
 from barnabas.cli.work.deliveries import Deliveries
 from barnabas.cli.work.lines import read_lines
 from barnabas.cli.work.progress import progress
-from barnabas.client.admin import Admin
-from barnabas.client.cluster import Cluster
-from barnabas.client.producer import Producer
-from barnabas.config.resources import Resource, ResourceKind
+from barnabas.client.admin.admin import Admin
+from barnabas.client.core.cluster import Cluster
+from barnabas.client.producer.producer import Producer
+from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.records.compression import Compression
 from barnabas.wire.records.record import RecordHeaders

@@ -6,10 +6,10 @@ from barnabas.base.ids import uuid_from_text, uuid_to_text
 from barnabas.cli.options import key_value_pairs
 from barnabas.cli.output import print_json, print_table
 from barnabas.cli.work.calls import with_admin
-from barnabas.client.address import Address, parse_bootstrap
-from barnabas.client.admin import Admin
-from barnabas.client.control import QuorumReplica
-from barnabas.client.voters import Voter, Voters
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.cluster_control import QuorumReplica
+from barnabas.client.admin.voters import Voter, Voters
+from barnabas.client.core.address import Address, parse_bootstrap
 
 
 def describe(bootstrap: str, *, as_json: bool) -> None:

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from barnabas.cli.failures import wrong_use
 from barnabas.cli.output import notice, print_json, print_table
 from barnabas.cli.work.calls import with_admin
-from barnabas.client.admin import Admin, raise_errors
-from barnabas.client.quotas import Alteration, Entity
+from barnabas.client.admin.admin import Admin, raise_errors
+from barnabas.client.admin.quotas import Alteration, Entity
 
 ENTITY_TYPES = ("user", "client-id", "ip")
 

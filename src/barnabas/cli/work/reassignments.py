@@ -8,7 +8,7 @@ from barnabas.cli.partitions import Place
 from barnabas.cli.work.calls import with_admin
 from barnabas.cli.work.places import print_outcomes, resolved
 from barnabas.cli.work.waiting import until_done
-from barnabas.client.admin import Admin
+from barnabas.client.admin.admin import Admin
 from barnabas.wire.errors import KafkaError
 
 

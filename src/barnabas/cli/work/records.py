@@ -12,10 +12,10 @@ from barnabas.cli.work.calls import with_admin
 from barnabas.cli.work.outcomes import raise_all
 from barnabas.cli.work.places import resolved
 from barnabas.cli.work.times import moment, parse_time_ms
-from barnabas.client.admin import Admin
-from barnabas.client.admin_model import HIGH_WATERMARK
-from barnabas.client.leader_epochs import EpochEnd, list_epoch_ends
-from barnabas.client.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, Isolation, ListedOffset, OffsetSpec
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.leader_epochs import EpochEnd, list_epoch_ends
+from barnabas.client.admin.model import HIGH_WATERMARK
+from barnabas.client.admin.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, Isolation, ListedOffset, OffsetSpec
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 Outcomes = Mapping[TopicPartition, ListedOffset | KafkaError]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from barnabas.cli.output import notice, print_json, print_table
 from barnabas.cli.work.calls import with_cluster
 from barnabas.cli.work.outcomes import raise_all
-from barnabas.client.topic_partitions import PartitionState, describe_topic_partitions
+from barnabas.client.admin.topic_partitions import PartitionState, describe_topic_partitions
 from barnabas.wire.errors import KafkaError
 
 _COLUMNS = ("partition", "leader", "epoch", "replicas", "isr", "eligible", "last eligible", "offline")

@@ -8,17 +8,17 @@ from barnabas.cli.output import notice, print_json, print_table
 from barnabas.cli.work.calls import with_admin
 from barnabas.cli.work.outcomes import raise_all
 from barnabas.cli.work.waiting import until_done
-from barnabas.client.admin import Admin
-from barnabas.client.admin_model import (
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.model import (
     BROKER_DEFAULT,
     ConfigEntry,
     ConfigSource,
     CreatedTopic,
     NewTopic,
 )
-from barnabas.client.metadata import Topic
-from barnabas.client.offsets import EARLIEST, LATEST, ListedOffset, OffsetSpec
-from barnabas.config.resources import Resource, ResourceKind
+from barnabas.client.admin.offsets import EARLIEST, LATEST, ListedOffset, OffsetSpec
+from barnabas.client.core.metadata import Topic
+from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.wire.errors import ErrorCode, KafkaError
 
 _PARTITION_COLUMNS = ("partition", "leader", "replicas", "isr", "earliest", "latest")

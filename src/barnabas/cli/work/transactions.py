@@ -7,7 +7,7 @@ from barnabas.base.ids import TopicPartition
 from barnabas.cli.output import print_json, print_table
 from barnabas.cli.work.calls import with_cluster
 from barnabas.cli.work.times import moment
-from barnabas.client.transactions import Transactions
+from barnabas.client.admin.transactions import Transactions
 
 _LIST_COLUMNS = ("transactional id", "producer", "state")
 _COLUMNS = (

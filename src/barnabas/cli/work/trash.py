@@ -9,8 +9,8 @@ from barnabas.cli.failures import wrong_use
 from barnabas.cli.output import notice, print_json, print_table
 from barnabas.cli.work.calls import with_admin
 from barnabas.cli.work.outcomes import raise_all
-from barnabas.client.admin import Admin
-from barnabas.client.trash import Trashed, TrashedTopic
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.extensions.trash import Trashed, TrashedTopic
 from barnabas.wire.errors import KafkaError
 
 _COLUMNS = ("topic", "id", "partitions", "bytes", "deleted", "by", "expires")

@@ -9,8 +9,8 @@ from barnabas.cli.failures import wrong_use
 from barnabas.cli.output import notice, print_json, print_table
 from barnabas.cli.work.calls import with_admin
 from barnabas.cli.work.outcomes import raise_all
-from barnabas.client.admin import Admin, raise_errors
-from barnabas.client.scram import Deletion, Upsertion
+from barnabas.client.admin.admin import Admin, raise_errors
+from barnabas.client.admin.scram import Deletion, Upsertion
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.scram import MECHANISMS_BY_TITLE, ScramMechanism
 

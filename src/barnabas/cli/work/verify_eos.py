@@ -8,9 +8,12 @@ from barnabas.base.ids import TopicPartition
 from barnabas.cli.failures import Failure
 from barnabas.cli.output import notice, print_json, print_table
 from barnabas.cli.work.calls import with_cluster
-from barnabas.client.cluster import Cluster
-from barnabas.client.consumer import Consumer
-from barnabas.client.exactly_once import (
+from barnabas.client.admin.offsets import EARLIEST, LATEST, Isolation, find_offsets
+from barnabas.client.consumer.consumer import Consumer
+from barnabas.client.consumer.log_reader import read_log
+from barnabas.client.core.cluster import Cluster
+from barnabas.client.producer.producer import Producer
+from barnabas.verify_eos.checks import (
     KINDS,
     Findings,
     Number,
@@ -20,10 +23,7 @@ from barnabas.client.exactly_once import (
     read_number,
     read_output,
 )
-from barnabas.client.fates import Fates
-from barnabas.client.log_reader import read_log
-from barnabas.client.offsets import EARLIEST, LATEST, Isolation, find_offsets
-from barnabas.client.producer import Producer
+from barnabas.verify_eos.transaction_outcomes import Fates
 
 #: Brokers may be away for as long as it takes to start them again and again.
 _AWAY_MS = 600_000

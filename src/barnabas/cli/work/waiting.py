@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from barnabas.cli.failures import Failure
 from barnabas.cli.work.progress import progress
-from barnabas.client.cluster import Cluster
+from barnabas.client.core.cluster import Cluster
 
 
 async def until_done(cluster: Cluster, left: Callable[[], Awaitable[int]], wait_s: float, what: str) -> None:

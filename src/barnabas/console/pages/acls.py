@@ -6,14 +6,14 @@ from typing import TypeVar
 
 from starlette.responses import Response
 
-from barnabas.client.admin import raise_errors
+from barnabas.client.admin.admin import raise_errors
 from barnabas.console.formatting import plural
 from barnabas.console.forms import Form, too_long
 from barnabas.console.page import MenuEntry, Route
 from barnabas.console.paging import Wish, paged
 from barnabas.console.problems import not_found, sentence, wrong_form
-from barnabas.console.settled import made, seen
 from barnabas.console.view import View
+from barnabas.console.wait_visible import made, seen
 from barnabas.declared.state import State
 from barnabas.wire.acls import (
     CLUSTER_NAME,

@@ -5,16 +5,16 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
-from barnabas.client.admin import raise_errors
-from barnabas.client.admin_model import ConfigEntry, ConfigSource
-from barnabas.config.edits import Edit, Operation
-from barnabas.config.resources import EVERY_BROKER, Resource, ResourceKind
+from barnabas.client.admin.admin import raise_errors
+from barnabas.client.admin.model import ConfigEntry, ConfigSource
+from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.config_resource import EVERY_BROKER, Resource, ResourceKind
 from barnabas.console.forms import Form, is_node_id
 from barnabas.console.page import MenuEntry, Route
 from barnabas.console.paging import Wish, paged
 from barnabas.console.problems import not_found, sentence
-from barnabas.console.settled import made
 from barnabas.console.view import View
+from barnabas.console.wait_visible import made
 from barnabas.declared.state import Broker, State
 from barnabas.wire.errors import KafkaError
 

@@ -7,12 +7,12 @@ from typing import Any
 from starlette.responses import Response
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin import raise_errors
+from barnabas.client.admin.admin import raise_errors
+from barnabas.client.admin.group_messages import GroupDescription
+from barnabas.client.admin.groups import Groups
+from barnabas.client.admin.offset_resets import Shift, Target, reset_offsets
+from barnabas.client.admin.offsets import EARLIEST, LATEST, OffsetSpec
 from barnabas.client.group_lags import PartitionLag, lags_of, total_lag
-from barnabas.client.group_messages import GroupDescription
-from barnabas.client.groups import Groups
-from barnabas.client.offset_resets import Shift, Target, reset_offsets
-from barnabas.client.offsets import EARLIEST, LATEST, OffsetSpec
 from barnabas.console.forms import OFFSET_MAX, PARTITION_MAX, Form, encodable
 from barnabas.console.page import Route
 from barnabas.console.permissions import operations_in

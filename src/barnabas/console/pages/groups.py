@@ -5,9 +5,9 @@ from typing import Any, NamedTuple
 
 from starlette.responses import Response
 
+from barnabas.client.admin.group_messages import GroupListing
+from barnabas.client.admin.groups import Groups
 from barnabas.client.group_lags import LagTotal, PartitionLag, lags_of, total_lag
-from barnabas.client.group_messages import GroupListing
-from barnabas.client.groups import Groups
 from barnabas.console.page import MenuEntry, Route
 from barnabas.console.paging import Wish, paged
 from barnabas.console.view import View

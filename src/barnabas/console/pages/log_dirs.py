@@ -7,8 +7,8 @@ from typing import NamedTuple
 from starlette.responses import Response
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin import raise_errors
-from barnabas.client.log_dirs import LogDirDescription
+from barnabas.client.admin.admin import raise_errors
+from barnabas.client.admin.log_dirs import LogDirDescription
 from barnabas.console.forms import NODE_ID_MAX, PARTITION_MAX
 from barnabas.console.page import MenuEntry, Route
 from barnabas.console.problems import wrong_form

@@ -2,7 +2,7 @@
 
 from starlette.responses import RedirectResponse, Response
 
-from barnabas.client.sasl import SaslLogin
+from barnabas.client.auth.sasl import SaslLogin
 from barnabas.console.cookies import forget_session_cookie, set_session_cookie
 from barnabas.console.page import Route
 from barnabas.console.problems import sentence

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from starlette.responses import Response
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.offsets import Isolation, ListedOffset, OffsetSpec
+from barnabas.client.admin.offsets import Isolation, ListedOffset, OffsetSpec
 from barnabas.console.browse import SCAN_BYTES, SCAN_MS, Browser, Found, Share, cursor, parse_cursor, shares
 from barnabas.console.criteria import Criteria, header_way
 from barnabas.console.forms import Form

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 from starlette.responses import Response
 
-from barnabas.client.admin_model import BROKER_DEFAULT, NewTopic
+from barnabas.client.admin.model import BROKER_DEFAULT, NewTopic
 from barnabas.console.forms import Form, too_long
 from barnabas.console.page import Route
 from barnabas.console.problems import sentence
-from barnabas.console.settled import seen
 from barnabas.console.view import View, segment
+from barnabas.console.wait_visible import seen
 from barnabas.declared.state import State, Topic
 from barnabas.wire.errors import ErrorCode, KafkaError
 

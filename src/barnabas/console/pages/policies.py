@@ -2,8 +2,8 @@
 
 from starlette.responses import Response
 
-from barnabas.client.admin_model import ConfigEntry
-from barnabas.config.resources import Resource, ResourceKind
+from barnabas.client.admin.model import ConfigEntry
+from barnabas.config.config_resource import Resource, ResourceKind
 from barnabas.console.page import MenuEntry, Route
 from barnabas.console.view import View
 from barnabas.wire.errors import KafkaError

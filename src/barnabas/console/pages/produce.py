@@ -7,7 +7,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from barnabas.client.producer import Producer
+from barnabas.client.producer.producer import Producer
 from barnabas.console.forms import Form
 from barnabas.console.page import Route
 from barnabas.console.pages.topic import frame, topic_of, topic_path

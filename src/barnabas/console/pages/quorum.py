@@ -3,7 +3,7 @@
 from starlette.responses import Response
 
 from barnabas.base.ids import uuid_to_text
-from barnabas.client.control import QuorumDescription
+from barnabas.client.admin.cluster_control import QuorumDescription
 from barnabas.console.page import MenuEntry, Route
 from barnabas.console.problems import sentence
 from barnabas.console.view import View

@@ -5,15 +5,15 @@ from typing import NamedTuple
 
 from starlette.responses import Response
 
-from barnabas.client.admin import raise_errors
-from barnabas.client.quotas import Alteration, Entity
+from barnabas.client.admin.admin import raise_errors
+from barnabas.client.admin.quotas import Alteration, Entity
 from barnabas.console import formatting
 from barnabas.console.forms import Form, encodable
 from barnabas.console.page import MenuEntry, Route
 from barnabas.console.paging import Wish, paged
 from barnabas.console.problems import sentence, wrong_form
-from barnabas.console.settled import made
 from barnabas.console.view import View
+from barnabas.console.wait_visible import made
 from barnabas.declared.state import State
 from barnabas.wire.errors import KafkaError
 

@@ -6,9 +6,9 @@ from typing import Any
 from starlette.responses import Response
 
 from barnabas.base.ids import TopicPartition
-from barnabas.client.admin import raise_errors
-from barnabas.client.control import ElectionType
-from barnabas.client.metadata import Topic
+from barnabas.client.admin.admin import raise_errors
+from barnabas.client.admin.cluster_control import ElectionType
+from barnabas.client.core.metadata import Topic
 from barnabas.console.forms import PARTITION_MAX, Form, is_node_id
 from barnabas.console.page import MenuEntry, Route
 from barnabas.console.problems import sentence, wrong_form

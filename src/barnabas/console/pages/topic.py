@@ -5,15 +5,15 @@ from typing import Any
 
 from starlette.responses import Response
 
-from barnabas.client.admin import raise_errors
+from barnabas.client.admin.admin import raise_errors
 from barnabas.console.page import Route
 from barnabas.console.pages.audit import history_path
 from barnabas.console.paging import Wish, paged
 from barnabas.console.problems import sentence
-from barnabas.console.settled import made, seen
 from barnabas.console.topic_view import TopicView, find_topic, reaches, sizes
 from barnabas.console.trash_rule import trash_rule
 from barnabas.console.view import View, segment
+from barnabas.console.wait_visible import made, seen
 from barnabas.declared.state import State, Topic
 from barnabas.wire.errors import KafkaError
 

@@ -5,16 +5,16 @@ from typing import Any
 
 from starlette.responses import Response
 
-from barnabas.client.admin import raise_errors
-from barnabas.client.admin_model import ConfigEntry
-from barnabas.config.resources import Resource, ResourceKind
-from barnabas.console.config_changes import OWN, SOURCES, changes_of, is_stale
+from barnabas.client.admin.admin import raise_errors
+from barnabas.client.admin.model import ConfigEntry
+from barnabas.config.config_resource import Resource, ResourceKind
+from barnabas.console.config_preview import OWN, SOURCES, changes_of, is_stale
 from barnabas.console.page import Route
 from barnabas.console.pages.topic import frame, topic_of, topic_path
 from barnabas.console.problems import sentence
-from barnabas.console.settled import made
 from barnabas.console.topic_view import TopicView
 from barnabas.console.view import View
+from barnabas.console.wait_visible import made
 from barnabas.declared.state import State, Topic
 from barnabas.wire.errors import KafkaError
 

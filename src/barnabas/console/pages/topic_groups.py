@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from starlette.responses import Response
 
+from barnabas.client.admin.group_messages import GroupListing
+from barnabas.client.admin.groups import Groups
 from barnabas.client.group_lags import GroupLags, LagTotal, lags_of, total_lag
-from barnabas.client.group_messages import GroupListing
-from barnabas.client.groups import Groups
 from barnabas.console.page import Route
 from barnabas.console.pages.topic import frame, topic_of
 from barnabas.console.view import View

@@ -5,8 +5,8 @@ from typing import NamedTuple
 from starlette.responses import Response
 
 from barnabas.base.ids import uuid_to_text
-from barnabas.client.admin import raise_errors
-from barnabas.client.trash import Trashed, TrashedTopic
+from barnabas.client.admin.admin import raise_errors
+from barnabas.client.admin.extensions.trash import Trashed, TrashedTopic
 from barnabas.console.formatting import plural
 from barnabas.console.forms import Form
 from barnabas.console.page import MenuEntry, Route

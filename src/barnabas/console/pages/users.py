@@ -4,14 +4,14 @@ from typing import NamedTuple
 
 from starlette.responses import Response
 
-from barnabas.client.admin import raise_errors
-from barnabas.client.scram import ITERATIONS, Deletion, Upsertion
+from barnabas.client.admin.admin import raise_errors
+from barnabas.client.admin.scram import ITERATIONS, Deletion, Upsertion
 from barnabas.console.forms import Form
 from barnabas.console.page import MenuEntry, Route
 from barnabas.console.paging import Wish, paged
 from barnabas.console.problems import sentence, wrong_form
-from barnabas.console.settled import made, seen
 from barnabas.console.view import View
+from barnabas.console.wait_visible import made, seen
 from barnabas.declared.state import Credential, State
 from barnabas.wire.errors import KafkaError
 from barnabas.wire.scram import MECHANISMS_BY_TITLE, ScramMechanism

@@ -3,8 +3,8 @@
 from collections.abc import Collection
 from typing import NamedTuple
 
-from barnabas.coordinator.step import Step
-from barnabas.groups.classic.roster import Roster
+from barnabas.coordinator.result import Step
+from barnabas.groups.classic.members import Roster
 from barnabas.groups.classic.states import TRANSITIONS, ClassicState
 from barnabas.groups.classic.subscriptions import CONSUMER, subscribed_topics
 from barnabas.groups.classic.timers import await_heartbeat

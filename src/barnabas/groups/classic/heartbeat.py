@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from barnabas.coordinator.step import Step
+from barnabas.coordinator.result import Step
 from barnabas.groups.classic.group import ClassicGroup
 from barnabas.groups.classic.states import ClassicState
 from barnabas.groups.classic.timers import await_heartbeat

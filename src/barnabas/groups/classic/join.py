@@ -6,12 +6,12 @@ from typing import NamedTuple
 from uuid import UUID
 
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.coordinator.step import Pending, Step
-from barnabas.groups.classic.answers import joined, not_joined, refuse_joining, refuse_syncing
+from barnabas.coordinator.result import Pending, Step
 from barnabas.groups.classic.group import ClassicGroup
 from barnabas.groups.classic.member import Member
 from barnabas.groups.classic.rebalance import Rebalances
 from barnabas.groups.classic.records import assignments_of, group_record
+from barnabas.groups.classic.responses import joined, not_joined, refuse_joining, refuse_syncing
 from barnabas.groups.classic.states import ClassicState
 from barnabas.groups.classic.timers import NEW_MEMBER_JOIN_MS, await_heartbeat, session_timer
 from barnabas.wire.coordinator_records.group_metadata import GroupMetadataKey

@@ -1,6 +1,6 @@
 """LeaveGroup to a classic group: by members, or by an administrator who names static members (KIP-345)."""
 
-from barnabas.coordinator.step import Step
+from barnabas.coordinator.result import Step
 from barnabas.groups.classic.group import ClassicGroup
 from barnabas.groups.classic.rebalance import Rebalances
 from barnabas.groups.classic.timers import session_timer

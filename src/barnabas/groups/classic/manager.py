@@ -2,8 +2,8 @@
 
 from collections import Counter
 
+from barnabas.coordinator.result import Pending, Step, TimerKey
 from barnabas.coordinator.shard import RecordPlace
-from barnabas.coordinator.step import Pending, Step, TimerKey
 from barnabas.groups.classic.group import ClassicGroup
 from barnabas.groups.classic.heartbeat import Heartbeat, heartbeat
 from barnabas.groups.classic.join import Join, Joining
@@ -13,9 +13,9 @@ from barnabas.groups.classic.records import group_of, new_group_record
 from barnabas.groups.classic.states import ClassicState
 from barnabas.groups.classic.sync import sync, take_over_assignment
 from barnabas.groups.classic.timers import JOIN, SESSION, SYNC, await_heartbeat
+from barnabas.groups.context import Expire, Replay, Surroundings
 from barnabas.groups.group import Group
 from barnabas.groups.statistics import ClassicStatistics
-from barnabas.groups.surroundings import Expire, Replay, Surroundings
 from barnabas.wire.coordinator_records.group_metadata import GroupMetadataKey, GroupMetadataValue
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse

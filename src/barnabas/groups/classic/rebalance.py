@@ -3,11 +3,11 @@
 from collections.abc import Callable
 
 from barnabas.config.broker_config import BrokerConfig
-from barnabas.coordinator.step import Step
-from barnabas.groups.classic.answers import joined, refuse_joining, refuse_syncing
+from barnabas.coordinator.result import Step
 from barnabas.groups.classic.group import ClassicGroup, InitialWait
 from barnabas.groups.classic.member import Member
 from barnabas.groups.classic.records import group_record
+from barnabas.groups.classic.responses import joined, refuse_joining, refuse_syncing
 from barnabas.groups.classic.states import ClassicState
 from barnabas.groups.classic.timers import await_heartbeat, join_timer, session_timer, sync_timer
 from barnabas.wire.coordinator_records.group_metadata import GroupMetadataKey

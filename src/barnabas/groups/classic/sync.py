@@ -1,11 +1,11 @@
 """SyncGroup to a classic group: the leader brings the assignment, everybody takes theirs away."""
 
-from barnabas.coordinator.step import Pending, Step
-from barnabas.groups.classic.answers import synced
+from barnabas.coordinator.result import Pending, Step
 from barnabas.groups.classic.group import ClassicGroup
 from barnabas.groups.classic.member import Member
 from barnabas.groups.classic.rebalance import Rebalances
 from barnabas.groups.classic.records import group_record
+from barnabas.groups.classic.responses import synced
 from barnabas.groups.classic.states import ClassicState
 from barnabas.groups.classic.timers import await_heartbeat, sync_timer
 from barnabas.wire.coordinator_records.group_metadata import GroupMetadataKey, GroupMetadataValue

@@ -1,6 +1,6 @@
 """The timers of a classic group."""
 
-from barnabas.coordinator.step import Step, TimerKey
+from barnabas.coordinator.result import Step, TimerKey
 from barnabas.groups.classic.member import Member
 
 #: What each is for: no more waiting for members to join, to sync; a member that has not been heard of.

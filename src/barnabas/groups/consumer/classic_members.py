@@ -7,14 +7,14 @@ again, and what they own then says what they have given up.
 from collections import Counter
 from dataclasses import replace
 
-from barnabas.coordinator.step import Pending, Step
-from barnabas.groups.classic.answers import not_joined
+from barnabas.coordinator.result import Pending, Step
 from barnabas.groups.classic.heartbeat import Heartbeat
 from barnabas.groups.classic.join import FIRST_VERSION_WITH_KNOWN_MEMBER_ID, Join
-from barnabas.groups.consumer.caller import Caller
-from barnabas.groups.consumer.conversion import downgrade, may_downgrade
+from barnabas.groups.classic.responses import not_joined
+from barnabas.groups.consumer.client_info import Caller
 from barnabas.groups.consumer.embedded import encode_assignment, owned_by
 from barnabas.groups.consumer.group import PROTOCOL_TYPE, ConsumerGroup
+from barnabas.groups.consumer.heartbeat_update import Progress
 from barnabas.groups.consumer.joining import (
     check_size,
     dynamic_member,
@@ -23,7 +23,7 @@ from barnabas.groups.consumer.joining import (
     new_member_id,
 )
 from barnabas.groups.consumer.member import Member, MemberState, without_epochs
-from barnabas.groups.consumer.progress import Progress
+from barnabas.groups.consumer.migration import downgrade, may_downgrade
 from barnabas.groups.consumer.settings import MigrationPolicy, Settings
 from barnabas.groups.consumer.timers import (
     cancel_rejoin_timer,

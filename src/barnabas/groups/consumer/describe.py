@@ -2,8 +2,8 @@
 
 from barnabas.groups.consumer.assignors.group_spec import Partitions
 from barnabas.groups.consumer.group import ConsumerGroup
+from barnabas.groups.consumer.heartbeat_update import preferred_assignor
 from barnabas.groups.consumer.member import Member, held_by
-from barnabas.groups.consumer.progress import preferred_assignor
 from barnabas.groups.consumer.settings import Settings
 from barnabas.metadata.image import Image
 from barnabas.wire.messages import consumer_group_describe as messages

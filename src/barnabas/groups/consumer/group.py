@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from barnabas.coordinator.step import Step
+from barnabas.coordinator.result import Step
 from barnabas.groups.consumer.assignors.group_spec import Partitions
 from barnabas.groups.consumer.commits import check_member_commit, check_member_epoch
 from barnabas.groups.consumer.member import LEAVE_EPOCH, Member

@@ -4,7 +4,7 @@ from dataclasses import replace
 from random import Random
 
 from barnabas.base.ids import uuid_to_text
-from barnabas.coordinator.step import Step
+from barnabas.coordinator.result import Step
 from barnabas.groups.consumer.assignors.group_spec import Partitions
 from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.consumer.member import JOIN_EPOCH, STATIC_LEAVE_EPOCH, Assigned, Member

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import replace
 
-from barnabas.coordinator.step import Step
+from barnabas.coordinator.result import Step
 from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.consumer.joining import known_static_member
 from barnabas.groups.consumer.member import STATIC_LEAVE_EPOCH, Assigned, Member

@@ -4,16 +4,16 @@ from collections import Counter
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import replace
 
-from barnabas.coordinator.step import Pending, Step, TimerKey
+from barnabas.coordinator.result import Pending, Step, TimerKey
 from barnabas.groups.classic.group import ClassicGroup
 from barnabas.groups.classic.heartbeat import Heartbeat
 from barnabas.groups.classic.join import Join
 from barnabas.groups.consumer import timers
-from barnabas.groups.consumer.caller import Caller
 from barnabas.groups.consumer.classic_members import ClassicMemberRefused, ClassicMembers
-from barnabas.groups.consumer.conversion import check_upgrade, downgrade, may_downgrade, upgrade
+from barnabas.groups.consumer.client_info import Caller
 from barnabas.groups.consumer.describe import described
 from barnabas.groups.consumer.group import ConsumerGroup
+from barnabas.groups.consumer.heartbeat_update import Progress
 from barnabas.groups.consumer.joining import (
     check_epoch,
     check_size,
@@ -24,13 +24,13 @@ from barnabas.groups.consumer.joining import (
 )
 from barnabas.groups.consumer.leaving import leaving_members, remove_members, suspend_static_member
 from barnabas.groups.consumer.member import JOIN_EPOCH, STATIC_LEAVE_EPOCH, Member, MemberState
-from barnabas.groups.consumer.progress import Progress
+from barnabas.groups.consumer.migration import check_upgrade, downgrade, may_downgrade, upgrade
 from barnabas.groups.consumer.replay import ConsumerReplay
 from barnabas.groups.consumer.requests import check_heartbeat, is_full, owned_partitions
 from barnabas.groups.consumer.settings import Settings
+from barnabas.groups.context import Surroundings
 from barnabas.groups.group import Group
 from barnabas.groups.statistics import ConsumerStatistics
-from barnabas.groups.surroundings import Surroundings
 from barnabas.metadata.image import Image
 from barnabas.wire.errors import ErrorCode, KafkaError
 from barnabas.wire.messages.consumer_group_describe import DescribedGroup

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from barnabas.coordinator.step import Step
+from barnabas.coordinator.result import Step
 from barnabas.groups.consumer.assignors.group_spec import Partitions
 from barnabas.groups.consumer.member import Assigned, Member, MemberState
 from barnabas.groups.consumer.regex import ResolvedRegex

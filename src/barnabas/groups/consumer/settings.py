@@ -7,7 +7,7 @@ from barnabas.config.class_names import resolve_class
 from barnabas.config.groups import group_value
 from barnabas.groups.consumer.assignors.builtin import ASSIGNORS
 from barnabas.groups.consumer.assignors.group_spec import Assignor
-from barnabas.groups.surroundings import Surroundings
+from barnabas.groups.context import Surroundings
 
 
 class MigrationPolicy(StrEnum):

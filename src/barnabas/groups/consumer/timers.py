@@ -1,6 +1,6 @@
 """The timers of members: how long one may be silent, keep what it must give up, or take to join and sync again."""
 
-from barnabas.coordinator.step import Step, TimerKey
+from barnabas.coordinator.result import Step, TimerKey
 from barnabas.groups.consumer.group import ConsumerGroup
 from barnabas.groups.consumer.member import Member
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from barnabas.base.ids import ZERO_UUID
-from barnabas.coordinator.step import Pending, Step
+from barnabas.coordinator.result import Pending, Step
+from barnabas.groups.context import Surroundings
 from barnabas.groups.group import CommitCheck, Group
-from barnabas.groups.surroundings import Surroundings
 from barnabas.metadata.image import Image
 from barnabas.wire.coordinator_records.committed_offset import (
     NEVER_MS,

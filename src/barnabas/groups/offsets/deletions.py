@@ -1,7 +1,7 @@
 """How offsets go: asked for, with their group, with their topic."""
 
 from barnabas.base.ids import ZERO_UUID
-from barnabas.coordinator.step import Step
+from barnabas.coordinator.result import Step
 from barnabas.groups.group import Group
 from barnabas.groups.offsets.table import OffsetTable, StoredOffset
 from barnabas.metadata.image import Image

@@ -4,7 +4,7 @@ Counted is from the time that a group of members became empty, or else from each
 stays, and what an open transaction is about to replace.
 """
 
-from barnabas.coordinator.step import Step
+from barnabas.coordinator.result import Step
 from barnabas.groups.group import Group
 from barnabas.groups.offsets.table import OffsetTable
 from barnabas.wire.coordinator_records.committed_offset import (

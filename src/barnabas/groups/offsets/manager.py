@@ -4,8 +4,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
 
 from barnabas.base.ids import TopicPartition
+from barnabas.coordinator.result import Pending, Step, TimerKey
 from barnabas.coordinator.shard import RecordPlace
-from barnabas.coordinator.step import Pending, Step, TimerKey
+from barnabas.groups.context import Surroundings
 from barnabas.groups.group import Group
 from barnabas.groups.offsets.commits import Commits
 from barnabas.groups.offsets.deletions import delete_group, delete_topic, delete_topics
@@ -14,7 +15,6 @@ from barnabas.groups.offsets.fetches import fetch
 from barnabas.groups.offsets.table import OffsetTable, StoredOffset
 from barnabas.groups.offsets.trash import GroupOffset, offsets_of_topics, restore_offsets
 from barnabas.groups.statistics import OffsetStatistics
-from barnabas.groups.surroundings import Surroundings
 from barnabas.metadata.image import Image
 from barnabas.wire.coordinator_records.committed_offset import (
     CommittedOffset,

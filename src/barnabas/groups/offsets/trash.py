@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 
-from barnabas.coordinator.step import Step
+from barnabas.coordinator.result import Step
 from barnabas.groups.group import Group
 from barnabas.groups.offsets.table import OffsetTable
 from barnabas.wire.coordinator_records.committed_offset import (

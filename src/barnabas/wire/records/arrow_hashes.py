@@ -21,7 +21,7 @@ _WORD_BYTES = 4
 
 
 def murmur2(keys: pa.Array) -> Words:
-    """`barnabas.client.partitioner.murmur2` of all keys, binary or string, at once; a null's is that of no bytes."""
+    """The hash by which `client.producer.partitioner` chooses partitions, of all keys; a null has that of no bytes."""
     return _quickest()(fields_of(keys))
 
 

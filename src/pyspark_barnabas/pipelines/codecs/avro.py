@@ -34,8 +34,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from pyspark_barnabas.pipelines.codecs.errors import NULL, Misfit, SchemaError
 from pyspark_barnabas.pipelines.codecs.framing import Frame
-from pyspark_barnabas.pipelines.codecs.misfits import NULL, Misfit, SchemaError
 
 _PRECISION_MAX = 38
 _UUID_BYTES = 16

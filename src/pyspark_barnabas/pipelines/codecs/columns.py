@@ -28,7 +28,7 @@ from pyspark.sql.types import (
 )
 
 from pyspark_barnabas.pipelines.codecs import Codec, CodecSpec
-from pyspark_barnabas.pipelines.codecs.misfits import Misfit
+from pyspark_barnabas.pipelines.codecs.errors import Misfit
 
 _NULL_VALUE = "the value is null"
 _FLAT: dict[type[DataType], pa.DataType] = {

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from pyspark_barnabas.pipelines.codecs.misfits import Misfit
+from pyspark_barnabas.pipelines.codecs.errors import Misfit
 
 _MAGIC = b"\0"
 _HEADER_BYTES = 5

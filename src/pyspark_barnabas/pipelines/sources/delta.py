@@ -25,7 +25,7 @@ from pyspark_barnabas.pipelines.sources.delta_log import (
     check_readable,
     end_of,
 )
-from pyspark_barnabas.stream_reader import HAS_LIMITS, LIMITS, STREAM_READER_BASES
+from pyspark_barnabas.source.stream_reader import HAS_LIMITS, LIMITS, STREAM_READER_BASES
 
 _NAME = "barnabas-delta-files"
 #: A task costs about 50 ms, so small files share one.

@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from barnabas.config.describe import describe_topic
-from barnabas.config.topic_keys import TOPIC_KEYS
+from barnabas.config.keys.topic import TOPIC_KEYS
 from barnabas.metadata.configs import BROKER_CONFIGS, CLIENT_METRICS_CONFIGS, GROUP_CONFIGS
 from barnabas.metadata.decision import Decision
 from barnabas.wire.errors import ErrorCode

@@ -3,7 +3,7 @@ from collections.abc import Iterator
 import pytest
 
 from barnabas.api.configs.loggers import alter_levels
-from barnabas.config.edits import Edit, Operation
+from barnabas.config.alter_op import Edit, Operation
 from barnabas.telemetry.logs import clear_level, get_logger, levels, set_level
 from barnabas.wire.errors import ErrorCode, KafkaError
 

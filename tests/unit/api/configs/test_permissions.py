@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.client.acls import creation
+from barnabas.client.admin.acls import creation
 from barnabas.metadata.acls import AclBinding
 from barnabas.wire.acls import AclOperation, ResourceType
 from barnabas.wire.errors import ErrorCode

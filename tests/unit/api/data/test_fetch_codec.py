@@ -15,7 +15,7 @@ from barnabas.api.data.fetch_codec import (
     write_response,
 )
 from barnabas.base.ids import ZERO_UUID
-from barnabas.log.transaction_index import AbortedTransaction
+from barnabas.log.segments.transaction_index import AbortedTransaction
 from barnabas.replication.fetch_data import EndOfEpoch, FetchData, FetchedPartition, FetchTarget
 from barnabas.wire.codec import decode, encode
 from barnabas.wire.messages.fetch import AbortedTransaction as AbortedTransactionMessage

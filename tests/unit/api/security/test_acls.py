@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.client.acls import creation
+from barnabas.client.admin.acls import creation
 from barnabas.metadata.acls import acl_key
 from barnabas.policy.policies import Policies, PolicySettings
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType

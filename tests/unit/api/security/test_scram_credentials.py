@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from barnabas.client.acls import creation
+from barnabas.client.admin.acls import creation
 from barnabas.wire.acls import AclOperation
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.alter_user_scram_credentials import (

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.base.ids import TopicPartition
-from barnabas.log.producer_state import ActiveProducer
+from barnabas.log.producers.producer_state_manager import ActiveProducer
 from barnabas.metadata.brokers import decide_register
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.records.control import EndMarker

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.coordinator.step import Step
-from barnabas.groups.consumer import progress
+from barnabas.coordinator.result import Step
+from barnabas.groups.consumer import heartbeat_update as progress
 from barnabas.groups.consumer.group import ConsumerGroup, GroupState
 from barnabas.groups.consumer.reconciliation import TRANSITIONS
 from support.consumer_scenarios import ConsumerScenario

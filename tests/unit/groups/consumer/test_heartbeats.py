@@ -2,7 +2,7 @@
 
 import pytest
 
-from barnabas.groups.consumer.caller import Caller
+from barnabas.groups.consumer.client_info import Caller
 from barnabas.groups.statistics import GroupCounts
 from barnabas.wire.errors import ErrorCode
 from support.consumer_groups import (

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from barnabas.groups.consumer.caller import Caller
+from barnabas.groups.consumer.client_info import Caller
 from barnabas.groups.consumer.regex import check_regex, matching
 from barnabas.wire.errors import ErrorCode, KafkaError
 from support.consumer_groups import ConsumerMember, group_of, join_request

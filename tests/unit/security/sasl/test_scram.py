@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from barnabas.client.sasl import Exchange, NotTheBroker, SaslLogin
+from barnabas.client.auth.sasl import Exchange, NotTheBroker, SaslLogin
 from barnabas.metadata.scram import ScramCredential
 from barnabas.security.sasl.mechanism import BadCredentials, LoginRefused
 from barnabas.security.sasl.scram import ScramServer

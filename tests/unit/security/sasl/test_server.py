@@ -2,7 +2,7 @@ import random
 from pathlib import Path
 
 from barnabas.base.clock import ManualClock
-from barnabas.client.sasl import Exchange, SaslLogin
+from barnabas.client.auth.sasl import Exchange, SaslLogin
 from barnabas.config.sasl import MECHANISMS, SaslSettings
 from barnabas.metadata.scram import ScramCredential
 from barnabas.security.sasl.server import SaslServer

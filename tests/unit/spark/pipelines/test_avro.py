@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from pyspark_barnabas.pipelines.codecs import CodecSpec, Kind
 from pyspark_barnabas.pipelines.codecs.columns import arrow_type, decoded, encoded
+from pyspark_barnabas.pipelines.codecs.errors import SchemaError
 from pyspark_barnabas.pipelines.codecs.framing import Frame
-from pyspark_barnabas.pipelines.codecs.misfits import SchemaError
 
 INT = st.integers(-(2**31), 2**31 - 1)
 LONG = st.integers(-(2**63), 2**63 - 1)

@@ -7,7 +7,7 @@ import pytest
 from pyspark_barnabas.pipelines.databases import Database, Secret
 from pyspark_barnabas.pipelines.declaration import JdbcSink, Pipeline
 from pyspark_barnabas.pipelines.failures import FlowError
-from pyspark_barnabas.pipelines.reading import DeclarationError, read_pipeline
+from pyspark_barnabas.pipelines.parser import DeclarationError, read_pipeline
 
 HIDDEN = "open-sesame"
 

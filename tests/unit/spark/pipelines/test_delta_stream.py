@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql.types import StructType
 
 from pyspark_barnabas.pipelines.sources.delta import _DeltaFiles, _DeltaStream
-from pyspark_barnabas.stream_reader import HAS_LIMITS, LIMITS
+from pyspark_barnabas.source.stream_reader import HAS_LIMITS, LIMITS
 
 
 def append(table: Path, number: int) -> None:

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pyspark_barnabas.pipelines.codecs.errors import Misfit
 from pyspark_barnabas.pipelines.codecs.framing import Frame, unzigzag, zigzag
-from pyspark_barnabas.pipelines.codecs.misfits import Misfit
 
 
 def test_without_a_frame_values_are_as_they_are() -> None:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from pyspark_barnabas.pipelines.codecs import Codec, CodecSpec, Kind
 from pyspark_barnabas.pipelines.codecs.columns import arrow_type, decoded, encoded
+from pyspark_barnabas.pipelines.codecs.errors import SchemaError
 from pyspark_barnabas.pipelines.codecs.framing import Frame
-from pyspark_barnabas.pipelines.codecs.misfits import SchemaError
 from pyspark_barnabas.pipelines.codecs.protobuf import _descriptor
 
 INT = st.integers(-(2**31), 2**31 - 1)

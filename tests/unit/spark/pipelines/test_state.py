@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pyspark_barnabas.pipelines.engine import lag_of, parsed
-from pyspark_barnabas.pipelines.reading import read_pipeline
+from pyspark_barnabas.pipelines.parser import read_pipeline
 from pyspark_barnabas.pipelines.state import (
     FlowState,
     FlowStatus,

@@ -16,7 +16,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from barnabas.client.accumulator import Identity
+from barnabas.client.producer.accumulator import Identity
 from barnabas.wire.records.arrow_rows import EncodedBatch
 from barnabas.wire.records.batch import iterate_headers
 from barnabas.wire.records.compression import Compression

@@ -6,7 +6,7 @@ import pytest
 
 from barnabas.testing import EmbeddedBroker
 from pyspark_barnabas.sink.errors import Fenced, RowsMoved, SinkError
-from pyspark_barnabas.sink.writing import Outcome
+from pyspark_barnabas.sink.task_writer import Outcome
 from support.spark_sink import MOVED, ROWS, TASKS, Calls, Sink, counted_calls, crash, moments
 
 SETTINGS = {"offsets.topic.num.partitions": "2", "transaction.state.log.num.partitions": "2"}

@@ -1,8 +1,8 @@
 import pytest
 
 from barnabas.wire.records.compression import Compression
+from pyspark_barnabas.option_values import OptionError
 from pyspark_barnabas.sink.options import Delivery, SinkOptions, batch_options, stream_options
-from pyspark_barnabas.values import OptionError
 
 BOOTSTRAP = {"kafka.bootstrap.servers": "127.0.0.1:9092"}
 

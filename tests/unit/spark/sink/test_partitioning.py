@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.client import partitioner as client
+from barnabas.client.producer import partitioner as client
 from pyspark_barnabas.sink.errors import SinkError
 from pyspark_barnabas.sink.partitioning import Longs, Partitioner
 

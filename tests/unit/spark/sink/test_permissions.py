@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from barnabas.client.admin import raise_errors
+from barnabas.client.admin.admin import raise_errors
 from barnabas.testing import EmbeddedBroker
 from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from barnabas.wire.errors import KafkaError

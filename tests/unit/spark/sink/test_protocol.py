@@ -1,5 +1,5 @@
-from barnabas.client.accumulator import Identity
-from barnabas.client.group_messages import CommittedOffset
+from barnabas.client.admin.group_messages import CommittedOffset
+from barnabas.client.producer.accumulator import Identity
 from pyspark_barnabas.sink.protocol import (
     NO_ROWS,
     BatchId,

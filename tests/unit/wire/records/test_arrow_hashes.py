@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas.client import partitioner
+from barnabas.client.producer import partitioner
 from barnabas.wire.records import arrow_hashes, arrow_hashes_numba
 from barnabas.wire.records.arrow_fields import fields_of
 from barnabas.wire.records.arrow_hashes import murmur2

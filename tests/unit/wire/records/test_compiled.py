@@ -13,9 +13,9 @@ from barnabas.wire.records.compiled import cache_directory
 #: What a broker, its cleaner, the command line and a client are made of.
 LIGHT = (
     "barnabas.server.main",
-    "barnabas.log.cleaner",
+    "barnabas.log.compaction.cleaner",
     "barnabas.cli.main",
-    "barnabas.client.producer",
+    "barnabas.client.producer.producer",
     "barnabas.testing.plugin",
 )
 HEAVY = ("numpy", "numba", "pyarrow")

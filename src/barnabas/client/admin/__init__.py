@@ -1,0 +1,1 @@
+"""Administrative requests of any Kafka, and models of their answers."""

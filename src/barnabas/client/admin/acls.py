@@ -1,0 +1,144 @@
+"""ACLs, administered: listed, made and removed."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from barnabas.client.core.errors import check, error_for
+from barnabas.wire.acls import AclBinding, AclFilter
+from barnabas.wire.barnabas_messages.describe_acl_use import DescribeAclUseResponse
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
+from barnabas.wire.messages.delete_acls import (
+    DeleteAclsFilter,
+    DeleteAclsMatchingAcl,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+)
+from barnabas.wire.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
+
+
+def describing(wanted: AclFilter) -> DescribeAclsRequest:
+    """The question for the ACLs that a filter means."""
+    return DescribeAclsRequest(
+        resource_type_filter=wanted.resource_type,
+        resource_name_filter=wanted.resource_name,
+        pattern_type_filter=wanted.pattern_type,
+        principal_filter=wanted.principal,
+        host_filter=wanted.host,
+        operation=wanted.operation,
+        permission_type=wanted.permission,
+    )
+
+
+def described(response: DescribeAclsResponse) -> list[AclBinding]:
+    """The ACLs that there are.
+
+    :raises KafkaError: When the question was refused.
+    """
+    check(response.error_code, response.error_message)
+    return [
+        AclBinding.from_codes(
+            resource.resource_type,
+            resource.resource_name,
+            resource.pattern_type,
+            acl.principal,
+            acl.host,
+            acl.operation,
+            acl.permission_type,
+        )
+        for resource in response.resources
+        for acl in resource.acls
+    ]
+
+
+class AclUse(NamedTuple):
+    """The ACLs that have decided something since then, in ms since the epoch."""
+
+    since_ms: int
+    used: frozenset[AclBinding]
+
+
+def use_described(responses: Iterable[DescribeAclUseResponse]) -> AclUse:
+    """What all brokers say together: from when on none of them can have missed a use, and what was used.
+
+    :raises KafkaError: When one of them refused.
+    """
+    since_ms, used = 0, set()
+    for response in responses:
+        check(response.error_code, response.error_message)
+        since_ms = max(since_ms, response.since)
+        used |= {
+            AclBinding.from_codes(
+                each.resource_type,
+                each.resource_name,
+                each.pattern_type,
+                each.principal,
+                each.host,
+                each.operation,
+                each.permission_type,
+            )
+            for each in response.acls
+        }
+    return AclUse(since_ms, frozenset(used))
+
+
+def creating(bindings: Iterable[AclBinding]) -> CreateAclsRequest:
+    """The order for those ACLs."""
+    return CreateAclsRequest(creations=[creation(binding) for binding in bindings])
+
+
+def creation(binding: AclBinding) -> AclCreation:
+    """One ACL as CreateAcls carries it."""
+    return AclCreation(
+        resource_type=binding.resource_type,
+        resource_name=binding.resource_name,
+        resource_pattern_type=binding.pattern_type,
+        principal=binding.principal,
+        host=binding.host,
+        operation=binding.operation,
+        permission_type=binding.permission,
+    )
+
+
+def created(response: CreateAclsResponse) -> list[KafkaError | None]:
+    """What became of each ACL, in the order of the request; None stands for success."""
+    return [error_for(each.error_code, each.error_message) for each in response.results]
+
+
+def deleting(filters: Iterable[AclFilter]) -> DeleteAclsRequest:
+    """The order to remove what the filters mean."""
+    return DeleteAclsRequest(
+        filters=[
+            DeleteAclsFilter(
+                resource_type_filter=wanted.resource_type,
+                resource_name_filter=wanted.resource_name,
+                pattern_type_filter=wanted.pattern_type,
+                principal_filter=wanted.principal,
+                host_filter=wanted.host,
+                operation=wanted.operation,
+                permission_type=wanted.permission,
+            )
+            for wanted in filters
+        ]
+    )
+
+
+def deleted(response: DeleteAclsResponse) -> list[dict[AclBinding, KafkaError | None] | KafkaError]:
+    """What became of the ACLs that each filter means, in the order of the request; None stands for removed."""
+    return [
+        error_for(result.error_code, result.error_message) or dict(map(_fate, result.matching_acls))
+        for result in response.filter_results
+    ]
+
+
+def _fate(acl: DeleteAclsMatchingAcl) -> tuple[AclBinding, KafkaError | None]:
+    binding = AclBinding.from_codes(
+        acl.resource_type,
+        acl.resource_name,
+        acl.pattern_type,
+        acl.principal,
+        acl.host,
+        acl.operation,
+        acl.permission_type,
+    )
+    return binding, error_for(acl.error_code, acl.error_message)

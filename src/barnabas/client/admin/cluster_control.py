@@ -1,0 +1,206 @@
+"""What a controller is asked for: elections, reassignments, features, the quorum."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.core.address import Address
+from barnabas.client.core.errors import check, error_for
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.features import UpgradeType
+from barnabas.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from barnabas.wire.messages.api_versions import ApiVersionsResponse
+from barnabas.wire.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    PartitionData,
+    ReplicaState,
+    TopicData,
+)
+from barnabas.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
+from barnabas.wire.messages.list_partition_reassignments import ListPartitionReassignmentsResponse
+from barnabas.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+
+_METADATA_TOPIC = "__cluster_metadata"
+
+
+class ElectionType(IntEnum):
+    """Who may lead: the first replica if it is in sync, or (for partitions without a leader) any that is up."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
+
+
+class Reassignment(NamedTuple):
+    """A partition that moves: node ids."""
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+
+class Feature(NamedTuple):
+    """A feature of the cluster: the levels that the broker supports (None: not at all), and the one in use, or 0."""
+
+    name: str
+    supported: tuple[int, int] | None
+    level: int
+
+
+class QuorumReplica(NamedTuple):
+    """A node that keeps cluster state."""
+
+    node_id: int
+    directory_id: bytes
+    log_end_offset: int
+    addresses: tuple[tuple[str, Address], ...]  #: by the listener's name
+
+
+class QuorumDescription(NamedTuple):
+    """Who keeps cluster state, and how far it is."""
+
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    voters: tuple[QuorumReplica, ...]
+    observers: tuple[QuorumReplica, ...]
+
+
+def electing(
+    election: ElectionType, partitions: Collection[TopicPartition] | None, timeout_ms: int
+) -> ElectLeadersRequest:
+    """The order to elect leaders for those partitions, or for all that need one."""
+    topics = None
+    if partitions is not None:
+        topics = [TopicPartitions(name, indexes) for name, indexes in _by_topic(partitions).items()]
+    return ElectLeadersRequest(election, topics, timeout_ms)
+
+
+def elected(response: ElectLeadersResponse) -> dict[TopicPartition, KafkaError | None]:
+    """What became of each partition; None stands for a new leader.
+
+    :raises KafkaError: When the whole order was refused.
+    """
+    check(response.error_code)
+    return {
+        TopicPartition(topic.topic, each.partition_id): error_for(each.error_code, each.error_message)
+        for topic in response.replica_election_results
+        for each in topic.partition_result
+    }
+
+
+def reassigning(
+    targets: Mapping[TopicPartition, Sequence[int] | None], allows_factor_change: bool, timeout_ms: int
+) -> AlterPartitionReassignmentsRequest:
+    """The order to move partitions; None as a target calls it off."""
+    topics = [
+        ReassignableTopic(name, [_target(index, targets[TopicPartition(name, index)]) for index in indexes])
+        for name, indexes in _by_topic(targets).items()
+    ]
+    return AlterPartitionReassignmentsRequest(timeout_ms, allows_factor_change, topics)
+
+
+def _target(index: int, replicas: Sequence[int] | None) -> ReassignablePartition:
+    return ReassignablePartition(index, None if replicas is None else list(replicas))
+
+
+def reassigned(response: AlterPartitionReassignmentsResponse) -> dict[TopicPartition, KafkaError | None]:
+    """What became of each partition; None stands for success.
+
+    :raises KafkaError: When the whole order was refused.
+    """
+    check(response.error_code, response.error_message)
+    return {
+        TopicPartition(topic.name, each.partition_index): error_for(each.error_code, each.error_message)
+        for topic in response.responses
+        for each in topic.partitions
+    }
+
+
+def moving(response: ListPartitionReassignmentsResponse) -> dict[TopicPartition, Reassignment]:
+    """The partitions that move.
+
+    :raises KafkaError: When the question was refused.
+    """
+    check(response.error_code, response.error_message)
+    return {
+        TopicPartition(topic.name, each.partition_index): Reassignment(
+            tuple(each.replicas), tuple(each.adding_replicas), tuple(each.removing_replicas)
+        )
+        for topic in response.topics
+        for each in topic.partitions
+    }
+
+
+def features_in(response: ApiVersionsResponse) -> list[Feature]:
+    """All features that the broker supports or the cluster uses, by name.
+
+    :raises KafkaError: When the question was refused.
+    """
+    check(response.error_code)
+    supported = {each.name: (each.min_version, each.max_version) for each in response.supported_features}
+    levels = {each.name: each.max_version_level for each in response.finalized_features}
+    return [Feature(name, supported.get(name), levels.get(name, 0)) for name in sorted(supported | levels)]
+
+
+def updating(
+    levels: Mapping[str, int], upgrade_type: UpgradeType, validate_only: bool, timeout_ms: int
+) -> UpdateFeaturesRequest:
+    """The order to move features to other levels."""
+    updates = [
+        FeatureUpdateKey(name, level, upgrade_type=upgrade_type, allow_downgrade=False)
+        for name, level in levels.items()
+    ]
+    return UpdateFeaturesRequest(timeout_ms, updates, validate_only)
+
+
+def describing_quorum() -> DescribeQuorumRequest:
+    """The question who keeps cluster state."""
+    return DescribeQuorumRequest([TopicData(_METADATA_TOPIC, [PartitionData(0)])])
+
+
+def quorum_in(response: DescribeQuorumResponse) -> QuorumDescription:
+    """Who keeps cluster state.
+
+    :raises KafkaError: When the question was refused.
+    """
+    check(response.error_code, response.error_message)
+    partition = response.topics[0].partitions[0]
+    check(partition.error_code, partition.error_message)
+    addresses = {
+        node.node_id: tuple((each.name, Address(each.host, each.port)) for each in node.listeners)
+        for node in response.nodes
+    }
+
+    def replicas(states: Iterable[ReplicaState]) -> tuple[QuorumReplica, ...]:
+        return tuple(
+            QuorumReplica(
+                state.replica_id,
+                state.replica_directory_id,
+                state.log_end_offset,
+                addresses.get(state.replica_id, ()),
+            )
+            for state in states
+        )
+
+    return QuorumDescription(
+        partition.leader_id,
+        partition.leader_epoch,
+        partition.high_watermark,
+        replicas(partition.current_voters),
+        replicas(partition.observers),
+    )
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    indexes: defaultdict[str, list[int]] = defaultdict(list)
+    for place in partitions:
+        indexes[place.topic].append(place.partition)
+    return indexes

@@ -1,0 +1,1 @@
+"""Administrative requests that only Barnabas serves."""

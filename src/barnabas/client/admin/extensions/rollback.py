@@ -1,0 +1,46 @@
+"""Rollback of a resource, which only Barnabas has."""
+
+import json
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from barnabas.client.core.errors import check
+from barnabas.wire.barnabas_messages.rollback_resource import (
+    RollbackResourceRequest,
+    RollbackResourceResponse,
+)
+
+
+class RestoredKey(NamedTuple):
+    """One key that a rollback changes; None where there is none. Secrets are left out."""
+
+    key: str
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Rollback:
+    """What a rollback changes, or would, and what people should know besides."""
+
+    keys: list[RestoredKey]
+    notes: list[str]
+
+
+def rolling_back(resource: str, revision: int, *, validate_only: bool) -> RollbackResourceRequest:
+    """The order for a resource, named as in the audit."""
+    return RollbackResourceRequest(resource=resource, revision=revision, validate_only=validate_only)
+
+
+def rolled_back(response: RollbackResourceResponse) -> Rollback:
+    """What became of it.
+
+    :raises KafkaError: Why nothing was changed.
+    """
+    check(response.error_code, response.error_message)
+    keys = [RestoredKey(each.key, _value(each.before), _value(each.after)) for each in response.keys]
+    return Rollback(keys, list(response.notes))
+
+
+def _value(text: str | None) -> Any:
+    return None if text is None else json.loads(text)

@@ -1,0 +1,296 @@
+"""Groups and their offsets, to and from the messages of the protocol. No IO."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.core.errors import check, error_for
+from barnabas.wire.codec import Malformed
+from barnabas.wire.consumer_protocol.versioned import read_assignment, read_subscription
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages import consumer_group_describe as consumer
+from barnabas.wire.messages import describe_groups as classic
+from barnabas.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
+from barnabas.wire.messages.list_groups import ListGroupsResponse
+from barnabas.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from barnabas.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+)
+from barnabas.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
+
+#: What clients that use Kafka's own consumer call their protocol.
+_CONSUMER = "consumer"
+_DEAD = "Dead"
+_NO_OFFSET = -1
+
+
+class GroupListing(NamedTuple):
+    """A group in short; type and state are empty where the broker is too old to tell."""
+
+    group_id: str
+    type: str
+    protocol_type: str  #: empty for a group that has only committed offsets
+    state: str
+
+
+class MemberDescription(NamedTuple):
+    """A member of a group; topics and partitions are those that Kafka's consumers speak of."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    subscription: Sequence[str]
+    assignment: Sequence[TopicPartition]
+
+
+class GroupDescription(NamedTuple):
+    """A group and its members."""
+
+    group_id: str
+    type: str
+    protocol_type: str
+    state: str
+    assignor: str
+    coordinator: int
+    epoch: int | None  #: of the group; None for a classic one, which does not tell
+    members: Sequence[MemberDescription]
+
+
+class LeavingMember(NamedTuple):
+    """Who is to leave a group: by the group instance id of a static member, or by the id that the group gave."""
+
+    member_id: str
+    instance_id: str | None = None
+
+    def __str__(self) -> str:
+        return f"'{self.instance_id or self.member_id}'"
+
+
+class CommittedOffset(NamedTuple):
+    """Where a group goes on."""
+
+    offset: int
+    leader_epoch: int  #: -1 for unknown
+    metadata: str
+
+
+def listed(response: ListGroupsResponse) -> list[GroupListing]:
+    """The groups of one broker."""
+    return [
+        GroupListing(each.group_id, each.group_type, each.protocol_type, each.group_state)
+        for each in response.groups
+    ]
+
+
+def described_classic(group: classic.DescribedGroup, coordinator: int) -> GroupDescription:
+    """A group of the classic protocol.
+
+    :raises KafkaError: GROUP_ID_NOT_FOUND, which older brokers call a dead group, or why it may not be seen.
+    """
+    check(group.error_code, group.error_message or f"group '{group.group_id}'")
+    if group.group_state == _DEAD:
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"There is no group '{group.group_id}'.")
+    is_consumers = group.protocol_type == _CONSUMER
+    return GroupDescription(
+        group.group_id,
+        "classic",
+        group.protocol_type,
+        group.group_state,
+        group.protocol_data,
+        coordinator,
+        None,
+        [_classic_member(each, is_consumers) for each in group.members],
+    )
+
+
+def _classic_member(member: classic.DescribedGroupMember, is_consumers: bool) -> MemberDescription:
+    topics: Sequence[str] = ()
+    places: Sequence[TopicPartition] = ()
+    if is_consumers:
+        try:  # what members tell each other is theirs; it is empty while they rebalance
+            topics = sorted(read_subscription(member.member_metadata).topics)
+            places = _places(
+                (each.topic, each.partitions)
+                for each in read_assignment(member.member_assignment).assigned_partitions
+            )
+        except Malformed:
+            pass
+    return MemberDescription(
+        member.member_id, member.group_instance_id, member.client_id, member.client_host, topics, places
+    )
+
+
+def described_consumer(group: consumer.DescribedGroup, coordinator: int) -> GroupDescription:
+    """A group of the consumer protocol (KIP-848).
+
+    :raises KafkaError: GROUP_ID_NOT_FOUND, also for a group of another protocol, or why it may not be seen.
+    """
+    check(group.error_code, group.error_message or f"group '{group.group_id}'")
+    members = [
+        MemberDescription(
+            each.member_id,
+            each.instance_id,
+            each.client_id,
+            each.client_host,
+            sorted(each.subscribed_topic_names),
+            _places((given.topic_name, given.partitions) for given in each.assignment.topic_partitions),
+        )
+        for each in group.members
+    ]
+    return GroupDescription(
+        group.group_id,
+        _CONSUMER,
+        _CONSUMER,
+        group.group_state,
+        group.assignor_name,
+        coordinator,
+        group.group_epoch,
+        members,
+    )
+
+
+def _places(topics: Iterable[tuple[str, Sequence[int]]]) -> list[TopicPartition]:
+    return sorted(TopicPartition(name, index) for name, indexes in topics for index in indexes)
+
+
+def fetching(
+    name: str, places: Iterable[TopicPartition] | None, *, stable: bool = False
+) -> OffsetFetchRequest:
+    """The question what a group has committed: of these partitions, or of all; in the form of every version."""
+    if places is None:
+        return OffsetFetchRequest(
+            name, None, [OffsetFetchRequestGroup(name, topics=None)], require_stable=stable
+        )
+    topics = _by_topic(places)
+    return OffsetFetchRequest(
+        name,
+        [OffsetFetchRequestTopic(topic, indexes) for topic, indexes in topics.items()],
+        [
+            OffsetFetchRequestGroup(
+                name,
+                topics=[
+                    OffsetFetchRequestTopics(topic, partition_indexes=indexes)
+                    for topic, indexes in topics.items()
+                ],
+            )
+        ],
+        require_stable=stable,
+    )
+
+
+def fetched(response: OffsetFetchResponse) -> dict[TopicPartition, CommittedOffset | KafkaError]:
+    """What was committed, where anything was.
+
+    :raises KafkaError: What is wrong with the group.
+    """
+    answer = response.groups[0] if response.groups else response
+    check(answer.error_code, "offsets cannot be fetched")
+    found: dict[TopicPartition, CommittedOffset | KafkaError] = {}
+    for topic in answer.topics:
+        for each in topic.partitions:
+            place = TopicPartition(topic.name, each.partition_index)
+            error = error_for(each.error_code, f"the committed offset of {place}")
+            if error is not None:
+                found[place] = error
+            elif each.committed_offset != _NO_OFFSET:
+                found[place] = CommittedOffset(
+                    each.committed_offset, each.committed_leader_epoch, each.metadata or ""
+                )
+    return found
+
+
+def committing(name: str, offsets: Mapping[TopicPartition, int | CommittedOffset]) -> OffsetCommitRequest:
+    """The order to commit from outside a group."""
+    topics: defaultdict[str, list[OffsetCommitRequestPartition]] = defaultdict(list)
+    for place, given in offsets.items():
+        offset, epoch, metadata = (
+            given if isinstance(given, CommittedOffset) else CommittedOffset(given, -1, "")
+        )
+        topics[place.topic].append(
+            OffsetCommitRequestPartition(place.partition, offset, epoch, committed_metadata=metadata)
+        )
+    return OffsetCommitRequest(
+        name,
+        topics=[OffsetCommitRequestTopic(topic, partitions=each) for topic, each in topics.items()],
+    )
+
+
+def leaving(name: str, members: Iterable[LeavingMember]) -> LeaveGroupRequest:
+    """The order that members leave (KIP-345)."""
+    reason = "removed by an administrator"
+    return LeaveGroupRequest(
+        name, "", [MemberIdentity(each.member_id, each.instance_id, reason) for each in members]
+    )
+
+
+def left(response: LeaveGroupResponse) -> dict[LeavingMember, KafkaError | None]:
+    """What became of each member; None stands for success.
+
+    :raises KafkaError: What is wrong with the group.
+    """
+    check(response.error_code, "members are not removed")
+    outcomes: dict[LeavingMember, KafkaError | None] = {}
+    for each in response.members:
+        member = LeavingMember(each.member_id, each.group_instance_id)
+        outcomes[member] = error_for(each.error_code, f"member {member}")
+    return outcomes
+
+
+def deleting(name: str, places: Iterable[TopicPartition]) -> OffsetDeleteRequest:
+    """The order to forget commits."""
+    return OffsetDeleteRequest(
+        name,
+        [
+            OffsetDeleteRequestTopic(topic, [OffsetDeleteRequestPartition(index) for index in indexes])
+            for topic, indexes in _by_topic(places).items()
+        ],
+    )
+
+
+def outcomes(
+    response: OffsetCommitResponse | OffsetDeleteResponse,
+) -> dict[TopicPartition, KafkaError | None]:
+    """What became of each partition; None stands for success.
+
+    :raises KafkaError: The first error that a coordinator gives for all of them alike until it is ready.
+    """
+    found: dict[TopicPartition, KafkaError | None] = {}
+    for topic in response.topics:
+        for each in topic.partitions:
+            place = TopicPartition(topic.name, each.partition_index)
+            error = found[place] = error_for(each.error_code, f"the committed offset of {place}")
+            if error is not None and error.code in _OF_THE_COORDINATOR:
+                raise error
+    return found
+
+
+_OF_THE_COORDINATOR = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+
+
+def _by_topic(places: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    topics: defaultdict[str, list[int]] = defaultdict(list)
+    for place in places:
+        topics[place.topic].append(place.partition)
+    return dict(topics)

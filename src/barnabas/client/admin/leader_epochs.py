@@ -1,0 +1,63 @@
+"""Where the epochs of leaders ended: up to where logs agree (KIP-101)."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.errors import error_for
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+
+#: What an asking consumer calls itself.
+_CONSUMER_REPLICA_ID = -1
+
+
+class EpochEnd(NamedTuple):
+    """The last epoch up to the one that was asked for, and the offset behind its last record; -1 for none."""
+
+    leader_epoch: int
+    end_offset: int
+
+
+async def list_epoch_ends(
+    cluster: Cluster, epochs: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, EpochEnd | KafkaError]:
+    """Where the epoch of each partition ended, as its leader knows it; an error stands for itself alone.
+
+    :raises BrokerConnectionError: When a leader cannot be reached.
+    """
+    found: dict[TopicPartition, EpochEnd | KafkaError] = {}
+    by_leader: defaultdict[int, list[TopicPartition]] = defaultdict(list)
+    for place in epochs:
+        try:
+            by_leader[await cluster.leader(place)].append(place)
+        except KafkaError as error:
+            found[place] = error
+    for leader, places in by_leader.items():
+        request = _request({place: epochs[place] for place in places})
+        response: OffsetForLeaderEpochResponse = await cluster.send(request, leader)
+        for topic in response.topics:
+            for each in topic.partitions:
+                found[TopicPartition(topic.topic, each.partition)] = _end(topic.topic, each)
+    return found
+
+
+def _request(epochs: Mapping[TopicPartition, int]) -> OffsetForLeaderEpochRequest:
+    topics: dict[str, OffsetForLeaderTopic] = {}
+    for place, epoch in epochs.items():
+        topic = topics.setdefault(place.topic, OffsetForLeaderTopic(place.topic))
+        topic.partitions.append(OffsetForLeaderPartition(place.partition, leader_epoch=epoch))
+    return OffsetForLeaderEpochRequest(_CONSUMER_REPLICA_ID, list(topics.values()))
+
+
+def _end(topic: str, each: EpochEndOffset) -> EpochEnd | KafkaError:
+    error = error_for(each.error_code, f"epochs of partition {topic}-{each.partition}")
+    return error or EpochEnd(each.leader_epoch, each.end_offset)

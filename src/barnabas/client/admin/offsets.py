@@ -1,0 +1,154 @@
+"""Offsets by their meaning: the earliest, the latest, the first at or after a time."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.errors import error_for
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+
+_CONSUMER_REPLICA_ID = -1
+_TIMEOUT_MS = 30_000
+
+
+class Isolation(IntEnum):
+    """Whether records of open and aborted transactions are seen."""
+
+    READ_UNCOMMITTED = 0
+    READ_COMMITTED = 1
+
+
+@dataclass(frozen=True)
+class OffsetSpec:
+    """A place in a log; `timestamp_ms` is a time, or one of Kafka's negative markers (ListOffsets)."""
+
+    timestamp_ms: int
+
+    @classmethod
+    def at(cls, timestamp_ms: int) -> "OffsetSpec":
+        """The first record whose timestamp is not before `timestamp_ms` since the epoch."""
+        assert timestamp_ms >= 0, timestamp_ms
+        return cls(timestamp_ms)
+
+
+LATEST = OffsetSpec(-1)
+EARLIEST = OffsetSpec(-2)
+MAX_TIMESTAMP = OffsetSpec(-3)
+EARLIEST_LOCAL = OffsetSpec(-4)
+LATEST_TIERED = OffsetSpec(-5)
+
+
+class ListedOffset(NamedTuple):
+    """An offset, -1 when no record fits; `timestamp_ms` is its record's where one was looked for, else -1."""
+
+    offset: int
+    timestamp_ms: int
+    leader_epoch: int
+
+
+async def list_offsets(
+    cluster: Cluster,
+    specs: Mapping[TopicPartition, OffsetSpec],
+    isolation: Isolation = Isolation.READ_UNCOMMITTED,
+) -> dict[TopicPartition, ListedOffset | KafkaError]:
+    """Ask each partition's leader, again where the error is retriable; an error stands for itself alone.
+
+    :raises BrokerConnectionError: When a leader cannot be reached.
+    """
+    found: dict[TopicPartition, ListedOffset | KafkaError] = {}
+
+    async def attempt() -> None:
+        missing = {place: specs[place] for place in specs if not isinstance(found.get(place), ListedOffset)}
+        found.update(await _ask_leaders(cluster, missing, isolation))
+        for place in missing:
+            outcome = found[place]
+            if isinstance(outcome, KafkaError) and _worth_retrying(outcome):
+                raise outcome
+
+    try:
+        await cluster.retrying(attempt)
+    except KafkaError as error:
+        if error not in found.values():
+            raise
+    return found
+
+
+async def find_offsets(
+    cluster: Cluster,
+    specs: Mapping[TopicPartition, OffsetSpec],
+    isolation: Isolation = Isolation.READ_UNCOMMITTED,
+) -> dict[TopicPartition, int]:
+    """The same, where one error is the error of all.
+
+    :raises KafkaError: That of the first partition that fails.
+    :raises BrokerConnectionError: When a leader cannot be reached.
+    """
+    if not specs:
+        return {}
+    offsets = {}
+    for place, outcome in (await list_offsets(cluster, specs, isolation)).items():
+        if isinstance(outcome, KafkaError):
+            raise outcome
+        offsets[place] = outcome.offset
+    return offsets
+
+
+def _worth_retrying(error: KafkaError) -> bool:
+    # The metadata was fresh enough to name a leader, so a topic that is unknown is not there.
+    return error.code.retriable and error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def _ask_leaders(
+    cluster: Cluster, specs: Mapping[TopicPartition, OffsetSpec], isolation: Isolation
+) -> dict[TopicPartition, ListedOffset | KafkaError]:
+    found: dict[TopicPartition, ListedOffset | KafkaError] = {}
+    by_leader: defaultdict[int, list[TopicPartition]] = defaultdict(list)
+    for place in specs:
+        try:
+            by_leader[await cluster.leader(place)].append(place)
+        except KafkaError as error:
+            found[place] = error
+    for leader, places in by_leader.items():
+        request = _request({place: specs[place] for place in places}, isolation)
+        response: ListOffsetsResponse = await cluster.send(request, leader)
+        found.update(_results(response))
+    return found
+
+
+def _request(specs: Mapping[TopicPartition, OffsetSpec], isolation: Isolation) -> ListOffsetsRequest:
+    topics: dict[str, ListOffsetsTopic] = {}
+    for place, spec in specs.items():
+        topic = topics.setdefault(place.topic, ListOffsetsTopic(name=place.topic))
+        topic.partitions.append(
+            ListOffsetsPartition(partition_index=place.partition, timestamp=spec.timestamp_ms)
+        )
+    return ListOffsetsRequest(
+        replica_id=_CONSUMER_REPLICA_ID,
+        isolation_level=isolation,
+        topics=list(topics.values()),
+        timeout_ms=_TIMEOUT_MS,
+    )
+
+
+def _results(response: ListOffsetsResponse) -> dict[TopicPartition, ListedOffset | KafkaError]:
+    return {
+        TopicPartition(topic.name, partition.partition_index): _result(topic.name, partition)
+        for topic in response.topics
+        for partition in topic.partitions
+    }
+
+
+def _result(topic: str, partition: ListOffsetsPartitionResponse) -> ListedOffset | KafkaError:
+    error = error_for(partition.error_code, f"offsets of partition {topic}-{partition.partition_index}")
+    return error or ListedOffset(partition.offset, partition.timestamp, partition.leader_epoch)

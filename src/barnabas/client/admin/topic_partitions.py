@@ -1,0 +1,69 @@
+"""Partitions page by page, with the replicas that may lead although they are not in sync (KIP-966)."""
+
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.errors import error_for
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    TopicRequest,
+)
+
+PAGE_PARTITIONS_COUNT = 2_000
+
+
+class PartitionState(NamedTuple):
+    """A partition's place in the cluster: node ids; `leader` is -1 while there is none."""
+
+    partition: int
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    eligible: tuple[int, ...]  #: to lead, though not in sync
+    last_known_eligible: tuple[int, ...]
+    offline: tuple[int, ...]
+
+
+async def describe_topic_partitions(
+    cluster: Cluster, names: Collection[str] = (), page_partitions_count: int = PAGE_PARTITIONS_COUNT
+) -> Mapping[str, list[PartitionState] | KafkaError]:
+    """The partitions of those topics, or of all, by name; so many at a time.
+
+    :raises KafkaError: UNSUPPORTED_VERSION by brokers before 3.8.
+    """
+    found: dict[str, list[PartitionState] | KafkaError] = {}
+    topics = [TopicRequest(name) for name in sorted(names)]
+    cursor: Cursor | None = None
+    while True:
+        request = DescribeTopicPartitionsRequest(topics, page_partitions_count, cursor)
+        response: DescribeTopicPartitionsResponse = await cluster.send(request)
+        for topic in response.topics:
+            name = topic.name or ""
+            error = error_for(topic.error_code, f"topic '{name}'")
+            before = found.get(name, [])
+            if error is not None:
+                found[name] = error
+            elif isinstance(before, list):
+                found[name] = before + [_state(each) for each in topic.partitions]
+        if response.next_cursor is None:
+            return found
+        cursor = Cursor(response.next_cursor.topic_name, response.next_cursor.partition_index)
+
+
+def _state(each: DescribeTopicPartitionsResponsePartition) -> PartitionState:
+    return PartitionState(
+        each.partition_index,
+        each.leader_id,
+        each.leader_epoch,
+        tuple(each.replica_nodes),
+        tuple(each.isr_nodes),
+        tuple(each.eligible_leader_replicas or ()),
+        tuple(each.last_known_elr or ()),
+        tuple(each.offline_replicas),
+    )

@@ -1,0 +1,1 @@
+"""How clients log in."""

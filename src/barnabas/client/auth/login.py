@@ -1,0 +1,39 @@
+"""The login of a connection: SaslHandshake, then SaslAuthenticate until both sides are content (KIP-152)."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from barnabas.client.auth.sasl import Exchange, NotTheBroker, SaslLogin
+from barnabas.client.core.address import Address
+from barnabas.client.core.errors import check
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from barnabas.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from barnabas.wire.schema import Message
+
+
+async def log_in(send: Callable[[Message], Awaitable[Any]], address: Address, login: SaslLogin) -> int:
+    """Log in over a connection; gives for how many ms that is good, 0 for ever (KIP-368).
+
+    :raises KafkaError: UNSUPPORTED_SASL_MECHANISM, SASL_AUTHENTICATION_FAILED, or that there is nothing to log in to.
+    """
+    handshake: SaslHandshakeResponse = await send(SaslHandshakeRequest(mechanism=login.mechanism))
+    _check_handshake(handshake, address, login)
+    exchange = Exchange(login)
+    token: bytes | None = exchange.first
+    while token is not None:
+        response: SaslAuthenticateResponse = await send(SaslAuthenticateRequest(auth_bytes=token))
+        check(response.error_code, f"{address} refused user '{login.user}': {response.error_message}")
+        try:
+            token = exchange.answer(bytes(response.auth_bytes))
+        except NotTheBroker as error:
+            message = f"{address} is not to be trusted with {login.mechanism}: {error}"
+            raise KafkaError(ErrorCode.SASL_AUTHENTICATION_FAILED, message) from error
+    return response.session_lifetime_ms
+
+
+def _check_handshake(response: SaslHandshakeResponse, address: Address, login: SaslLogin) -> None:
+    if response.error_code == ErrorCode.ILLEGAL_SASL_STATE:
+        check(response.error_code, f"nobody logs in at {address}: it is a listener without SASL")
+    offered = ", ".join(response.mechanisms)
+    check(response.error_code, f"{address} does not offer {login.mechanism}, but {offered}")

@@ -1,0 +1,91 @@
+"""From the bytes of a fetched partition to the records that a consumer may see. No IO."""
+
+from typing import NamedTuple
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin.offsets import Isolation
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.fetch import AbortedTransaction, PartitionData
+from barnabas.wire.records.batch import BatchHeader, crc_matches, iterate_headers
+from barnabas.wire.records.compression import Buffer
+from barnabas.wire.records.control import ControlType, control_type
+from barnabas.wire.records.record import RecordHeaders, decode_batch
+
+
+class ConsumedRecord(NamedTuple):
+    """One record and where it stands; `timestamp_ms` is -1 when it has none."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: RecordHeaders
+
+
+class Fetched(NamedTuple):
+    """Visible records of a partition, and the offset to go on from."""
+
+    records: list[ConsumedRecord]
+    next_offset: int
+
+
+def read_fetched(
+    place: TopicPartition,
+    data: PartitionData,
+    position: int,
+    isolation: Isolation = Isolation.READ_UNCOMMITTED,
+) -> Fetched:
+    """The records from `position` on, without control records and, read committed, without aborted ones.
+
+    :raises KafkaError: CORRUPT_MESSAGE, naming partition and offset.
+    """
+    buffer = data.records or b""
+    aborted = _Aborted(data.aborted_transactions or [] if isolation is Isolation.READ_COMMITTED else [])
+    records: list[ConsumedRecord] = []
+    for start, header in iterate_headers(buffer):
+        if header.next_offset <= position:
+            continue
+        if not crc_matches(buffer, start, header):
+            message = f"batch at offset {header.base_offset} of partition {place} fails its checksum"
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
+        if aborted.admits(buffer, start, header):
+            records += _records(place, buffer, start, header, position)
+        position = header.next_offset
+    return Fetched(records, position)
+
+
+def _records(
+    place: TopicPartition, buffer: Buffer, start: int, header: BatchHeader, position: int
+) -> list[ConsumedRecord]:
+    topic, partition = place
+    return [
+        ConsumedRecord(topic, partition, offset, timestamp_ms, key, value, headers)
+        for offset, timestamp_ms, key, value, headers in decode_batch(buffer, start, header)
+        if offset >= position
+    ]
+
+
+class _Aborted:
+    """Follows which producers are within an aborted transaction while batches go by (KIP-98)."""
+
+    def __init__(self, transactions: list[AbortedTransaction]) -> None:
+        self._coming = sorted(transactions, key=lambda each: each.first_offset, reverse=True)
+        self._producer_ids: set[int] = set()
+
+    def admits(self, buffer: Buffer, start: int, header: BatchHeader) -> bool:
+        """Whether the batch holds records to be seen; batches are shown to this in order."""
+        while self._coming and self._coming[-1].first_offset <= header.last_offset:
+            self._producer_ids.add(self._coming.pop().producer_id)
+        if header.is_control:
+            if _is_abort(buffer, start, header):
+                self._producer_ids.discard(header.producer_id)
+            return False
+        return not (header.is_transactional and header.producer_id in self._producer_ids)
+
+
+def _is_abort(buffer: Buffer, start: int, header: BatchHeader) -> bool:
+    for record in decode_batch(buffer, start, header):
+        return control_type(record.key) is ControlType.ABORT
+    return False

@@ -1,0 +1,255 @@
+"""Reads assigned partitions from a place on, as an async iterator of records."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin.offsets import EARLIEST, LATEST, Isolation, OffsetSpec, find_offsets
+from barnabas.client.consumer.completed_fetch import ConsumedRecord, read_fetched
+from barnabas.client.consumer.fetch_messages import FetchLimits, data_by_place, fetch_request, version_max
+from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.errors import check, is_retriable
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.fetch import FetchResponse, PartitionData
+
+_LANE = "fetch"
+
+#: Where to begin: an offset, or its meaning.
+Start = int | OffsetSpec
+
+
+@dataclass
+class Position:
+    """How far a partition was read; `end` is the offset to stop before, if any."""
+
+    place: TopicPartition
+    offset: int
+    end: int | None = None
+    high_watermark: int = -1  #: as last told by the leader
+
+    @property
+    def finished(self) -> bool:
+        """Whether everything up to `end` was read."""
+        return self.end is not None and self.offset >= self.end
+
+
+class _Answer(NamedTuple):
+    """A leader's answer with the offsets that it was asked for."""
+
+    asked: Mapping[TopicPartition, int]
+    data: Mapping[TopicPartition, PartitionData]
+
+
+class _OutOfRange(KafkaError):
+    """A position lies outside its log."""
+
+    def __init__(self, position: Position) -> None:
+        super().__init__(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {position.offset} of {position.place}")
+        self.position = position
+
+
+class Consumer:
+    """Consumes from the cluster that it is given; an async context manager and iterator.
+
+    `assign` first. A partition whose offset is outside its log raises OFFSET_OUT_OF_RANGE, or goes on from
+    `out_of_range` where that is given.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        isolation: Isolation = Isolation.READ_UNCOMMITTED,
+        limits: FetchLimits | None = None,
+        out_of_range: OffsetSpec | None = None,
+    ) -> None:
+        self.cluster = cluster
+        self.positions: dict[TopicPartition, Position] = {}
+        self._isolation = isolation
+        self._limits = limits or FetchLimits()
+        self._out_of_range = out_of_range
+        self._fetches: dict[int, asyncio.Task[_Answer]] = {}  # node id -> its long poll
+        self._failures = 0
+        self._failing_since_ms = 0
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def __aiter__(self) -> AsyncIterator[ConsumedRecord]:
+        """Every record as it comes; ends only when all partitions were read to their `end`."""
+        while not self.finished:
+            for record in await self.poll():
+                yield record
+
+    @property
+    def finished(self) -> bool:
+        """Whether every assigned partition was read to its end."""
+        return all(position.finished for position in self.positions.values())
+
+    async def assign(self, starts: Mapping[TopicPartition, Start], *, stop_at_end: bool = False) -> None:
+        """Read these partitions and no others; with `stop_at_end` up to where they end now.
+
+        A time after the last record means the end.
+
+        :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION and others, for the first partition that fails.
+        """
+        await self._stop_fetches()
+        specs = {place: start for place, start in starts.items() if isinstance(start, OffsetSpec)}
+        offsets = {place: start for place, start in starts.items() if isinstance(start, int)}
+        offsets |= await self._offsets(specs)
+        beyond = [place for place, offset in offsets.items() if offset < 0]
+        ends = await self._offsets(dict.fromkeys(starts if stop_at_end else beyond, LATEST))
+        for place in beyond:
+            offsets[place] = ends[place]
+        self.positions = {
+            place: Position(place, offsets[place], ends[place] if stop_at_end else None) for place in starts
+        }
+
+    async def poll(self, timeout_ms: int | None = None) -> list[ConsumedRecord]:
+        """The next records, at least one unless all is read or `timeout_ms` has passed.
+
+        :raises KafkaError: OFFSET_OUT_OF_RANGE, CORRUPT_MESSAGE, or what a broker answered for good.
+        :raises BrokerConnectionError: When a leader was not reached for as long as the cluster retries.
+        """
+        timeout_s = None if timeout_ms is None else timeout_ms / 1000
+        try:
+            async with asyncio.timeout(timeout_s):
+                while not self.finished:
+                    records = await self._round()
+                    if records:
+                        return records
+        except TimeoutError:
+            pass
+        return []
+
+    async def close(self) -> None:
+        """Stop reading."""
+        await self._stop_fetches()
+
+    async def _round(self) -> list[ConsumedRecord]:
+        """Wait for one leader's answer, or for a pause after a failure."""
+        try:
+            await self._start_fetches()
+            records, failures = self._take(await self._answers())
+            if failures and not records:  # with records, the next round meets the same failures again
+                await self._raise(failures[0])
+        except (KafkaError, ConnectionError) as error:
+            await self._recover(error)
+            return []
+        self._failures = 0
+        return records
+
+    async def _start_fetches(self) -> None:
+        """Let every leader that is not busy fetch what it leads."""
+        by_leader: defaultdict[int, dict[TopicPartition, int]] = defaultdict(dict)
+        failure: KafkaError | None = None
+        for position in self.positions.values():
+            if not position.finished:
+                try:
+                    leader = await self.cluster.leader(position.place)
+                except KafkaError as error:
+                    failure = error
+                else:
+                    by_leader[leader][position.place] = position.offset
+        for leader, positions in by_leader.items():
+            if leader not in self._fetches:
+                self._fetches[leader] = asyncio.ensure_future(self._fetch(leader, positions))
+        if failure is not None and not self._fetches:
+            raise failure
+
+    async def _answers(self) -> list[asyncio.Task[_Answer]]:
+        done, _ = await asyncio.wait(self._fetches.values(), return_when=asyncio.FIRST_COMPLETED)
+        self._fetches = {node: task for node, task in self._fetches.items() if task not in done}
+        return list(done)
+
+    async def _fetch(self, leader: int, positions: Mapping[TopicPartition, int]) -> _Answer:
+        metadata = self.cluster.metadata
+        request = fetch_request(positions, metadata, self._limits, self._isolation)
+        response: FetchResponse = await self.cluster.send(
+            request,
+            leader,
+            lane=_LANE,
+            version_max=version_max(request),
+            timeout_ms=self._limits.max_wait_ms + self.cluster.request_timeout_ms,
+        )
+        check(response.error_code, f"broker {leader} refused Fetch")
+        return _Answer(positions, data_by_place(response, metadata))
+
+    def _take(self, answers: Iterable[asyncio.Task[_Answer]]) -> tuple[list[ConsumedRecord], list[Exception]]:
+        """Records, and what failed; moves on behind the records, so nothing may be lost after this."""
+        records: list[ConsumedRecord] = []
+        failures: list[Exception] = []
+        for task in answers:
+            try:
+                asked, data = task.result()
+            except (KafkaError, ConnectionError) as error:
+                failures.append(error)
+                continue
+            for place, answered in data.items():
+                position = self.positions.get(place)
+                if position is None or position.offset != asked.get(place):
+                    continue  # no longer wanted
+                try:
+                    records += self._advance(position, answered)
+                except KafkaError as error:
+                    failures.append(error)
+        return records, failures
+
+    def _advance(self, position: Position, data: PartitionData) -> list[ConsumedRecord]:
+        code = data.error_code
+        if code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            raise _OutOfRange(position)
+        check(code, f"fetch from offset {position.offset} of partition {position.place}")
+        position.high_watermark = data.high_watermark
+        records, position.offset = read_fetched(position.place, data, position.offset, self._isolation)
+        return records if position.end is None else [each for each in records if each.offset < position.end]
+
+    async def _raise(self, failure: Exception) -> None:
+        """Raise the failure, unless it is an offset out of range that the consumer can mend."""
+        if not isinstance(failure, _OutOfRange):
+            raise failure
+        position, place = failure.position, failure.position.place
+        if self._out_of_range is not None:
+            position.offset = (await self._offsets({place: self._out_of_range}))[place]
+            return
+        first, last = [(await self._offsets({place: spec}))[place] for spec in (EARLIEST, LATEST)]
+        message = (
+            f"offset {position.offset} is outside partition {place}, which has offsets {first} to {last}"
+        )
+        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, message)
+
+    async def _offsets(self, specs: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
+        return await find_offsets(self.cluster, specs, self._isolation)
+
+    async def _recover(self, error: Exception) -> None:
+        """Wait before the next round, with fresh metadata; give up when it has failed for too long."""
+        retry = self.cluster.retry
+        now_ms = retry.clock.monotonic_ms()
+        self._failing_since_ms = self._failing_since_ms if self._failures else now_ms
+        if not _may_pass(error) or now_ms - self._failing_since_ms > retry.timeout_ms:
+            raise error
+        self._failures += 1
+        self.cluster.invalidate()
+        await retry.pause(self._failures)
+
+    async def _stop_fetches(self) -> None:
+        tasks: Iterable[asyncio.Task[_Answer]] = list(self._fetches.values())
+        self._fetches.clear()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _may_pass(error: Exception) -> bool:
+    # Damaged batches stay damaged, although a producer may send one again.
+    corrupt = isinstance(error, KafkaError) and error.code is ErrorCode.CORRUPT_MESSAGE
+    return is_retriable(error) and not corrupt

@@ -1,0 +1,70 @@
+"""Positions to a Fetch request, and its response back to data per partition. No IO."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from barnabas.base.ids import ZERO_UUID, TopicPartition
+from barnabas.client.admin.offsets import Isolation
+from barnabas.client.core.metadata import Metadata
+from barnabas.wire.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+)
+
+#: The last version that names topics; later ones carry only their ids (KIP-516).
+_VERSION_BY_NAME_MAX = 12
+
+
+@dataclass(frozen=True)
+class FetchLimits:
+    """How long a broker may hold a fetch, and how much it may answer."""
+
+    max_wait_ms: int = 500
+    min_bytes: int = 1
+    max_bytes: int = 50 * 1024 * 1024
+    partition_max_bytes: int = 1024 * 1024
+
+
+def fetch_request(
+    positions: Mapping[TopicPartition, int], metadata: Metadata, limits: FetchLimits, isolation: Isolation
+) -> FetchRequest:
+    """A fetch outside any session, topics by name and by id, fenced by the leader epochs known."""
+    topics: dict[str, FetchTopic] = {}
+    for place, position in positions.items():
+        if place.topic not in topics:
+            topic_id = metadata.topic(place.topic).topic_id
+            topics[place.topic] = FetchTopic(topic=place.topic, topic_id=topic_id)
+        partition = FetchPartition(
+            partition=place.partition,
+            current_leader_epoch=metadata.partition(place).leader_epoch,
+            fetch_offset=position,
+            partition_max_bytes=limits.partition_max_bytes,
+        )
+        topics[place.topic].partitions.append(partition)
+    return FetchRequest(
+        max_wait_ms=limits.max_wait_ms,
+        min_bytes=limits.min_bytes,
+        max_bytes=limits.max_bytes,
+        isolation_level=isolation,
+        topics=list(topics.values()),
+    )
+
+
+def version_max(request: FetchRequest) -> int | None:
+    """The newest version that may carry the request: without every topic's id, one that has names."""
+    unknown = any(topic.topic_id == ZERO_UUID for topic in request.topics)
+    return _VERSION_BY_NAME_MAX if unknown else None
+
+
+def data_by_place(response: FetchResponse, metadata: Metadata) -> dict[TopicPartition, PartitionData]:
+    """What was answered for each partition."""
+    return {
+        TopicPartition(
+            topic.topic or metadata.topic_name(topic.topic_id) or "", partition.partition_index
+        ): partition
+        for topic in response.responses
+        for partition in topic.partitions
+    }

@@ -1,0 +1,242 @@
+"""A cluster as one thing to talk to: bootstrap, a connection per broker, metadata, leaders, retries."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.auth.sasl import SaslLogin
+from barnabas.client.core.address import Address, parse_bootstrap
+from barnabas.client.core.connection import CONNECT_TIMEOUT_MS, REQUEST_TIMEOUT_MS, Connection
+from barnabas.client.core.errors import BrokerConnectionError, BrokerUnreachable
+from barnabas.client.core.frame_protocol import FrameMemory
+from barnabas.client.core.metadata import Metadata, Topic
+from barnabas.client.core.retry import Retry
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+from barnabas.wire.schema import Message
+
+ResultT = TypeVar("ResultT")
+
+METADATA_MAX_AGE_MS = 300_000
+
+#: Requests in different lanes go over different connections, so that a long poll delays nobody.
+MAIN_LANE = "main"
+
+
+class Cluster:
+    """Connections to the brokers of one cluster; an async context manager, or `connect` and `close`."""
+
+    def __init__(
+        self,
+        bootstrap: str | Sequence[str],
+        *,
+        client_id: str = "barnabas",
+        connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
+        request_timeout_ms: int = REQUEST_TIMEOUT_MS,
+        metadata_max_age_ms: int = METADATA_MAX_AGE_MS,
+        retry: Retry | None = None,
+        login: SaslLogin | None = None,
+        memory: FrameMemory | None = None,
+    ) -> None:
+        """`login` says as whom to log in on every connection; None where the brokers do not ask.
+
+        :param memory: For large answers on all connections, where it is to outlast them.
+        """
+        self.bootstrap = parse_bootstrap(bootstrap)
+        self.client_id = client_id
+        self.request_timeout_ms = request_timeout_ms
+        self.retry = retry or Retry()
+        self.metadata = Metadata()  #: the newest known
+        self._metadata_max_age_ms = metadata_max_age_ms
+        self._connect_timeout_ms = connect_timeout_ms
+        self._login = login
+        self._memory = memory
+        self._connections: dict[tuple[Address, str], asyncio.Task[Connection]] = {}
+        self._refreshed_ms = 0
+        self._stale = True
+
+    async def __aenter__(self) -> Self:
+        try:
+            await self.connect()
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def connect(self) -> None:
+        """Reach one of the bootstrap brokers and learn who the others are.
+
+        :raises BrokerConnectionError: When none of them answers.
+        :raises KafkaError: When the login fails.
+        """
+        await self.refresh([])
+
+    async def close(self) -> None:
+        """Close every connection; requests without an answer fail."""
+        tasks = list(self._connections.values())
+        self._connections.clear()
+        for task in tasks:
+            task.cancel()
+        for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+            if isinstance(outcome, Connection):
+                await outcome.close()
+
+    async def send(
+        self,
+        request: Message,
+        node: int | None = None,
+        *,
+        lane: str = MAIN_LANE,
+        version_max: int | None = None,
+        timeout_ms: int | None = None,
+    ) -> Any:
+        """Ask one broker once (`node`, or any): gives the response that is declared beside the request.
+
+        Error codes within the response are the caller's to read.
+
+        :raises KafkaError: BROKER_NOT_AVAILABLE for an unknown node; UNSUPPORTED_VERSION.
+        :raises BrokerConnectionError: When no answer came.
+        """
+        connection = await self.connection(node, lane)
+        return await connection.send(request, version_max=version_max, timeout_ms=timeout_ms)
+
+    async def connection(self, node: int | None = None, lane: str = MAIN_LANE) -> Connection:
+        """An open connection to `node`, or to any broker that can be reached.
+
+        :raises KafkaError: BROKER_NOT_AVAILABLE for an unknown node.
+        :raises BrokerConnectionError: When it cannot be reached.
+        """
+        if node is None:
+            return await self._any_connection(lane)
+        if node not in self.metadata.nodes:
+            await self.refresh([])
+        address = self.metadata.node(node).address
+        try:
+            return await self._connection_to(address, lane)
+        except BrokerUnreachable as error:
+            hint = f"{error}; broker {node} advertises this address (advertised.listeners)"
+            raise BrokerUnreachable(address, hint) from error
+
+    async def refresh(self, topics: Collection[str] | None = None, *, auto_create: bool = False) -> Metadata:
+        """Ask for the brokers and for `topics` (None: all topics); gives all that is known then.
+
+        :raises KafkaError: UNSUPPORTED_VERSION. Errors of topics are kept with them.
+        :raises BrokerConnectionError: When no broker answers.
+        """
+        wanted = None if topics is None else [MetadataRequestTopic(name=name) for name in sorted(topics)]
+        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=auto_create)
+        response: MetadataResponse = await self.send(request)
+        complete = topics is None or self.metadata.topics.keys() <= set(topics)
+        self.metadata = self.metadata.updated(response, complete=topics is None)
+        if complete:
+            self._stale = False
+            self._refreshed_ms = self.retry.clock.monotonic_ms()
+        return self.metadata
+
+    def invalidate(self) -> None:
+        """Let the next `topic` ask a broker again: leaders have moved."""
+        self._stale = True
+
+    async def topic(self, name: str, *, auto_create: bool = False) -> Topic:
+        """The topic as it is known, asked for when it is not.
+
+        :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION and whatever else the broker says of it.
+        """
+        known = self.cached_topic(name)
+        if known is not None:
+            return known
+        if auto_create:
+            await self.refresh([name], auto_create=True)  # this one alone: others may have been deleted
+        if not auto_create or self._is_old:
+            await self.refresh({*self.metadata.topics, name})
+        return self.metadata.topic(name)
+
+    def cached_topic(self, name: str) -> Topic | None:
+        """The topic as it is known, unless that is old, or nothing good."""
+        if self._is_old:
+            return None
+        known = self.metadata.topics.get(name)
+        return None if known is None or known.error is not None else known
+
+    @property
+    def _is_old(self) -> bool:
+        """Whether leaders may have moved since all known topics were last asked for."""
+        age_ms = self.retry.clock.monotonic_ms() - self._refreshed_ms
+        return self._stale or age_ms > self._metadata_max_age_ms
+
+    async def leader(self, place: TopicPartition) -> int:
+        """Node id of a partition's leader, asked for when it is not known.
+
+        :raises KafkaError: LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION.
+        """
+        await self.topic(place.topic)
+        try:
+            return self.metadata.leader(place)
+        except KafkaError:
+            await self.refresh([place.topic])
+            return self.metadata.leader(place)
+
+    async def retrying(
+        self, attempt: Callable[[], Awaitable[ResultT]], timeout_ms: int | None = None
+    ) -> ResultT:
+        """Call `attempt` until it succeeds or fails for good, with fresh metadata after each failure.
+
+        :raises Exception: The last failure of `attempt`.
+        """
+
+        async def fresh() -> ResultT:
+            try:
+                return await attempt()
+            except Exception:
+                self.invalidate()
+                raise
+
+        return await self.retry.run(fresh, timeout_ms)
+
+    async def _any_connection(self, lane: str) -> Connection:
+        failures = []
+        for address in self._candidates(lane):
+            try:
+                return await self._connection_to(address, lane)
+            except BrokerConnectionError as error:
+                failures.append(error)
+        if len(failures) == 1:
+            raise failures[0]
+        message = "none of the brokers can be reached: " + "; ".join(str(each) for each in failures)
+        raise BrokerUnreachable(self.bootstrap[0], message)
+
+    def _candidates(self, lane: str) -> list[Address]:
+        """Where any broker may be found: open connections first, then known brokers, then the bootstrap."""
+        known = [node.address for node in self.metadata.nodes.values()]
+        everyone = list(dict.fromkeys([*known, *self.bootstrap]))
+        self.retry.random.shuffle(everyone)
+        return sorted(everyone, key=lambda address: _opened(self._connections.get((address, lane))) is None)
+
+    async def _connection_to(self, address: Address, lane: str) -> Connection:
+        task = self._connections.get((address, lane))
+        if task is None or (task.done() and _opened(task) is None):
+            opening = Connection.open(
+                address,
+                client_id=self.client_id,
+                connect_timeout_ms=self._connect_timeout_ms,
+                request_timeout_ms=self.request_timeout_ms,
+                login=self._login,
+                memory=self._memory,
+            )
+            task = asyncio.ensure_future(opening)
+            self._connections[address, lane] = task
+        return await asyncio.shield(task)
+
+
+def _opened(task: asyncio.Task[Connection] | None) -> Connection | None:
+    """The connection that the task opened, while it is open."""
+    if task is None or not task.done() or task.cancelled() or task.exception() is not None:
+        return None
+    return task.result() if task.result().is_open else None

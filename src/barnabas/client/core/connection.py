@@ -1,0 +1,271 @@
+"""One connection to one broker: requests pipelined, each at the highest version that both sides speak."""
+
+import asyncio
+import itertools
+import os
+import struct
+from collections.abc import Mapping
+from typing import Any, Self
+
+from barnabas import __version__
+from barnabas.base.buffers import Buffer
+from barnabas.client.auth.login import log_in
+from barnabas.client.auth.sasl import SaslLogin
+from barnabas.client.core.address import Address
+from barnabas.client.core.errors import (
+    BrokerConnectionError,
+    BrokerUnreachable,
+    ConnectionLost,
+    NotKafka,
+    RequestTimedOut,
+    check,
+)
+from barnabas.client.core.frame_protocol import FrameMemory, Frames
+from barnabas.client.core.framing import api_name, decode_response, encode_request
+from barnabas.wire.codec import Malformed
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from barnabas.wire.schema import Message, Versions
+
+CONNECT_TIMEOUT_MS = 10_000
+REQUEST_TIMEOUT_MS = 30_000
+_CORRELATION_ID_LIMIT = 1 << 31
+#: How long a broker has to take what is still to be written when a connection is closed.
+_LAST_WRITES_MS = 1_000
+_INT32 = struct.Struct(">i")
+#: A login is renewed when this share of its time is over.
+_RENEWAL_SHARE = 0.85
+
+#: A request that waits for its answer: its type, its version, and who waits.
+_Pending = tuple[type[Message], int, asyncio.Future[Any]]
+
+
+class Connection:
+    """An open connection; made by `Connection.open`. Not usable after any of its requests timed out."""
+
+    def __init__(
+        self,
+        address: Address,
+        *,
+        client_id: str,
+        request_timeout_ms: int,
+        login: SaslLogin | None = None,
+        memory: FrameMemory | None = None,
+    ) -> None:
+        self.address = address
+        self.versions: Mapping[int, Versions] = {}  #: api key -> versions of the broker
+        self._frames = Frames(self._answer, self._refuse_frame, self._ended, memory)
+        self._client_id = client_id
+        self._request_timeout_ms = request_timeout_ms
+        self._login = login
+        self._renewing = asyncio.Lock()
+        self._renew_s: float | None = None  #: when to log in anew, by the loop's clock
+        self._correlation_ids = itertools.count()
+        self._pending: dict[int, _Pending] = {}
+        self._failure: BrokerConnectionError | None = None
+        self._over = asyncio.Event()  #: the transport is gone
+
+    @classmethod
+    async def open(
+        cls,
+        address: Address,
+        *,
+        client_id: str = "barnabas",
+        connect_timeout_ms: int = CONNECT_TIMEOUT_MS,
+        request_timeout_ms: int = REQUEST_TIMEOUT_MS,
+        login: SaslLogin | None = None,
+        memory: FrameMemory | None = None,
+    ) -> Self:
+        """Connect, learn which APIs the broker speaks, and log in where `login` says as whom.
+
+        :param memory: For large answers, where it is to outlast the connection.
+        :raises BrokerConnectionError: When nobody listens, or the other side does not speak Kafka.
+        :raises KafkaError: When the login fails.
+        """
+        connection = cls(
+            address,
+            client_id=client_id,
+            request_timeout_ms=request_timeout_ms,
+            login=login,
+            memory=memory,
+        )
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(connect_timeout_ms / 1000):
+                await loop.create_connection(lambda: connection._frames, *address)
+        except OSError as error:
+            why = _reason(error) or f"no answer within {connect_timeout_ms} ms"
+            raise BrokerUnreachable(address, f"no connection to a broker at {address}: {why}") from error
+        try:
+            await connection._negotiate()
+            await connection._log_in()
+        except BaseException:
+            await connection.close()
+            raise
+        return connection
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests can still be sent."""
+        return self._failure is None
+
+    async def send(
+        self, request: Message, *, version_max: int | None = None, timeout_ms: int | None = None
+    ) -> Any:
+        """Send a request, wait for its answer: an instance of the response declared beside it.
+
+        :raises KafkaError: UNSUPPORTED_VERSION when there is no version that both sides speak.
+        :raises BrokerConnectionError: When no answer can come any more.
+        """
+        if self._renew_s is not None:
+            await self._renew()
+        return await self._send(request, version_max=version_max, timeout_ms=timeout_ms)
+
+    async def _send(
+        self, request: Message, *, version_max: int | None = None, timeout_ms: int | None = None
+    ) -> Any:
+        version = self.version_of(type(request), version_max)
+        timeout_ms = self._request_timeout_ms if timeout_ms is None else timeout_ms
+        answer = self._write(request, version)
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                return await answer
+        except TimeoutError as error:
+            what = f"{self.address} did not answer {api_name(type(request))} within {timeout_ms} ms"
+            timed_out = RequestTimedOut(self.address, f"{what}; under load it may need longer")
+            self._fail(timed_out)
+            raise timed_out from error
+
+    async def send_unanswered(self, request: Message, *, version_max: int | None = None) -> None:
+        """Send a request to which no answer comes: Produce with acks=0.
+
+        :raises BrokerConnectionError: When the connection is known to be lost.
+        """
+        if self._renew_s is not None:
+            await self._renew()
+        self._transmit(request, self.version_of(type(request), version_max))
+        await self._frames.drain()
+        if self._failure is not None:
+            raise self._failure
+
+    def version_of(self, request: type[Message], version_max: int | None = None) -> int:
+        """The highest version of `request` that both sides speak, at most `version_max`.
+
+        :raises KafkaError: UNSUPPORTED_VERSION when there is none.
+        """
+        ours = request.VERSIONS
+        theirs = self.versions.get(request.API_KEY)
+        if theirs is None:
+            message = f"the broker at {self.address} does not serve {api_name(request)}"
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
+        last = min(ours.last, theirs.last, ours.last if version_max is None else version_max)
+        if last < max(ours.first, theirs.first):
+            spoken = f"the broker at {self.address} speaks {theirs.first}-{theirs.last}, "
+            spoken += f"this client {ours.first}-{ours.last if version_max is None else version_max}"
+            message = f"no common version of {api_name(request)}: {spoken}"
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, message)
+        return last
+
+    async def close(self) -> None:
+        """Close; requests without an answer fail with ConnectionLost, those without any are still written."""
+        self._fail(self._lost("this client closed it"))
+        try:
+            async with asyncio.timeout(_LAST_WRITES_MS / 1000):
+                await self._over.wait()
+        except TimeoutError:
+            self._frames.transport.abort()
+
+    async def _negotiate(self) -> None:
+        """ApiVersions at our newest version, again at the broker's when that is older (KIP-511)."""
+        newest = ApiVersionsRequest.VERSIONS.last
+        response = await self._ask_versions(newest)
+        if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
+            theirs = _ranges(response.api_keys).get(ApiVersionsRequest.API_KEY, Versions(0, 0))
+            response = await self._ask_versions(min(newest, theirs.last))
+        check(response.error_code, f"{self.address} refused ApiVersions")
+        self.versions = _ranges(response.api_keys)
+
+    async def _log_in(self) -> None:
+        if self._login is None:
+            return
+        session_ms = await log_in(self._send, self.address, self._login)
+        now_s = asyncio.get_running_loop().time()
+        self._renew_s = now_s + session_ms / 1000 * _RENEWAL_SHARE if session_ms else None
+
+    async def _renew(self) -> None:
+        """Log in anew when it is time; other requests wait, for the broker takes none in between (KIP-368)."""
+        async with self._renewing:
+            if self._renew_s is not None and asyncio.get_running_loop().time() >= self._renew_s:
+                await self._log_in()
+
+    async def _ask_versions(self, version: int) -> ApiVersionsResponse:
+        self.versions = {ApiVersionsRequest.API_KEY: Versions(version, version)}
+        request = ApiVersionsRequest(client_software_name="barnabas", client_software_version=__version__)
+        try:
+            response: ApiVersionsResponse = await self._send(request)
+        except ConnectionLost as error:
+            message = f"{self.address} hung up before its first answer: is it a Kafka listener without TLS?"
+            raise ConnectionLost(self.address, message) from error
+        return response
+
+    def _write(self, request: Message, version: int) -> asyncio.Future[Any]:
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        correlation_id = self._transmit(request, version)
+        self._pending[correlation_id] = (type(request), version, answer)
+        return answer
+
+    def _transmit(self, request: Message, version: int) -> int:
+        if self._failure is not None:
+            raise self._failure
+        correlation_id = next(self._correlation_ids) % _CORRELATION_ID_LIMIT
+        self._frames.transport.writelines(encode_request(request, version, correlation_id, self._client_id))
+        return correlation_id
+
+    def _answer(self, frame: Buffer) -> None:
+        """Hand an answer to who waits for it."""
+        (correlation_id,) = _INT32.unpack_from(frame)
+        pending = self._pending.pop(correlation_id, None)
+        if pending is None:
+            what = f"an answer with correlation id {correlation_id}, which was never sent"
+            self._fail(self._not_kafka(what))
+            return
+        request, version, answer = pending
+        if answer.done():  # who waited was cancelled
+            return
+        try:
+            answer.set_result(decode_response(request, version, memoryview(frame)))
+        except Malformed as error:
+            answer.set_exception(self._not_kafka(str(error)))
+
+    def _refuse_frame(self, size_bytes: int) -> None:
+        self._fail(self._not_kafka(f"a frame of {size_bytes} bytes"))
+
+    def _ended(self, error: Exception | None) -> None:
+        self._fail(self._lost("the broker closed it" if error is None else str(error)))
+        self._over.set()
+
+    def _not_kafka(self, what: str) -> NotKafka:
+        return NotKafka(self.address, f"{self.address} sent {what}: it does not speak Kafka's protocol")
+
+    def _lost(self, why: str) -> ConnectionLost:
+        return ConnectionLost(self.address, f"the connection to {self.address} was lost: {why}")
+
+    def _fail(self, failure: BrokerConnectionError) -> BrokerConnectionError:
+        """End the connection for `failure`; the first failure stays, later ones change nothing."""
+        if self._failure is None:
+            self._failure = failure
+            self._frames.transport.close()
+            for _, _, answer in self._pending.values():
+                if not answer.done():
+                    answer.set_exception(failure)
+            self._pending.clear()
+        return self._failure
+
+
+def _reason(error: OSError) -> str:
+    """What the operating system says, in its own words rather than asyncio's."""
+    return os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror or str(error)
+
+
+def _ranges(api_keys: list[ApiVersion]) -> dict[int, Versions]:
+    return {api.api_key: Versions(api.min_version, api.max_version) for api in api_keys}

@@ -1,0 +1,47 @@
+"""Finds the coordinator of a group or a transactional id, and asks it."""
+
+from collections.abc import Awaitable, Callable
+from enum import IntEnum
+from typing import TypeVar
+
+from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.errors import check
+from barnabas.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+
+ResultT = TypeVar("ResultT")
+
+
+class KeyType(IntEnum):
+    """What a coordinator is for."""
+
+    GROUP = 0
+    TRANSACTION = 1
+
+
+async def find_coordinator(cluster: Cluster, key_type: KeyType, key: str) -> int:
+    """The node id of a key's coordinator.
+
+    :raises KafkaError: COORDINATOR_NOT_AVAILABLE while there is none, and when the key may not be asked for.
+    """
+    request = FindCoordinatorRequest(key=key, key_type=key_type, coordinator_keys=[key])
+    response: FindCoordinatorResponse = await cluster.send(request)
+    found = response.coordinators[0] if response.coordinators else response
+    check(found.error_code, f"no coordinator of '{key}': {found.error_message or 'none is told'}")
+    return found.node_id
+
+
+async def ask_coordinator(
+    cluster: Cluster, key_type: KeyType, key: str, ask: Callable[[int], Awaitable[ResultT]]
+) -> ResultT:
+    """Call `ask` with the coordinator's node id, again when it is another one by now, or not ready yet.
+
+    `ask` raises the retriable errors of the answer.
+
+    :raises KafkaError: What `ask` raises for good.
+    :raises BrokerConnectionError: When no coordinator was reached for as long as the cluster retries.
+    """
+
+    async def attempt() -> ResultT:
+        return await ask(await find_coordinator(cluster, key_type, key))
+
+    return await cluster.retrying(attempt)

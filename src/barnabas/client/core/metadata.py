@@ -1,0 +1,159 @@
+"""What a client knows of a cluster: brokers, topics, leaders. Immutable; a refresh makes a new one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.core.address import Address
+from barnabas.client.core.errors import check, error_for
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.metadata import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+NO_LEADER = -1
+
+
+class Node(NamedTuple):
+    """A broker as it advertises itself."""
+
+    node_id: int
+    address: Address
+    rack: str | None
+
+
+class PartitionInfo(NamedTuple):
+    """A partition's place in the cluster; `leader` is -1 while there is none."""
+
+    partition_index: int
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    offline: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic and its partitions in the order of their indexes; `error` tells why it cannot be used."""
+
+    name: str
+    topic_id: bytes
+    is_internal: bool
+    partitions: tuple[PartitionInfo, ...]
+    error: KafkaError | None = None
+
+    def partition(self, index: int) -> PartitionInfo:
+        """The partition with that index.
+
+        :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION.
+        """
+        partitions = self.partitions
+        if 0 <= index < len(partitions) and partitions[index].partition_index == index:
+            return partitions[index]
+        for partition in partitions:  # an index is missing, so the others have moved
+            if partition.partition_index == index:
+                return partition
+        raise _unknown(f"topic '{self.name}' has {len(partitions)} partitions, and none with index {index}")
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """Brokers and as many topics as were asked for so far."""
+
+    cluster_id: str | None = None
+    controller_id: int = -1
+    nodes: Mapping[int, Node] = field(default_factory=dict)
+    topics: Mapping[str, Topic] = field(default_factory=dict)
+
+    def node(self, node_id: int) -> Node:
+        """The broker with that id.
+
+        :raises KafkaError: BROKER_NOT_AVAILABLE.
+        """
+        if node_id not in self.nodes:
+            known = ", ".join(str(each) for each in sorted(self.nodes)) or "none"
+            message = f"there is no broker with node id {node_id}; the cluster has: {known}"
+            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, message)
+        return self.nodes[node_id]
+
+    def topic(self, name: str) -> Topic:
+        """The topic of that name.
+
+        :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION when it was never asked for, or what the broker said.
+        """
+        topic = self.topics.get(name)
+        if topic is None:
+            raise _unknown(f"topic '{name}' is not known yet")
+        if topic.error is not None:
+            raise topic.error
+        return topic
+
+    def partition(self, place: TopicPartition) -> PartitionInfo:
+        """That partition, whether it has a leader or not.
+
+        :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION, or the topic's own error.
+        """
+        return self.topic(place.topic).partition(place.partition)
+
+    def leader(self, place: TopicPartition) -> int:
+        """Node id of the partition's leader.
+
+        :raises KafkaError: LEADER_NOT_AVAILABLE while there is none; UNKNOWN_TOPIC_OR_PARTITION.
+        """
+        leader = self.partition(place).leader
+        if leader == NO_LEADER:
+            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"partition {place} has no leader at present")
+        return leader
+
+    def topic_name(self, topic_id: bytes) -> str | None:
+        """Name of the topic with that id, when it is known."""
+        return next((topic.name for topic in self.topics.values() if topic.topic_id == topic_id), None)
+
+    def updated(self, response: MetadataResponse, *, complete: bool) -> "Metadata":
+        """With what a broker answered; `complete` when it was asked for all topics, so others are gone.
+
+        :raises KafkaError: The error of the response as a whole (version 13 on).
+        """
+        check(response.error_code, "the broker refused Metadata")
+        answered = {topic.name: _topic(topic) for topic in response.topics if topic.name is not None}
+        return replace(
+            self,
+            cluster_id=response.cluster_id,
+            controller_id=response.controller_id,
+            nodes={broker.node_id: _node(broker) for broker in response.brokers},
+            topics=answered if complete else {**self.topics, **answered},
+        )
+
+
+def _unknown(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+
+
+def _node(broker: MetadataResponseBroker) -> Node:
+    return Node(broker.node_id, Address(broker.host, broker.port), broker.rack)
+
+
+def _topic(topic: MetadataResponseTopic) -> Topic:
+    assert topic.name is not None
+    partitions = [
+        _partition(each) for each in sorted(topic.partitions, key=lambda each: each.partition_index)
+    ]
+    missing = topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    error = error_for(topic.error_code, f"topic '{topic.name}'" + " does not exist" * missing)
+    return Topic(topic.name, topic.topic_id, topic.is_internal, tuple(partitions), error)
+
+
+def _partition(partition: MetadataResponsePartition) -> PartitionInfo:
+    return PartitionInfo(
+        partition_index=partition.partition_index,
+        leader=partition.leader_id,
+        leader_epoch=partition.leader_epoch,
+        replicas=tuple(partition.replica_nodes),
+        isr=tuple(partition.isr_nodes),
+        offline=tuple(partition.offline_replicas),
+    )

@@ -1,0 +1,54 @@
+"""Kafka's own client properties, as `--command-config` files hold them: the login, and what is suspect in the file."""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from barnabas.client.auth.sasl import MECHANISMS, SaslLogin
+from barnabas.client.property_names import is_client_property, nearest_property
+from barnabas.config.jaas import parse_jaas
+from barnabas.config.properties import Property
+
+_PROTOCOLS = ("PLAINTEXT", "SASL_PLAINTEXT")
+
+
+def login_from_properties(properties: Mapping[str, str]) -> SaslLogin | None:
+    """The login that `security.protocol`, `sasl.mechanism` and `sasl.jaas.config` ask for; None for none.
+
+    Other properties are for other clients and do nothing here.
+
+    :raises ValueError: When one of them cannot be. No password is quoted.
+    """
+    protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
+    if protocol not in _PROTOCOLS:
+        message = f"security.protocol={protocol}: this client speaks {' and '.join(_PROTOCOLS)}"
+        raise ValueError(message)
+    if protocol == "PLAINTEXT":
+        return None
+    mechanism = properties.get("sasl.mechanism", "GSSAPI").strip()
+    if mechanism not in MECHANISMS:
+        message = f"sasl.mechanism={mechanism}: this client knows {', '.join(MECHANISMS)}"
+        raise ValueError(message)
+    user, password = _user(properties.get("sasl.jaas.config", ""))
+    return SaslLogin(mechanism, user, password)
+
+
+def suspect_properties(properties: Iterable[Property]) -> Iterator[str]:
+    """Yield a warning for each line without a value, and for each property that Kafka's clients do not know."""
+    for each in properties:
+        near = None if is_client_property(each.key) else nearest_property(each.key)
+        hint = f"; did you mean {near}?" if near else ""
+        if each.is_key_alone:  # not quoted: it may be a part of a password
+            yield f"line {each.line}: expected key=value{hint}"
+        elif not is_client_property(each.key):
+            yield f"line {each.line}: unknown client property '{each.key}'{hint}"
+
+
+def _user(text: str) -> tuple[str, str]:
+    try:
+        options = parse_jaas(text).options
+    except ValueError as error:
+        message = f"sasl.jaas.config {error}"
+        raise ValueError(message) from None
+    if not options.get("username") or "password" not in options:
+        message = "sasl.jaas.config must have the options username and password"
+        raise ValueError(message)
+    return options["username"], options["password"]

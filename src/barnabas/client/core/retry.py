@@ -1,0 +1,72 @@
+"""When to try again: exponential pauses with jitter, until a deadline (KIP-580)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import TypeVar
+
+from barnabas.base.clock import Clock, SystemClock
+from barnabas.client.core.errors import is_retriable
+
+ResultT = TypeVar("ResultT")
+
+_JITTER = 0.2
+#: How often a cluster is looked at until it shows what was done to it: on Apache Kafka brokers learn of a change some
+#: milliseconds after the controller has answered. With the pauses between, 1.5 s.
+SETTLING_LOOKS_MAX = 6
+
+
+@dataclass
+class Retry:
+    """Pauses of `first_ms`, doubling to `pause_ms_max`, each 20% more or less, for `timeout_ms` in all."""
+
+    first_ms: int = 50
+    pause_ms_max: int = 1_000
+    timeout_ms: int = 30_000
+    clock: Clock = field(default_factory=SystemClock)
+    random: Random = field(default_factory=Random)
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+
+    def pause_ms(self, attempts: int) -> float:
+        """How long to wait after `attempts` failed attempts, the first being 1."""
+        pause_ms = min(self.first_ms * 2.0 ** (attempts - 1), float(self.pause_ms_max))
+        return pause_ms * self.random.uniform(1 - _JITTER, 1 + _JITTER)
+
+    async def pause(self, attempts: int) -> None:
+        """Wait as long as `pause_ms` says."""
+        await self.sleep(self.pause_ms(attempts) / 1000)
+
+    async def until(
+        self,
+        look: Callable[[], Awaitable[ResultT]],
+        holds: Callable[[ResultT], bool],
+        looks_max: int = SETTLING_LOOKS_MAX,
+    ) -> ResultT:
+        """Look until something holds of what is seen, but not for ever; gives what was seen last.
+
+        :raises Exception: What `look` raises, at once.
+        """
+        for looks in range(1, looks_max):
+            seen = await look()
+            if holds(seen):
+                return seen
+            await self.pause(looks)
+        return await look()
+
+    async def run(self, attempt: Callable[[], Awaitable[ResultT]], timeout_ms: int | None = None) -> ResultT:
+        """Call `attempt` until it succeeds, fails for good, or has failed for `timeout_ms`.
+
+        :raises Exception: The last failure of `attempt`.
+        """
+        give_up_ms = self.clock.monotonic_ms() + (self.timeout_ms if timeout_ms is None else timeout_ms)
+        attempts = 0
+        while True:
+            try:
+                return await attempt()
+            except Exception as error:
+                attempts += 1
+                left_ms = give_up_ms - self.clock.monotonic_ms()
+                if not is_retriable(error) or left_ms <= 0:
+                    raise
+            await self.sleep(min(self.pause_ms(attempts), left_ms) / 1000)

@@ -1,0 +1,1 @@
+"""Producing records, in transactions too."""

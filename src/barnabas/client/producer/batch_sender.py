@@ -1,0 +1,286 @@
+"""Sends record batches that are encoded already: in order per partition, one of each partition in flight at a time.
+
+For bulk writers, which encode whole columns; whoever sends single records uses `barnabas.client.producer.producer`.
+"""
+
+import asyncio
+from collections import defaultdict, deque
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self, TypeAlias
+
+from barnabas.base.ids import ZERO_UUID, TopicPartition
+from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.errors import error_for, is_retriable
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from barnabas.wire.records.batch import SEQUENCE_LIMIT, BatchHeader, iterate_headers
+from barnabas.wire.records.record import Record, decode_records, encode_batch
+
+#: A batch as it goes on the wire.
+Encoded: TypeAlias = bytes | bytearray | memoryview
+
+BUFFER_SIZE_BYTES = 32 * 1024 * 1024
+REQUEST_SIZE_BYTES_MAX = 1024 * 1024
+DELIVERY_TIMEOUT_MS = 120_000
+#: The last version that names topics, and in which the broker takes no partition into a transaction by itself.
+_VERSION_MAX = 11
+_LANE = "produce"
+
+#: Refusals of a batch as too large: as two it may pass.
+_TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
+
+
+@dataclass(eq=False)
+class _Sending:
+    """A batch on its way."""
+
+    place: TopicPartition
+    data: Encoded
+    due_ms: int  #: it is not sent before
+    give_up_ms: int
+    failures: int = 0
+
+
+class BatchSender:
+    """Sends to the cluster that it is given. Use as an async context manager, which waits for nothing at its end.
+
+    Batches that carry a producer's identity and sequence are stored once each however often they are sent. The first
+    failure for good is the end: `put` and `flush` raise it from then on.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        transactional_id: str | None = None,
+        acks: int = -1,
+        buffer_size_bytes: int = BUFFER_SIZE_BYTES,
+        request_size_bytes_max: int = REQUEST_SIZE_BYTES_MAX,
+        delivery_timeout_ms: int = DELIVERY_TIMEOUT_MS,
+    ) -> None:
+        self.cluster = cluster
+        self._transactional_id = transactional_id
+        self._acks = acks
+        self._buffer_size_bytes = buffer_size_bytes
+        self._request_size_bytes_max = request_size_bytes_max
+        self._delivery_timeout_ms = delivery_timeout_ms
+        self._queues: dict[TopicPartition, deque[_Sending]] = {}
+        self._in_flight: set[TopicPartition] = set()
+        self._size_bytes = 0  #: of all that is not stored yet
+        self._failure: Exception | None = None
+        self._work = asyncio.Event()
+        self._progress = asyncio.Event()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        self._spawn(self._run())
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def put(self, batches: Iterable[tuple[TopicPartition, Encoded]]) -> None:
+        """Put batches behind those of their partitions, waiting for room if need be.
+
+        :raises KafkaError: Why an earlier batch was not stored.
+        :raises BrokerConnectionError: When no broker was reached for as long as the delivery timeout.
+        """
+        for place, data in batches:
+            await self._wait_until(lambda: self._size_bytes < self._buffer_size_bytes)
+            now_ms = self._now_ms()
+            sending = _Sending(place, data, now_ms, now_ms + self._delivery_timeout_ms)
+            self._queues.setdefault(place, deque()).append(sending)
+            self._size_bytes += len(data)
+            self._work.set()
+
+    async def flush(self) -> None:
+        """Wait until all that was put in is stored; raises as `put` does."""
+        await self._wait_until(lambda: not self._queues)
+
+    async def _wait_until(self, reached: Callable[[], bool]) -> None:
+        while self._failure is None and not reached():
+            self._progress.clear()
+            await self._progress.wait()
+        if self._failure is not None:
+            raise self._failure
+
+    def _now_ms(self) -> int:
+        return self.cluster.retry.clock.monotonic_ms()
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self) -> None:
+        """Hand the batches that are due to tasks of their leaders, then wait for the next."""
+        while self._failure is None:
+            self._work.clear()
+            await self._dispatch()
+            later_ms = [
+                queue[0].due_ms for place, queue in self._queues.items() if place not in self._in_flight
+            ]
+            timeout_s = max(0, min(later_ms) - self._now_ms()) / 1000 if later_ms else None
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await self._work.wait()
+            except TimeoutError:
+                pass
+
+    async def _dispatch(self) -> None:
+        now_ms = self._now_ms()
+        by_leader: defaultdict[int, list[_Sending]] = defaultdict(list)
+        due = [
+            queue[0]
+            for place, queue in self._queues.items()
+            if place not in self._in_flight and queue[0].due_ms <= now_ms
+        ]
+        for sending in due:
+            try:
+                by_leader[await self.cluster.leader(sending.place)].append(sending)
+            except (KafkaError, ConnectionError) as error:
+                self._failed(sending, error)
+        for leader, sendings in by_leader.items():
+            for request in self._requests(sendings):
+                self._in_flight.update(sending.place for sending in request)
+                self._spawn(self._deliver(leader, request))
+
+    def _requests(self, sendings: list[_Sending]) -> Iterable[list[_Sending]]:
+        """The batches in groups, each no larger than a request may be, but for a single batch."""
+        request: list[_Sending] = []
+        size_bytes = 0
+        for sending in sendings:
+            if request and size_bytes + len(sending.data) > self._request_size_bytes_max:
+                yield request
+                request, size_bytes = [], 0
+            request.append(sending)
+            size_bytes += len(sending.data)
+        yield request
+
+    async def _deliver(self, leader: int, sendings: list[_Sending]) -> None:
+        outcomes: dict[TopicPartition, PartitionProduceResponse] = {}
+        failure: Exception | None = None
+        try:
+            outcomes = await self._exchange(leader, sendings)
+        except (KafkaError, ConnectionError) as error:
+            failure = error
+        for sending in sendings:
+            self._in_flight.discard(sending.place)
+            if failure is not None:
+                self._failed(sending, failure)
+            else:
+                self._settle(sending, outcomes.get(sending.place))
+        self._work.set()
+
+    async def _exchange(
+        self, leader: int, sendings: list[_Sending]
+    ) -> dict[TopicPartition, PartitionProduceResponse]:
+        topics: dict[str, TopicProduceData] = {}
+        for sending in sendings:
+            name, index = sending.place
+            data = topics.setdefault(name, TopicProduceData(name=name, topic_id=ZERO_UUID)).partition_data
+            data.append(PartitionProduceData(index=index, records=sending.data))
+        request = ProduceRequest(
+            transactional_id=self._transactional_id,
+            acks=self._acks,
+            timeout_ms=self.cluster.request_timeout_ms,
+            topic_data=list(topics.values()),
+        )
+        connection = await self.cluster.connection(leader, _LANE)
+        if self._acks == 0:
+            await connection.send_unanswered(request, version_max=_VERSION_MAX)
+            return {sending.place: PartitionProduceResponse() for sending in sendings}
+        response: ProduceResponse = await connection.send(request, version_max=_VERSION_MAX)
+        return {
+            TopicPartition(topic.name, each.index): each
+            for topic in response.responses
+            for each in topic.partition_responses
+        }
+
+    def _settle(self, sending: _Sending, outcome: PartitionProduceResponse | None) -> None:
+        place = sending.place
+        if outcome is None:
+            missing = f"the answer to Produce says nothing of partition {place}"
+            return self._failed(sending, KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, missing))
+        reasons = [each.batch_index_error_message for each in outcome.record_errors]
+        about = next(filter(None, [*reasons, outcome.error_message]), f"{_count(sending.data)} records")
+        error = error_for(outcome.error_code, f"partition {place}: {about}")
+        if error is None or error.code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+            return self._stored(sending)
+        if error.code in _TOO_LARGE and _count(sending.data) > 1:
+            return self._split(sending)
+        if error.code in _TOO_LARGE:
+            size = f"partition {place}: a record of {len(sending.data)} bytes is larger than max.message.bytes there"
+            error = KafkaError(error.code, size)
+        return self._failed(sending, error)
+
+    def _stored(self, sending: _Sending) -> None:
+        queue = self._queues[sending.place]
+        assert queue[0] is sending
+        queue.popleft()
+        if not queue:
+            del self._queues[sending.place]
+        self._size_bytes -= len(sending.data)
+        self._progress.set()
+
+    def _split(self, sending: _Sending) -> None:
+        """Two batches in place of one that was not stored; their records keep their sequences."""
+        queue = self._queues[sending.place]
+        queue.popleft()
+        halves = split_batch(sending.data)
+        queue.extendleft(
+            _Sending(sending.place, data, sending.due_ms, sending.give_up_ms) for data in reversed(halves)
+        )
+        self._size_bytes += sum(map(len, halves)) - len(sending.data)
+
+    def _failed(self, sending: _Sending, error: Exception) -> None:
+        """Let the batch be tried again where that may help and there is time."""
+        now_ms = self._now_ms()
+        if is_retriable(error) and now_ms < sending.give_up_ms:
+            self.cluster.invalidate()
+            sending.failures += 1
+            sending.due_ms = now_ms + round(self.cluster.retry.pause_ms(sending.failures))
+            return
+        self._failure = self._failure or error
+        self._progress.set()
+
+
+def split_batch(data: Encoded) -> tuple[bytearray, bytearray]:
+    """The records of one batch as two, each with its part of the sequence."""
+    header = _header(data)
+    records = decode_records(data)
+    middle = len(records) // 2
+    return _encode(header, records[:middle], 0), _encode(header, records[middle:], middle)
+
+
+def _encode(header: BatchHeader, records: list[Record], behind: int) -> bytearray:
+    sequence = header.base_sequence
+    return encode_batch(
+        records,
+        compression=header.compression,
+        producer_id=header.producer_id,
+        producer_epoch=header.producer_epoch,
+        base_sequence=sequence if sequence < 0 else (sequence + behind) % SEQUENCE_LIMIT,
+        transactional=header.is_transactional,
+    )
+
+
+def _header(data: Encoded) -> BatchHeader:
+    return next(header for _, header in iterate_headers(data))
+
+
+def _count(data: Encoded) -> int:
+    return _header(data).records_count

@@ -1,0 +1,353 @@
+"""Sends records: batched, compressed, idempotent by default, in order per partition."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+from barnabas.base.clock import Clock, SystemClock
+from barnabas.base.ids import TopicPartition
+from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.errors import error_for, is_retriable
+from barnabas.client.core.metadata import NO_LEADER, Topic
+from barnabas.client.producer.accumulator import Accumulator, Batch, Delivery, Identity, record_size_bytes
+from barnabas.client.producer.partitioner import Sticky, partition_for_key
+from barnabas.client.producer.produce_messages import outcomes_by_place, produce_request, version_max
+from barnabas.client.producer.transaction_requests import idempotent_identity
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.produce import PartitionProduceResponse
+from barnabas.wire.records.batch import SEQUENCE_LIMIT
+from barnabas.wire.records.compression import Compression
+from barnabas.wire.records.record import Record, RecordHeaders
+
+#: While a batch is in flight the next one fills, so waiting on top of that gains little.
+LINGER_MS = 0
+BATCH_SIZE_BYTES = 64 * 1024
+BUFFER_SIZE_BYTES = 32 * 1024 * 1024
+DELIVERY_TIMEOUT_MS = 120_000
+TOPIC_TIMEOUT_MS = 5_000
+ACKS_ALL = -1
+_LANE = "produce"
+
+#: Refusals of a batch as too large: as two it may pass.
+_TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
+
+#: Refusals of single records, with which the broker refuses their whole batch (KIP-467).
+_RECORDS_REFUSED = frozenset({ErrorCode.INVALID_RECORD, ErrorCode.INVALID_TIMESTAMP})
+
+_Outcomes = Mapping[TopicPartition, PartitionProduceResponse | Exception]
+
+
+class Producer:
+    """Produces to the cluster that it is given. Use as an async context manager, which flushes at the end.
+
+    With `acks=-1` it is idempotent: retries neither duplicate nor reorder. One batch per partition is in
+    flight at a time, so order holds without idempotence, too. If the broker refuses single records of a batch, only
+    these fail; the others are sent again without them, in order.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        acks: int = ACKS_ALL,
+        compression: Compression = Compression.NONE,
+        linger_ms: int = LINGER_MS,
+        batch_size_bytes: int = BATCH_SIZE_BYTES,
+        buffer_size_bytes: int = BUFFER_SIZE_BYTES,
+        delivery_timeout_ms: int = DELIVERY_TIMEOUT_MS,
+        topic_timeout_ms: int = TOPIC_TIMEOUT_MS,
+        clock: Clock | None = None,
+    ) -> None:
+        if acks not in (ACKS_ALL, 0, 1):
+            message = f"acks={acks}: -1 (all in-sync replicas), 1 (the leader) or 0 (nobody) is expected"
+            raise ValueError(message)
+        self.cluster = cluster
+        self._acks = acks
+        self._compression = compression
+        self._buffer_size_bytes = buffer_size_bytes
+        self._delivery_timeout_ms = delivery_timeout_ms
+        self._topic_timeout_ms = topic_timeout_ms
+        self._clock = clock or SystemClock()
+        self._sticky = Sticky(batch_size_bytes, cluster.retry.random)
+        self._accumulator = Accumulator(batch_size_bytes, linger_ms)
+        self._identity: Identity | None = None
+        self._sequences: defaultdict[TopicPartition, int] = defaultdict(int)
+        self._flushing = 0  #: how many calls of `flush` wait
+        self._work = asyncio.Event()  #: the sender should look again
+        self._room = asyncio.Event()  #: something was settled
+        self._sender: asyncio.Task[None] | None = None
+        self._deliveries: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close(flush=error is None)
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        *,
+        partition: int | None = None,
+        headers: RecordHeaders = (),
+        timestamp_ms: int | None = None,
+    ) -> "asyncio.Future[Delivery]":
+        """Put a record into its batch, waiting for room if need be; gives a future of its delivery.
+
+        :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION and whatever else the broker says of the topic.
+        :raises BrokerConnectionError: When no broker can be asked.
+        """
+        described = await self._topic(topic)
+        created_ms = self._clock.wall_ms() if timestamp_ms is None else timestamp_ms
+        record = Record(0, created_ms, key, value, headers)
+        place = TopicPartition(topic, self._choose(described, record, partition))
+        while self._accumulator.size_bytes >= self._buffer_size_bytes:
+            self._room.clear()
+            await self._room.wait()
+        delivery: asyncio.Future[Delivery] = asyncio.get_running_loop().create_future()
+        if self._accumulator.append(place, record, delivery, self._clock.monotonic_ms()):
+            self._wake()
+            await asyncio.sleep(0)  # once per batch, so that sending begins while more is put in
+        return delivery
+
+    async def send_and_wait(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        *,
+        partition: int | None = None,
+        headers: RecordHeaders = (),
+        timestamp_ms: int | None = None,
+    ) -> Delivery:
+        """Send one record and wait until it is stored.
+
+        :raises KafkaError: Why it was not.
+        :raises BrokerConnectionError: When the broker was lost for longer than the delivery timeout.
+        """
+        delivery = await self.send(
+            topic, value, key, partition=partition, headers=headers, timestamp_ms=timestamp_ms
+        )
+        return await delivery
+
+    async def flush(self) -> None:
+        """Send all that was put in so far and wait until each record is delivered or has failed."""
+        waiters = self._accumulator.last_waiters()
+        if not waiters:
+            return
+        self._flushing += 1
+        self._wake()
+        try:
+            await asyncio.wait(waiters)
+        finally:
+            self._flushing -= 1
+
+    async def close(self, *, flush: bool = True) -> None:
+        """Stop; without `flush` what was not delivered yet is given up and its futures are cancelled."""
+        if flush:
+            await self.flush()
+        tasks = [task for task in (self._sender, *self._deliveries) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._accumulator.abandon()
+
+    async def _topic(self, name: str) -> Topic:
+        known = self.cluster.cached_topic(name)
+        if known is not None:
+            return known
+
+        async def ask() -> Topic | KafkaError:
+            try:
+                return await self.cluster.topic(name, auto_create=True)
+            except KafkaError as refusal:
+                return refusal
+
+        async def attempt() -> Topic:
+            # brokers that are away are waited for longer than a topic
+            told = await self.cluster.retrying(ask)
+            if isinstance(told, KafkaError):
+                raise told
+            return told
+
+        return await self.cluster.retrying(attempt, self._topic_timeout_ms)
+
+    def _choose(self, topic: Topic, record: Record, partition: int | None) -> int:
+        if partition is not None:
+            return self.cluster.metadata.partition(TopicPartition(topic.name, partition)).partition_index
+        if record.key is not None:
+            return partition_for_key(record.key, len(topic.partitions))
+        led = [each.partition_index for each in topic.partitions if each.leader != NO_LEADER]
+        everywhere = led or range(len(topic.partitions))
+        return self._sticky.partition(topic.name, everywhere, record_size_bytes(record))
+
+    def _wake(self) -> None:
+        self._work.set()
+        if self._sender is None:
+            self._sender = asyncio.ensure_future(self._run())
+
+    async def _run(self) -> None:
+        """Hand each ready batch to a task of its broker, then wait for the next."""
+        while True:
+            self._work.clear()
+            batches = self._accumulator.ready(self._clock.monotonic_ms(), flushing=self._flushing > 0)
+            if batches:
+                await self._dispatch(batches)
+            await self._wait_for_work()
+
+    async def _wait_for_work(self) -> None:
+        due_ms = self._accumulator.next_due_ms(flushing=self._flushing > 0)
+        timeout_s = None if due_ms is None else max(0, due_ms - self._clock.monotonic_ms()) / 1000
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._work.wait()
+        except TimeoutError:
+            pass
+
+    async def _dispatch(self, batches: list[Batch]) -> None:
+        try:
+            await self._identify()
+        except (KafkaError, ConnectionError) as error:
+            for batch in batches:
+                self._failed(batch, error)
+            return
+        by_leader: defaultdict[int, list[Batch]] = defaultdict(list)
+        for batch in batches:
+            try:
+                by_leader[await self.cluster.leader(batch.place)].append(batch)
+            except (KafkaError, ConnectionError) as error:
+                self._failed(batch, error)
+        for leader, theirs in by_leader.items():
+            task = asyncio.ensure_future(self._deliver(leader, theirs))
+            self._deliveries.add(task)
+            task.add_done_callback(self._deliveries.discard)
+
+    async def _identify(self) -> None:
+        """Get a producer id when there is none; sequences begin anew with it."""
+        if self._identity is not None or self._acks != ACKS_ALL:
+            return
+        self._identity = await idempotent_identity(self.cluster, _LANE)
+        self._sequences.clear()
+
+    def _stamp(self, batch: Batch) -> None:
+        if batch.identity is None and self._identity is not None:
+            batch.identity = self._identity
+            batch.base_sequence = self._sequences[batch.place]
+            self._sequences[batch.place] = (batch.base_sequence + len(batch.records)) % SEQUENCE_LIMIT
+        batch.encode(self._compression)
+        batch.attempts += 1
+
+    async def _deliver(self, leader: int, batches: list[Batch]) -> None:
+        for batch in batches:
+            self._stamp(batch)
+        try:
+            outcomes: _Outcomes = await self._exchange(leader, batches)
+        except (KafkaError, ConnectionError) as error:
+            outcomes = {batch.place: error for batch in batches}
+        for batch in batches:
+            self._settle(batch, outcomes.get(batch.place))
+
+    async def _exchange(self, leader: int, batches: list[Batch]) -> _Outcomes:
+        metadata = self.cluster.metadata
+        connection = await self.cluster.connection(leader, _LANE)
+        request = produce_request(batches, metadata, self._acks, self.cluster.request_timeout_ms)
+        newest = version_max(request)
+        if self._acks == 0:
+            await connection.send_unanswered(request, version_max=newest)
+            return {batch.place: PartitionProduceResponse(base_offset=-1) for batch in batches}
+        return outcomes_by_place(await connection.send(request, version_max=newest), metadata)
+
+    def _settle(self, batch: Batch, outcome: PartitionProduceResponse | Exception | None) -> None:
+        if outcome is None:
+            missing = f"the answer to Produce says nothing of partition {batch.place}"
+            outcome = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, missing)
+        if isinstance(outcome, Exception):
+            return self._failed(batch, outcome)
+        error = error_for(outcome.error_code, outcome.error_message or f"records for partition {batch.place}")
+        if error is None:
+            return self._delivered(batch, outcome.base_offset, outcome.log_append_time_ms)
+        if error.code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER:  # stored by an earlier attempt, long ago
+            return self._delivered(batch, -1, -1)
+        if error.code in _TOO_LARGE and len(batch.records) > 1:
+            return self._replace(batch, batch.halves())
+        if error.code in _RECORDS_REFUSED:
+            return self._refused(batch, error, _record_errors(outcome, error, len(batch.records)))
+        return self._failed(batch, error)
+
+    def _refused(self, batch: Batch, error: KafkaError, errors: Mapping[int, KafkaError]) -> None:
+        """Fail the refused records and send the others again; without record errors, search for them by halves."""
+        if not errors and len(batch.records) > 1:
+            return self._replace(batch, batch.halves())
+        rest = batch.without(errors)
+        if errors and rest.records:
+            return self._replace(batch, [rest])
+        return self._failed(batch, error, errors)
+
+    def _delivered(self, batch: Batch, base_offset: int, append_time_ms: int) -> None:
+        def deliver(index: int, waiter: "asyncio.Future[Delivery]") -> None:
+            offset = base_offset + index if base_offset >= 0 else -1
+            timestamp_ms = batch.records[index].timestamp_ms if append_time_ms < 0 else append_time_ms
+            waiter.set_result(Delivery(batch.place, offset, timestamp_ms))
+
+        self._finish(batch, deliver)
+
+    def _failed(
+        self, batch: Batch, error: Exception, record_errors: Mapping[int, Exception] | None = None
+    ) -> None:
+        """Let the batch be tried again where that may help and there is time; else tell who waits."""
+        now_ms = self._clock.monotonic_ms()
+        if is_retriable(error) and now_ms < batch.created_ms + self._delivery_timeout_ms:
+            self.cluster.invalidate()
+            batch.failures += 1
+            pause_ms = self.cluster.retry.pause_ms(batch.failures)
+            self._accumulator.retry(batch, now_ms + round(pause_ms))
+            self._work.set()
+            return
+        self._forget_sequence(batch)
+
+        def fail(index: int, waiter: "asyncio.Future[Delivery]") -> None:
+            waiter.set_exception((record_errors or {}).get(index, error))
+
+        self._finish(batch, fail)
+
+    def _replace(self, batch: Batch, parts: Sequence[Batch]) -> None:
+        self._forget_sequence(batch)
+        self._accumulator.replace(batch, parts)
+        self._work.set()
+
+    def _forget_sequence(self, batch: Batch) -> None:
+        """After a batch that was not stored: its sequence is free again, if surely no attempt arrived."""
+        if batch.identity is None or batch.identity != self._identity:
+            return
+        if batch.attempts == 1:
+            self._sequences[batch.place] = batch.base_sequence
+        else:
+            self._identity = None
+
+    def _finish(self, batch: Batch, tell: Callable[[int, "asyncio.Future[Delivery]"], None]) -> None:
+        self._accumulator.settle(batch)
+        for index, waiter in enumerate(batch.waiters):
+            if not waiter.done():  # else whoever waited was cancelled
+                tell(index, waiter)
+        for waiter, error in batch.refused:
+            if not waiter.done():
+                waiter.set_exception(error)
+        self._room.set()
+        self._work.set()
+
+
+def _record_errors(
+    outcome: PartitionProduceResponse, error: KafkaError, records_count: int
+) -> dict[int, KafkaError]:
+    """Return the errors of single records by their index in the batch; empty for brokers before 2.4."""
+    return {
+        each.batch_index: KafkaError(error.code, each.batch_index_error_message or error.message)
+        for each in outcome.record_errors
+        if 0 <= each.batch_index < records_count
+    }

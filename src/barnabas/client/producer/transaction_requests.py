@@ -1,0 +1,168 @@
+"""What a producer asks of the coordinator of its transactional id (KIP-98), one call each.
+
+Nothing is kept between the calls: who begins a transaction need not be who ends it. All calls speak the versions in
+which partitions are added one by one, which brokers of every transaction.version serve.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TypeVar
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin.group_messages import CommittedOffset
+from barnabas.client.core.cluster import MAIN_LANE, Cluster
+from barnabas.client.core.coordinators import KeyType, ask_coordinator
+from barnabas.client.core.errors import check
+from barnabas.client.producer.accumulator import Identity
+from barnabas.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from barnabas.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+)
+from barnabas.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
+from barnabas.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+)
+
+ResultT = TypeVar("ResultT")
+
+#: The last versions before partitions are added by the broker itself, and before every end gives a new epoch.
+_ADD_PARTITIONS_VERSION_MAX = 3
+_COMMIT_OFFSETS_VERSION_MAX = 4
+_END_VERSION_MAX = 4
+_NO_TRANSACTION_TIMEOUT_MS = 2**31 - 1
+
+
+class TransactionalId:
+    """A transactional id of the cluster that it is given; has no state of its own."""
+
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        self.cluster = cluster
+        self.name = name
+
+    async def initialize(self, timeout_ms: int) -> Identity:
+        """A new identity: every earlier one is fenced off, and what one of them left open is aborted first.
+
+        :param timeout_ms: After which a transaction that nobody ends is aborted.
+        :raises KafkaError: INVALID_TRANSACTION_TIMEOUT, TRANSACTIONAL_ID_AUTHORIZATION_FAILED.
+        """
+        request = InitProducerIdRequest(transactional_id=self.name, transaction_timeout_ms=timeout_ms)
+
+        async def ask(node: int) -> Identity:
+            response: InitProducerIdResponse = await self.cluster.send(request, node)
+            check(response.error_code, self._about(f"no identity (timeout {timeout_ms} ms)"))
+            return Identity(response.producer_id, response.producer_epoch)
+
+        return await self._ask(ask)
+
+    async def add_partitions(self, identity: Identity, places: Iterable[TopicPartition]) -> None:
+        """Take partitions into the transaction, which begins with the first; before anything is produced there.
+
+        :raises KafkaError: PRODUCER_FENCED, INVALID_TXN_STATE, TOPIC_AUTHORIZATION_FAILED and others.
+        """
+        topics: dict[str, list[int]] = {}
+        for place in places:
+            topics.setdefault(place.topic, []).append(place.partition)
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self.name,
+            v3_and_below_producer_id=identity.producer_id,
+            v3_and_below_producer_epoch=identity.producer_epoch,
+            v3_and_below_topics=[AddPartitionsToTxnTopic(*each) for each in topics.items()],
+        )
+
+        async def ask(node: int) -> None:
+            response: AddPartitionsToTxnResponse = await self.cluster.send(
+                request, node, version_max=_ADD_PARTITIONS_VERSION_MAX
+            )
+            for topic in response.results_by_topic_v3_and_below:
+                for each in topic.results_by_partition:
+                    place = TopicPartition(topic.name, each.partition_index)
+                    check(each.partition_error_code, self._about(f"partition {place} is not taken in"))
+
+        await self._ask(ask)
+
+    async def commit_offsets(
+        self, identity: Identity, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
+    ) -> None:
+        """Let offsets of a group that has no members be committed with the transaction.
+
+        :raises KafkaError: PRODUCER_FENCED, INVALID_TXN_STATE, GROUP_AUTHORIZATION_FAILED and others.
+        """
+
+        async def add(node: int) -> None:
+            response: AddOffsetsToTxnResponse = await self.cluster.send(
+                AddOffsetsToTxnRequest(self.name, *identity, group),
+                node,
+                version_max=_ADD_PARTITIONS_VERSION_MAX,
+            )
+            check(response.error_code, self._about(f"offsets of group '{group}' are not taken in"))
+
+        request = _committing(self.name, identity, group, offsets)
+
+        async def commit(node: int) -> None:
+            response: TxnOffsetCommitResponse = await self.cluster.send(
+                request, node, version_max=_COMMIT_OFFSETS_VERSION_MAX
+            )
+            for topic in response.topics:
+                for each in topic.partitions:
+                    place = TopicPartition(topic.name, each.partition_index)
+                    check(each.error_code, self._about(f"group '{group}', the offset of {place}"))
+
+        await self._ask(add)
+        await ask_coordinator(self.cluster, KeyType.GROUP, group, commit)
+
+    async def end(self, identity: Identity, *, commit: bool) -> None:
+        """End the transaction of that identity; to say the same again does no harm.
+
+        :raises KafkaError: PRODUCER_FENCED when the id has a newer identity, as it has after a timeout;
+            INVALID_TXN_STATE when there is nothing to end, or it ended the other way.
+        """
+        request = EndTxnRequest(self.name, *identity, commit)
+
+        async def ask(node: int) -> None:
+            response: EndTxnResponse = await self.cluster.send(request, node, version_max=_END_VERSION_MAX)
+            check(response.error_code, self._about("not committed" if commit else "not aborted"))
+
+        await self._ask(ask)
+
+    async def _ask(self, ask: Callable[[int], Awaitable[ResultT]]) -> ResultT:
+        return await ask_coordinator(self.cluster, KeyType.TRANSACTION, self.name, ask)
+
+    def _about(self, what: str) -> str:
+        return f"transactional id '{self.name}': {what}"
+
+
+def _committing(
+    name: str, identity: Identity, group: str, offsets: Mapping[TopicPartition, CommittedOffset]
+) -> TxnOffsetCommitRequest:
+    topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
+    for place, committed in offsets.items():
+        topics.setdefault(place.topic, []).append(
+            TxnOffsetCommitRequestPartition(place.partition, *committed)
+        )
+    return TxnOffsetCommitRequest(
+        transactional_id=name,
+        group_id=group,
+        producer_id=identity.producer_id,
+        producer_epoch=identity.producer_epoch,
+        topics=[TxnOffsetCommitRequestTopic(*each) for each in topics.items()],
+    )
+
+
+async def idempotent_identity(cluster: Cluster, lane: str = MAIN_LANE) -> Identity:
+    """An identity for a producer without a transactional id: its batches are stored once, however often sent.
+
+    :raises KafkaError: When the cluster gives none.
+    """
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_NO_TRANSACTION_TIMEOUT_MS)
+
+    async def attempt() -> Identity:
+        response: InitProducerIdResponse = await cluster.send(request, lane=lane)
+        check(response.error_code, "no producer id for an idempotent producer")
+        return Identity(response.producer_id, response.producer_epoch)
+
+    return await cluster.retrying(attempt)

@@ -1,0 +1,111 @@
+"""Which values of a broker may be set while it runs, as Apache Kafka's `DynamicBrokerConfig` has it (KIP-226)."""
+
+from collections.abc import Mapping, Sequence
+
+from barnabas.config.broker_config import BrokerConfig, find_broker_key
+from barnabas.config.broker_validation import check_broker_config
+from barnabas.config.definition import ConfigError, ConfigKey, UpdateMode
+from barnabas.config.keys.broker import listener_base
+from barnabas.config.listener_validation import check_listener_change
+from barnabas.config.values import parse_value
+
+#: Keys that one listener alone may have; without the listener's name they are refused.
+_LISTENERS_OWN = frozenset(
+    {
+        "ssl.key.password",
+        "ssl.keystore.certificate.chain",
+        "ssl.keystore.key",
+        "ssl.keystore.location",
+        "ssl.keystore.password",
+        "ssl.keystore.type",
+        "ssl.truststore.certificates",
+        "ssl.truststore.location",
+        "ssl.truststore.password",
+        "ssl.truststore.type",
+    }
+)
+_ONLY_WITH_LISTENER = (
+    "These security configs can be dynamically updated only per-listener using the listener prefix"
+)
+#: Keys that may be set for a listener on every broker at once.
+_LISTENERS_EVERYWHERE = ("max.connections", "max.connection.creation.rate", "num.network.threads")
+
+#: Bounds of connections, which may be 0 in a file only.
+_AT_LEAST_1 = ("max.connections", "max.connection.creation.rate", "log.cleaner.threads")
+
+#: Threads, of which Kafka at most halves or doubles the count at a time.
+_THREAD_COUNTS = (
+    "background.threads",
+    "log.cleaner.threads",
+    "num.io.threads",
+    "num.network.threads",
+    "num.recovery.threads.per.data.dir",
+    "num.replica.fetchers",
+    "remote.log.manager.copier.thread.pool.size",
+    "remote.log.manager.expiration.thread.pool.size",
+    "remote.log.manager.follower.thread.pool.size",
+    "remote.log.reader.threads",
+)
+
+
+class NotChangeable(ConfigError):
+    """Keys that may not be set here; their values, which may be secrets, have no part in that."""
+
+    def __init__(self, reason: str, names: Sequence[str]) -> None:
+        super().__init__(names[0], None, reason)
+        self.args = (f"{reason}: [{', '.join(names)}]",)  # Apache Kafka's words
+
+
+def check_dynamic_values(values: Mapping[str, str], *, every_broker: bool) -> None:
+    """Let the dynamic values of a broker, or of every broker, pass each for itself.
+
+    Names that are no keys pass: they are for plug-ins, and kept as secrets.
+
+    :raises NotChangeable: When keys may not be changed while a broker runs, or not for every broker.
+    :raises ConfigError: When a value is not valid.
+    """
+    keys = {name: key for name in values if (key := find_broker_key(name)) is not None}
+    plain = {name: key for name, key in keys.items() if listener_base(name) is None}
+    read_only = [name for name, key in plain.items() if key.mode is UpdateMode.READ_ONLY]
+    _refuse(read_only, "Cannot update these configs dynamically")
+    without_listener = [name for name, key in plain.items() if key.name in _LISTENERS_OWN]
+    _refuse(without_listener, _ONLY_WITH_LISTENER)
+    for name, key in keys.items():
+        parse_value(key._replace(name=name), values[name])
+    if every_broker:
+        per_broker = [name for name in values if _is_per_broker(name, keys.get(name))]
+        _refuse(
+            per_broker, "Cannot update these configs at default cluster level, broker id must be specified"
+        )
+
+
+def _refuse(names: Sequence[str], reason: str) -> None:
+    if names:
+        raise NotChangeable(reason, names)
+
+
+def _is_per_broker(name: str, key: ConfigKey | None) -> bool:
+    base = listener_base(name)
+    if base is not None:
+        return base not in _LISTENERS_EVERYWHERE
+    return key is not None and key.mode is UpdateMode.PER_BROKER
+
+
+def check_dynamic_change(before: BrokerConfig, after: BrokerConfig) -> None:
+    """Let a whole configuration follow another while the broker runs.
+
+    :raises ConfigError: When its values do not fit together, or one moves too far at once.
+    """
+    check_broker_config(after)
+    check_listener_change(before, after)
+    for key in _AT_LEAST_1:
+        if after.integer(key) < 1:
+            raise ConfigError(key, after.integer(key), "must be at least 1")
+    for key in _THREAD_COUNTS:
+        _check_threads(key, before.integer(key), after.integer(key))
+
+
+def _check_threads(key: str, now: int, wanted: int) -> None:
+    if wanted != now and not now // 2 <= wanted <= now * 2:
+        reason = f"must be from {now // 2} to {now * 2}: at most half or double the present {now} at a time"
+        raise ConfigError(key, wanted, reason)

@@ -1,0 +1,67 @@
+"""Broker keys: transactions, and the windows over which quotas are measured."""
+
+from barnabas.config.definition import ConfigKey
+from barnabas.config.keys import (
+    BOOLEAN,
+    CLASS,
+    CLUSTER_WIDE,
+    HONOURED,
+    INT,
+    NO_EFFECT,
+    READ_ONLY,
+    SHORT,
+)
+from barnabas.config.validators import AT_LEAST_0, AT_LEAST_1
+
+# fmt: off
+TRANSACTION_KEYS: tuple[ConfigKey, ...] = (
+    ConfigKey("add.partitions.to.txn.retry.backoff.ms", INT, 20, AT_LEAST_1, READ_ONLY, HONOURED,
+              "First pause before partitions are added again to a transaction that is being completed."),
+    ConfigKey("add.partitions.to.txn.retry.backoff.max.ms", INT, 100, AT_LEAST_0, READ_ONLY, HONOURED,
+              "Longest pause before partitions are added again to a transaction that is being completed."),
+    ConfigKey("transaction.abort.timed.out.transaction.cleanup.interval.ms", INT, 10_000,
+              AT_LEAST_1, READ_ONLY, HONOURED,
+              "How often transactions are looked over for their timeout."),
+    ConfigKey("transaction.max.timeout.ms", INT, 900_000, AT_LEAST_1, READ_ONLY, HONOURED,
+              "Longest timeout that a transactional producer may ask for."),
+    ConfigKey("transaction.partition.verification.enable", BOOLEAN, True, None, CLUSTER_WIDE, HONOURED,
+              "Whether a partition asks the coordinator if a transaction is open before it takes its "
+              "records."),
+    ConfigKey("transaction.remove.expired.transaction.cleanup.interval.ms", INT, 3_600_000,
+              AT_LEAST_1, READ_ONLY, HONOURED,
+              "How often transactional ids are looked over for expiry."),
+    ConfigKey("transaction.state.log.load.buffer.size", INT, 5_242_880, AT_LEAST_1, READ_ONLY, NO_EFFECT,
+              "Bytes read at a time when the state of transactions is loaded."),
+    ConfigKey("transaction.state.log.min.isr", INT, 2, AT_LEAST_1, READ_ONLY, HONOURED,
+              "The min.insync.replicas of the topic of transaction state."),
+    ConfigKey("transaction.state.log.num.partitions", INT, 50, AT_LEAST_1, READ_ONLY, HONOURED,
+              "Partitions of the topic of transaction state."),
+    ConfigKey("transaction.state.log.replication.factor", SHORT, 3, AT_LEAST_1, READ_ONLY, HONOURED,
+              "Replicas of the topic of transaction state. Unless it is set, no more than there are brokers."),
+    ConfigKey("transaction.state.log.segment.bytes", INT, 104_857_600, AT_LEAST_1, READ_ONLY, HONOURED,
+              "Size of a segment of the topic of transaction state in bytes."),
+    ConfigKey("transaction.two.phase.commit.enable", BOOLEAN, False, None, READ_ONLY, HONOURED,
+              "Whether producers may leave a transaction open without a timeout for a two-phase commit."),
+    ConfigKey("transactional.id.expiration.ms", INT, 604_800_000, AT_LEAST_1, READ_ONLY, HONOURED,
+              "A transactional id unused for so long is forgotten."),
+    ConfigKey("client.quota.callback.class", CLASS, None, None, READ_ONLY, NO_EFFECT,
+              "The class that decides on the quotas of clients."),
+    ConfigKey("quota.window.num", INT, 11, AT_LEAST_1, READ_ONLY, HONOURED,
+              "Windows over which a client's use is measured."),
+    ConfigKey("quota.window.size.seconds", INT, 1, AT_LEAST_1, READ_ONLY, HONOURED,
+              "Length of one window over which a client's use is measured, in seconds."),
+    ConfigKey("replication.quota.window.num", INT, 11, AT_LEAST_1, READ_ONLY, NO_EFFECT,
+              "Windows over which throttled replication is measured."),
+    ConfigKey("replication.quota.window.size.seconds", INT, 1, AT_LEAST_1, READ_ONLY, NO_EFFECT,
+              "Length of one window over which throttled replication is measured, in seconds."),
+    ConfigKey("alter.log.dirs.replication.quota.window.num", INT, 11, AT_LEAST_1, READ_ONLY, NO_EFFECT,
+              "Windows over which moves between log directories are measured."),
+    ConfigKey("alter.log.dirs.replication.quota.window.size.seconds", INT, 1,
+              AT_LEAST_1, READ_ONLY, NO_EFFECT,
+              "Length of one window over which moves between log directories are measured, in seconds."),
+    ConfigKey("controller.quota.window.num", INT, 11, AT_LEAST_1, READ_ONLY, HONOURED,
+              "Windows over which changes to topics are measured."),
+    ConfigKey("controller.quota.window.size.seconds", INT, 1, AT_LEAST_1, READ_ONLY, HONOURED,
+              "Length of one window over which changes to topics are measured, in seconds."),
+)
+# fmt: on

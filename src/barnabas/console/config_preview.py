@@ -1,0 +1,60 @@
+"""What a form wants of a topic's configs, and what that would change."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from barnabas.client.admin.model import ConfigEntry, ConfigSource
+from barnabas.config.alter_op import Edit, Operation
+from barnabas.console.forms import Form
+
+#: How pages call where a value comes from.
+SOURCES: Mapping[ConfigSource, str] = {
+    ConfigSource.DYNAMIC_TOPIC_CONFIG: "set for this topic",
+    ConfigSource.DYNAMIC_BROKER_CONFIG: "set for the broker",
+    ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG: "set for every broker",
+    ConfigSource.STATIC_BROKER_CONFIG: "from the broker's file",
+    ConfigSource.DEFAULT_CONFIG: "default",
+}
+OWN = ConfigSource.DYNAMIC_TOPIC_CONFIG
+
+
+class Change(NamedTuple):
+    """An edit, and the value before and after it as people are shown them."""
+
+    edit: Edit
+    before: str | None
+    after: str | None
+
+
+def changes_of(form: Form, entries: Iterable[ConfigEntry], own: ConfigSource = OWN) -> list[Change]:
+    """The changes that a form wants: `value:KEY` is the new value, `reset:KEY` takes the own value back.
+
+    A value that is what holds already, and a reset of what is not the resource's own, are none.
+    """
+    known = {entry.name: entry for entry in entries}
+    changes = []
+    for key in form.all("key"):
+        entry = known.get(key)
+        if entry is None:
+            form.refuse("", f"There is no config '{key}'.")
+        elif form.flag(f"reset:{key}"):
+            if entry.source is own:
+                changes.append(Change(Edit(key, Operation.DELETE), entry.value, behind(entry)))
+        elif form.text(f"value:{key}") != (entry.value or ""):
+            value = form.text(f"value:{key}")
+            changes.append(Change(Edit(key, Operation.SET, value), entry.value, value))
+    return changes
+
+
+def behind(entry: ConfigEntry) -> str:
+    """What holds when the resource's own value is taken back: a value with its key, which may count in other units.
+
+    Kafka does not tell the default of every key.
+    """
+    found = next((each for each in entry.synonyms if each.source is not entry.source), None)
+    return "what the brokers have" if found is None else f"{found.value} ({found.name})"
+
+
+def is_stale(form: Form, changes: Sequence[Change]) -> bool:
+    """Whether values have changed since the difference was shown (`was:KEY`)."""
+    return any(form.raw(f"was:{change.edit.key}") != (change.before or "") for change in changes)

@@ -1,0 +1,356 @@
+"""Runs one shard: loads it from its log, hands events to it, and does what they lead to."""
+
+import asyncio
+import gc
+from collections.abc import Awaitable, Callable, Coroutine
+from enum import StrEnum
+from typing import Any, Generic, TypeVar
+
+from barnabas.base.clock import Clock
+from barnabas.coordinator.counts import CoordinatorCounts
+from barnabas.coordinator.result import Answer, Pending, ResponseT, Step, TimerKey
+from barnabas.coordinator.shard import RecordPlace, Shard
+from barnabas.coordinator.shard_log import LoadedBatch, ShardLog, coordinator_error
+from barnabas.coordinator.timers import Timers
+from barnabas.log.partition_log import AppendInfo
+from barnabas.telemetry.logs import get_logger
+from barnabas.wire.coordinator_records.serde import AnyRecord
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records.control import EndMarker
+
+ShardT = TypeVar("ShardT", bound=Shard)
+
+#: Records in a batch of a step that needs no single one; such a batch stays well below `max.message.bytes`.
+BATCH_RECORDS_MAX = 500
+
+_log = get_logger("barnabas.coordinator")
+
+
+class ShardState(StrEnum):
+    """Where a shard is in its life on this broker."""
+
+    LOADING = "Loading"
+    ACTIVE = "Active"
+    FAILED = "Failed"
+    CLOSED = "Closed"
+
+
+_S = ShardState
+TRANSITIONS: dict[ShardState, frozenset[ShardState]] = {
+    _S.LOADING: frozenset({_S.ACTIVE, _S.FAILED, _S.CLOSED}),
+    _S.ACTIVE: frozenset({_S.FAILED, _S.CLOSED}),
+    _S.FAILED: frozenset({_S.CLOSED}),
+    _S.CLOSED: frozenset(),
+}
+assert TRANSITIONS.keys() == set(ShardState)
+
+
+class ShardRunner(Generic[ShardT]):
+    """One shard and its log. All methods run on the event loop; events never overlap."""
+
+    def __init__(
+        self,
+        shard: ShardT,
+        log: ShardLog,
+        clock: Clock,
+        do: Callable[[Any], None] = lambda effect: None,
+        counts: CoordinatorCounts | None = None,
+    ) -> None:
+        """`do` does what a step wants done outside of the shard; `counts` are shared with other shards."""
+        self.shard = shard
+        self.log = log
+        self._clock = clock
+        self._do = do
+        self._counts = counts or CoordinatorCounts()
+        self.state = ShardState.LOADING
+        self.story: list[tuple[ShardState, str]] = []
+        self._timers = Timers(self._expire)
+        self._pending: dict[Pending[Any], asyncio.Future[Any]] = {}
+        self._storing: set[asyncio.Task[None]] = set()
+        self.load_ms = 0  #: how long loading took
+
+    def transition(self, target: ShardState, why: str) -> None:
+        """Move on, as the table allows."""
+        assert target in TRANSITIONS[self.state], (self.state, target, self.story)
+        self.state = target
+        self.story.append((target, why))
+
+    # Loading
+
+    async def load(self) -> None:
+        """Replay the log, then serve; others are served in between."""
+        started_ms = self._clock.monotonic_ms()
+        try:
+            await self._replay_log()
+        except KafkaError as error:
+            self.fail(f"its log cannot be read: {error.message}")
+            return
+        except Exception as error:  # whatever it is: it must not be asked for again and again
+            _log.exception("a coordinator cannot take its log over", partition=str(self.log))
+            self.fail(f"its log cannot be taken over: {error!r}")
+            return
+        if self.state is not ShardState.LOADING:
+            return
+        self.load_ms = self._clock.monotonic_ms() - started_ms
+        self._counts.loads_count += 1
+        self._counts.load_ms += self.load_ms
+        self.transition(ShardState.ACTIVE, f"replayed up to offset {self.log.end_offset}")
+        self.tell(lambda shard, step: shard.loaded(step))
+
+    async def _replay_log(self) -> None:
+        """Replay up to the end, where nobody comes in between: what is appended from then on the shard is told."""
+        offset = self._replay_slice(self.log.start_offset)
+        while offset is not None:
+            await asyncio.sleep(0)
+            if self.state is not ShardState.LOADING:
+                return
+            offset = self._replay_slice(offset)
+
+    def _replay_slice(self, offset: int) -> int | None:
+        """Replay some batches from `offset` on; gives where to go on, None at the end."""
+        was_enabled = gc.isenabled()
+        gc.disable()  # all of it stays: looking it over again and again would take a third of the time
+        try:
+            batches = self.log.read(offset)
+            for batch in batches:
+                self._replay_batch(batch)
+        finally:
+            if was_enabled:
+                gc.enable()
+        return batches[-1].header.last_offset + 1 if batches else None
+
+    def _replay_batch(self, batch: LoadedBatch) -> None:
+        for record, place in batch.records:
+            self.shard.replay(record, place)
+        if batch.end_marker is not None:
+            self.shard.replay_end_marker(batch.end_marker)
+
+    # Events
+
+    async def ask(self, event: Callable[[ShardT, Step, Pending[ResponseT]], None], label: str) -> ResponseT:
+        """Hand a request to the shard and wait for its answer, which this or a later event gives.
+
+        :raises KafkaError: The shard's refusal, or why what it decided cannot be stored.
+        """
+        self.check_active()
+        pending: Pending[ResponseT] = Pending(label)
+        step = Step(self._clock.wall_ms())
+        event(self.shard, step, pending)
+        if _only_answers(step, pending) and self.log.stored_everything:
+            self._take_timers(step)
+            response: ResponseT = _response_of(step.answers[0])
+            return response
+        future: asyncio.Future[ResponseT] = asyncio.get_running_loop().create_future()
+        self._pending[pending] = future
+        try:
+            self._perform(step, pending)
+            return await future
+        finally:
+            self._pending.pop(pending, None)
+
+    def write(self, event: Callable[[ShardT, Step], ResponseT]) -> ResponseT | Coroutine[Any, Any, ResponseT]:
+        """Hand an event to the shard that it answers by itself; its answer, or a coroutine while it is being stored.
+
+        :raises KafkaError: The shard's refusal, or why what it decided cannot be stored.
+        """
+        self.check_active()
+        step = Step(self._clock.wall_ms())
+        response = event(self.shard, step)
+        assert not step.answers, "an event of `write` answers nothing else"
+        if step.records:
+            try:
+                self._append(step)
+            except KafkaError as error:
+                self._count_refused_append(error)
+                raise coordinator_error(error) from error
+        self._take_timers(step)
+        stored = None if self.log.stored_everything else self.log.stored()
+        if stored is not None:
+            return self._answer_when_stored(stored, step, response)
+        self._finish(step)
+        return response
+
+    async def _answer_when_stored(
+        self, stored: Awaitable[None], step: Step, response: ResponseT
+    ) -> ResponseT:
+        began_ms = self._clock.monotonic_ms()
+        try:
+            await stored
+        finally:
+            self._counts.waits_count += 1
+            self._counts.wait_ms += self._clock.monotonic_ms() - began_ms
+        self._finish(step)
+        return response
+
+    async def query(self, question: Callable[[ShardT, int], ResponseT]) -> ResponseT:
+        """What a question on the stored state gives, once all that it rests on is stored.
+
+        :raises KafkaError: NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS, or the question's own.
+        """
+        self.check_active()
+        response = question(self.shard, self._clock.wall_ms())
+        if not self.log.stored_everything:
+            stored = self.log.stored()
+            if stored is not None:
+                await stored
+        return response
+
+    def tell(self, event: Callable[[ShardT, Step], None]) -> None:
+        """Hand something to the shard that nobody waits for."""
+        if self.state is not ShardState.ACTIVE:
+            return
+        step = Step(self._clock.wall_ms())
+        event(self.shard, step)
+        self._perform(step)
+
+    def end_transaction(self, marker: EndMarker) -> None:
+        """A marker stands in the shard's log now."""
+        if self.state is ShardState.ACTIVE:  # while it is loading it finds the marker in the log
+            self.shard.replay_end_marker(marker)
+
+    def _expire(self, key: TimerKey) -> None:
+        self.tell(lambda shard, step: shard.expire(step, key))
+
+    def check_active(self) -> None:
+        """Refuse requests to a shard that cannot take them.
+
+        :raises KafkaError: COORDINATOR_LOAD_IN_PROGRESS or NOT_COORDINATOR.
+        """
+        if self.state is ShardState.LOADING:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "The coordinator is being loaded.")
+        if self.state is not ShardState.ACTIVE:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR, "This broker does not coordinate that.")
+
+    # What events lead to
+
+    def _perform(self, step: Step, asker: Pending[Any] | None = None) -> None:
+        if step.records:
+            try:
+                self._append(step)
+            except KafkaError as error:
+                self._not_appended(step, error, asker)
+                return
+        self._take_timers(step)
+        if step.answers or step.effects:
+            self._finish_when_stored(step)
+
+    def _take_timers(self, step: Step) -> None:
+        for timer in step.timers:
+            self._timers.take(timer)
+
+    def _append(self, step: Step) -> None:
+        records_max = len(step.records) if step.is_atomic else BATCH_RECORDS_MAX
+        for start in range(0, len(step.records), records_max):
+            records = step.records[start : start + records_max]
+            self._replay(step, records, self.log.append(records, step.now_ms, step.producer))
+            self._counts.batches_count += 1
+            self._counts.records_count += len(records)
+
+    def _replay(self, step: Step, records: list[AnyRecord], appended: AppendInfo) -> None:
+        producer = step.producer
+        ids = (producer.producer_id, producer.producer_epoch) if producer else ()
+        for offset, record in enumerate(records, appended.first_offset):
+            self.shard.replay(record, RecordPlace(offset, step.now_ms, *ids))
+
+    def _not_appended(self, step: Step, error: KafkaError, asker: Pending[Any] | None) -> None:
+        self._count_refused_append(error)
+        if step.otherwise is not None:
+            instead = Step(step.now_ms)
+            step.otherwise(instead, coordinator_error(error))
+            self._perform(instead, asker)
+            return
+        refused = {answer.pending for answer in step.answers} | ({asker} if asker else set())
+        self._give([Answer(pending, coordinator_error(error)) for pending in refused])
+
+    def _count_refused_append(self, error: KafkaError) -> None:
+        self._counts.refused_appends_count += 1
+        _log.warning("a coordinator cannot write", why=error.message, partition=str(self.log))
+
+    def _finish_when_stored(self, step: Step) -> None:
+        stored = self.log.stored()
+        if stored is None:
+            self._finish(step)
+            return
+        task = asyncio.get_running_loop().create_task(self._finish_after(stored, step))
+        self._storing.add(task)
+        task.add_done_callback(self._storing.discard)
+
+    async def _finish_after(self, stored: Awaitable[None], step: Step) -> None:
+        began_ms = self._clock.monotonic_ms()
+        try:
+            await stored
+        except KafkaError as error:
+            self._give([Answer(pending, error) for pending, _ in step.answers])
+        else:
+            self._finish(step)
+        finally:
+            self._counts.waits_count += 1
+            self._counts.wait_ms += self._clock.monotonic_ms() - began_ms
+
+    def _finish(self, step: Step) -> None:
+        self._give(step.answers)
+        for effect in step.effects:
+            self._do(effect)
+
+    def _give(self, answers: list[Answer]) -> None:
+        for pending, response in answers:
+            future = self._pending.pop(pending, None)
+            if future is None or future.done():
+                continue  # who asked has gone
+            if isinstance(response, KafkaError):
+                future.set_exception(response)
+            else:
+                future.set_result(response)
+
+    # The end
+
+    def fail(self, why: str) -> None:
+        """Serve nothing any more until the partition is led anew."""
+        _log.error("a coordinator has failed", why=why, partition=str(self.log))
+        self._let_go(ShardState.FAILED, why)
+
+    def close(self, why: str) -> None:
+        """Another broker coordinates from now on, or none."""
+        if self.state is not ShardState.CLOSED:
+            self._let_go(ShardState.CLOSED, why)
+
+    def _let_go(self, target: ShardState, why: str) -> None:
+        self.transition(target, why)
+        self._timers.cancel_all()
+        self.shard.unload()
+        error = KafkaError(ErrorCode.NOT_COORDINATOR, "This broker does not coordinate that any longer.")
+        self._give([Answer(pending, error) for pending in tuple(self._pending)])
+
+    @property
+    def pending_count(self) -> int:
+        """Requests that wait for their answers."""
+        return len(self._pending)
+
+    @property
+    def timers_count(self) -> int:
+        """Timers that are set."""
+        return len(self._timers)
+
+    def statistics(self) -> dict[str, object]:
+        """State and load, for people."""
+        return {
+            "state": self.state.value,
+            "load_ms": self.load_ms,
+            "pending_count": self.pending_count,
+            "timers_count": self.timers_count,
+            "end_offset": self.log.end_offset,
+            **self.shard.statistics(),
+        }
+
+
+def _only_answers(step: Step, asker: Pending[Any]) -> bool:
+    """Whether an event leads to nothing but the answer to who asked, and timers: as a heartbeat does."""
+    answers = step.answers
+    return not step.records and not step.effects and len(answers) == 1 and answers[0].pending is asker
+
+
+def _response_of(answer: Answer) -> Any:
+    response = answer.response
+    if isinstance(response, KafkaError):
+        raise response
+    return response

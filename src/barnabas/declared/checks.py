@@ -1,0 +1,209 @@
+"""What is to be known of changes before they are made: what they destroy, whom they lock out, which keys move. Pure."""
+
+import math
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from barnabas.declared.diff import (
+    PARTITIONS,
+    REPLICATION_FACTOR,
+    Action,
+    Change,
+    Level,
+    Remark,
+)
+from barnabas.declared.live import CLEANUP_POLICY
+from barnabas.declared.state import Credential, Section, State
+from barnabas.wire.acls import (
+    WILDCARD_PRINCIPAL,
+    AclBinding,
+    AclOperation,
+    AclPermission,
+    ResourceType,
+)
+
+RETENTION_MS = "retention.ms"
+RETENTION_BYTES = "retention.bytes"
+UNLIMITED = -1
+#: Keys of brokers that hold for topics, and decide what is deleted.
+_INHERITED = tuple(f"log.{key}" for key in (RETENTION_MS, RETENTION_BYTES, CLEANUP_POLICY))
+
+_BY_HAND = "set it in the broker's own settings and start it again: no request can"
+
+
+def remarked(change: Change, *remarks: Remark) -> Change:
+    """The change with more remarks."""
+    return replace(change, remarks=change.remarks + remarks) if remarks else change
+
+
+def moved_share(before: int, after: int) -> float:
+    """Which share of keys go to another partition when a topic grows from `before` to `after` partitions.
+
+    A key stays where its hash has the same remainder for both: for `before` of every `lcm(before, after)` hashes.
+    """
+    return 1 - min(before, after) / math.lcm(before, after)
+
+
+def judged(changes: Iterable[Change], live: State) -> list[Change]:
+    """The changes with what can be said of each by itself."""
+    return [remarked(each, *_remarks(each, live)) for each in changes]
+
+
+def _remarks(change: Change, live: State) -> list[Remark]:
+    if change.action is Action.EXPECT:
+        return [Remark(Level.NOTE, _BY_HAND)]
+    if change.section is Section.TOPICS:
+        return _of_topic(change, live)
+    if change.section is Section.BROKERS:
+        return _of_broker(change)
+    if change.section is Section.USERS:
+        return _of_user(change)
+    if change.section is Section.ACLS and change.action is Action.DELETE:
+        assert isinstance(change.name, AclBinding)
+        allows = change.name.permission is AclPermission.ALLOW
+        what = "what it allows is allowed no longer" if allows else "what it forbids is forbidden no longer"
+        return [Remark(Level.DESTRUCTIVE, what)]
+    return []
+
+
+def _of_topic(change: Change, live: State) -> list[Remark]:
+    if change.key == PARTITIONS and change.action is Action.DELETE:
+        return [Remark(Level.DESTRUCTIVE, "the topic goes, and all its records")]
+    if change.key == PARTITIONS and change.action is Action.ALTER:
+        return [_of_partitions(change, live)]
+    if change.key == REPLICATION_FACTOR and change.action is Action.ALTER:
+        text = "replicas are moved by 'barnabas reassignments start'"
+        return [Remark(Level.IMPOSSIBLE, text)]
+    if change.key == CLEANUP_POLICY and change.name in live.topics:
+        return _of_cleanup(change)
+    if change.key in (RETENTION_MS, RETENTION_BYTES) and change.action is Action.DELETE:
+        text = "back to the broker's default, which may keep less"
+        return [Remark(Level.DESTRUCTIVE, text)]
+    return []
+
+
+def _of_partitions(change: Change, live: State) -> Remark:
+    before, after = change.before, change.after
+    if after < before:
+        text = f"a topic cannot lose partitions: it has {before}; delete it and make it anew, or leave them"
+        return Remark(Level.IMPOSSIBLE, text)
+    text = f"{moved_share(before, after):.0%} of keys go to another partition from now on"
+    if _is_compacted(live.topics[str(change.name)].configs.get(CLEANUP_POLICY)):
+        hint = f"{text}: on a compacted topic their old values stay behind; see 'barnabas jobs rekey'"
+        return Remark(Level.WARNING, hint)
+    return Remark(Level.NOTE, f"{text}, without their earlier records")
+
+
+def _is_compacted(policy: object) -> bool:
+    return "compact" in str(policy).split(",")
+
+
+def _of_cleanup(change: Change) -> list[Remark]:
+    if _is_compacted(change.after) and not _is_compacted(change.before):
+        return [Remark(Level.DESTRUCTIVE, "of each key only the last record stays")]
+    return [Remark(Level.DESTRUCTIVE, "other records are deleted than before")]
+
+
+def _of_broker(change: Change) -> list[Remark]:
+    """What topics inherit may delete of their records as much as what they have of their own."""
+    key = change.key.removeprefix("log.")
+    before, after = _limit(change.before), _limit(change.after)
+    if change.key not in _INHERITED or _keeps_more(before, after):
+        return []
+    what = (
+        "delete other records than before" if key == CLEANUP_POLICY else "may keep less, and delete the rest"
+    )
+    return [Remark(Level.DESTRUCTIVE, f"topics without {key} of their own {what}")]
+
+
+def _keeps_more(before: int | None, after: int | None) -> bool:
+    return after == UNLIMITED or (
+        before is not None and after is not None and before != UNLIMITED and before <= after
+    )
+
+
+def _of_user(change: Change) -> list[Remark]:
+    if change.action is Action.DELETE:
+        return [Remark(Level.DESTRUCTIVE, "the user can log in so no longer")]
+    assert isinstance(change.after, Credential)
+    if change.after.password is None:
+        text = "a new credential needs a password: say password: {env: NAME} or {file: PATH}"
+        return [Remark(Level.IMPOSSIBLE, text)]
+    return []
+
+
+def lowered(change: Change) -> int | None:
+    """The limit that a change puts to what a topic keeps, where there was a higher one or the default."""
+    if change.section is not Section.TOPICS or change.key not in (RETENTION_MS, RETENTION_BYTES):
+        return None
+    before, after = _limit(change.before), _limit(change.after)
+    is_new = change.action is Action.CREATE and change.before is None
+    if after in (None, UNLIMITED) or (before is None and not is_new):
+        return None
+    assert after is not None
+    return after if before in (None, UNLIMITED) or after < before else None
+
+
+def _limit(value: object) -> int | None:
+    text = str(value)
+    return int(text) if text.removeprefix("-").isdecimal() else None
+
+
+# Lockout
+
+
+@dataclass(frozen=True)
+class Applicant:
+    """Who applies a plan, and what the cluster tells of how it decides: only so can be told who locks himself out."""
+
+    principal: str
+    may_alter: bool = True  #: by the cluster's own word (KIP-430)
+    open_without_acl: bool = False  #: whether everybody may do what no ACL is about
+
+    def loses(self, before: Collection[AclBinding], after: Collection[AclBinding]) -> bool:
+        """Whether the right to make and remove ACLs goes; a super user has it by no ACL."""
+        if not self.may_alter or self._is_allowed(after):
+            return False
+        if self._is_allowed(before):
+            return True
+        return self.open_without_acl and not _of_cluster(before) and bool(_of_cluster(after))
+
+    def _is_allowed(self, acls: Iterable[AclBinding]) -> bool:
+        """By ACLs alone, from some host."""
+        mine = [each for each in _of_cluster(acls) if each.principal in (self.principal, WILDCARD_PRINCIPAL)]
+        meant = [each for each in mine if each.operation in (AclOperation.ALTER, AclOperation.ALL)]
+        denied = any(each.permission is AclPermission.DENY for each in meant)
+        return not denied and any(each.permission is AclPermission.ALLOW for each in meant)
+
+
+def _of_cluster(acls: Iterable[AclBinding]) -> list[AclBinding]:
+    return [each for each in acls if each.resource_type is ResourceType.CLUSTER]
+
+
+def with_lockout(changes: Sequence[Change], live: State, applicant: Applicant) -> list[Change]:
+    """The changes with a remark on those that take from the applicant the right to alter the cluster."""
+    acls = [each for each in changes if each.section is Section.ACLS]
+    made = {each.name for each in acls if each.action is Action.CREATE}
+    gone = {each.name for each in acls if each.action is Action.DELETE}
+    after = [each for each in (live.acls | made) - gone if isinstance(each, AclBinding)]
+    if not applicant.loses(live.acls, after):
+        return list(changes)
+    text = f"{applicant.principal}, who applies this, could ALTER the cluster no longer, but as a super user"
+    return [
+        remarked(each, Remark(Level.LOCKOUT, text)) if _is_about_cluster(each) else each for each in changes
+    ]
+
+
+def with_own_user(changes: Iterable[Change], principal: str) -> list[Change]:
+    """The changes with a remark on those that take from the applicant a way to log in."""
+    remark = Remark(Level.LOCKOUT, f"{principal}, who applies this, could log in so no longer")
+    return [
+        remarked(each, remark)
+        if each.section is Section.USERS and each.action is Action.DELETE and f"User:{each.name}" == principal
+        else each
+        for each in changes
+    ]
+
+
+def _is_about_cluster(change: Change) -> bool:
+    return isinstance(change.name, AclBinding) and change.name.resource_type is ResourceType.CLUSTER

@@ -1,0 +1,179 @@
+"""What a cluster says of changes before they are made: what it would refuse, and which records it would delete."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.log_dirs import LogDirDescription
+from barnabas.client.admin.offsets import EARLIEST, LATEST, ListedOffset, OffsetSpec
+from barnabas.client.core.errors import check
+from barnabas.config.config_resource import Resource, ResourceKind
+from barnabas.declared.checks import RETENTION_MS, Applicant, lowered, remarked
+from barnabas.declared.diff import Change, Level, Remark
+from barnabas.declared.executor import ASKABLE, batches_of, carried_out, tasks_of
+from barnabas.declared.secrets import SecretMissing, Secrets
+from barnabas.declared.state import Credential, Secret
+from barnabas.wire.acls import AclOperation
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.describe_cluster import DescribeClusterRequest
+
+#: Of an authorizer's own keys a broker tells that they are set, and not to what.
+_OPEN_WITHOUT_ACL = "allow.everyone.if.no.acl.found"
+
+
+def refusal(error: KafkaError) -> Remark:
+    """What a broker has said against a change."""
+    return Remark(Level.IMPOSSIBLE, f"refused: {error}")
+
+
+async def with_refusals(
+    admin: Admin, changes: Sequence[Change], secrets: Secrets
+) -> tuple[list[Change], set[ErrorCode]]:
+    """The changes with what the cluster, or a policy of it, would refuse; it is asked with `validate_only`.
+
+    Gives the codes of the refusals, too.
+    """
+    refused: dict[int, KafkaError] = {}
+    tasks = tasks_of([each for each in changes if each.is_possible])
+    for batch in batches_of(task for task in tasks if task.order in ASKABLE):
+        outcomes = await carried_out(admin, batch, secrets, validate_only=True)
+        for task in batch:
+            error = outcomes.get(task.name)
+            if error is not None:
+                refused.update((id(each), error) for each in task.changes)
+    told = [remarked(each, refusal(refused[id(each)])) if id(each) in refused else each for each in changes]
+    return told, {error.code for error in refused.values()}
+
+
+def with_missing_secrets(changes: Iterable[Change], secrets: Secrets) -> list[Change]:
+    """The changes with what cannot be done since a secret is not where it is said to be."""
+    return [remarked(each, *_missing(each, secrets)) for each in changes]
+
+
+def _missing(change: Change, secrets: Secrets) -> list[Remark]:
+    secret = change.after.password if isinstance(change.after, Credential) else change.after
+    if not isinstance(secret, Secret) or not change.is_possible:
+        return []
+    try:
+        secrets.value(secret)
+    except SecretMissing as error:
+        return [Remark(Level.IMPOSSIBLE, str(error))]
+    return []
+
+
+async def applicant(admin: Admin, principal: str) -> Applicant:
+    """Who applies a plan, and what the cluster tells of authorization: not who its super users are."""
+    response = await admin.send(DescribeClusterRequest(include_cluster_authorized_operations=True))
+    check(response.error_code, response.error_message)
+    may_alter = bool(response.cluster_authorized_operations & 1 << AclOperation.ALTER)
+    resource = Resource(ResourceKind.BROKER, str(min(admin.cluster.metadata.nodes)))
+    found = (await admin.describe_configs([resource], [_OPEN_WITHOUT_ACL]))[resource]
+    values = [] if isinstance(found, KafkaError) else [each.value for each in found]
+    return Applicant(principal, may_alter, any(value != "false" for value in values))
+
+
+# Records that a lower limit deletes
+
+
+async def with_losses(admin: Admin, changes: Sequence[Change], now_ms: int) -> list[Change]:
+    """The changes with what a lowered retention takes from topics; of what is there now."""
+    there = {name for name, topic in admin.cluster.metadata.topics.items() if topic.error is None}
+    limits = {
+        change: limit for change in changes if (limit := lowered(change)) is not None and change.name in there
+    }
+    by_time = {str(each.name): limit for each, limit in limits.items() if each.key == RETENTION_MS}
+    by_size = {str(each.name): limit for each, limit in limits.items() if each.key != RETENTION_MS}
+    old = await _older(admin, {name: max(now_ms - limit, 0) for name, limit in by_time.items()})
+    big = await _bigger(admin, by_size)
+    return [
+        remarked(each, _loss(each, old if each.key == RETENTION_MS else big)) if each in limits else each
+        for each in changes
+    ]
+
+
+def _loss(change: Change, losers: Mapping[str, str]) -> Remark:
+    if str(change.name) not in losers:
+        return Remark(Level.NOTE, "deletes nothing of what is kept now")
+    return Remark(Level.DESTRUCTIVE, losers[str(change.name)])
+
+
+async def _older(admin: Admin, times_ms: Mapping[str, int]) -> dict[str, str]:
+    """Topics that keep records from before a time, with how many they are."""
+    if not times_ms:
+        return {}
+    places = _places(admin, times_ms)
+    earliest = await admin.list_offsets(dict.fromkeys(places, EARLIEST))
+    latest = await admin.list_offsets(dict.fromkeys(places, LATEST))
+    kept = await admin.list_offsets({each: OffsetSpec.at(times_ms[each.topic]) for each in places})
+    counts: defaultdict[str, int] = defaultdict(int)
+    silent = _leaderless(admin, times_ms)
+    for place in places:
+        first, last, new = earliest[place], latest[place], kept[place]
+        if (
+            isinstance(first, ListedOffset)
+            and isinstance(last, ListedOffset)
+            and isinstance(new, ListedOffset)
+        ):
+            counts[place.topic] += (last.offset if new.offset < 0 else new.offset) - first.offset
+        else:
+            silent.add(place)
+    return {
+        **{name: f"deletes about {count} records" for name, count in counts.items() if count > 0},
+        **_untold(silent),
+    }
+
+
+async def _bigger(admin: Admin, limits: Mapping[str, int]) -> dict[str, str]:
+    """Topics with partitions above a limit in bytes, with what is above it."""
+    if not limits:
+        return {}
+    places = _places(admin, limits)
+    above: defaultdict[str, int] = defaultdict(int)
+    silent = _leaderless(admin, limits) | set(places)
+    for node in admin.cluster.metadata.nodes:
+        for place, size_bytes in _sizes(await admin.describe_log_dirs(node, places)).items():
+            if admin.cluster.metadata.partition(place).leader != node:
+                continue
+            silent.discard(place)
+            if size_bytes > limits[place.topic]:
+                above[place.topic] += size_bytes - limits[place.topic]
+    return {
+        **{name: f"deletes up to {count} bytes of records" for name, count in above.items()},
+        **_untold(silent),
+    }
+
+
+def _untold(silent: Iterable[TopicPartition]) -> dict[str, str]:
+    """What is said of topics whose partitions do not tell what they keep: the worst has to be thought."""
+    return {each.topic: f"may delete records: {each} does not tell what it keeps" for each in silent}
+
+
+def _leaderless(admin: Admin, names: Collection[str]) -> set[TopicPartition]:
+    topics = admin.cluster.metadata.topics
+    return {
+        TopicPartition(name, each.partition_index)
+        for name in names
+        for each in topics[name].partitions
+        if each.leader < 0
+    }
+
+
+def _sizes(directories: Iterable[LogDirDescription]) -> dict[TopicPartition, int]:
+    return {
+        place: replica.size_bytes
+        for directory in directories
+        for place, replica in directory.replicas.items()
+        if not replica.is_future
+    }
+
+
+def _places(admin: Admin, names: Collection[str]) -> list[TopicPartition]:
+    """The partitions that have a leader to ask."""
+    topics = admin.cluster.metadata.topics
+    return [
+        TopicPartition(name, each.partition_index)
+        for name in names
+        for each in topics[name].partitions
+        if each.leader >= 0
+    ]

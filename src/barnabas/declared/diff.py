@@ -1,0 +1,321 @@
+"""What is different between a declared state and a live one, key by key. Pure.
+
+Named as in the audit: `topic/orders`, key `retention.ms`, before and after.
+"""
+
+import enum
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
+
+from barnabas.config.definition import ConfigError, ConfigKey, Value
+from barnabas.config.keys.broker import BROKER_KEYS
+from barnabas.config.keys.client_metrics import CLIENT_METRICS_KEYS
+from barnabas.config.keys.group import GROUP_KEYS
+from barnabas.config.keys.topic import TOPIC_KEYS
+from barnabas.config.values import parse_type
+from barnabas.declared.state import (
+    CONFIGS,
+    HIDDEN,
+    Broker,
+    Configs,
+    Credential,
+    Credentials,
+    Entity,
+    Quotas,
+    Secret,
+    Section,
+    Setting,
+    State,
+    Topic,
+    name_of,
+)
+from barnabas.wire.acls import AclBinding
+
+PARTITIONS = "partitions"
+REPLICATION_FACTOR = "replication_factor"
+
+#: What a new topic has of which nothing is said.
+BROKER_DEFAULT = "broker's default"
+
+#: A thing within its section: a name, an ACL or an entity.
+Name: TypeAlias = str | AclBinding | Entity
+
+
+class Action(enum.StrEnum):
+    """What would become of a thing, or of a key of it."""
+
+    CREATE = "create"
+    ALTER = "alter"
+    DELETE = "delete"
+    EXPECT = "expect"  #: a value that only the broker's own settings can change
+
+
+class Level(enum.IntEnum):
+    """How much a remark weighs."""
+
+    NOTE = 0
+    WARNING = 1
+    DESTRUCTIVE = 2  #: what it takes away cannot be had back: not without consent
+    LOCKOUT = 3  #: who applies it could not take it back: not without consent of its own
+    IMPOSSIBLE = 4  #: nobody can do it, or somebody refuses it
+
+
+class Remark(NamedTuple):
+    """What is to be known of a change before it is made."""
+
+    level: Level
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One key of one thing: its value before and after, None where it has none."""
+
+    section: Section
+    name: Name
+    key: str
+    action: Action
+    before: Any
+    after: Any
+    remarks: tuple[Remark, ...] = ()
+
+    @property
+    def resource(self) -> str:
+        """The thing as the audit names it."""
+        return name_of(self.section, self.name)
+
+    @property
+    def place(self) -> tuple[Section, Name, str]:
+        """What is changed, whatever its values."""
+        return self.section, self.name, self.key
+
+    @property
+    def level(self) -> Level:
+        """The weight of its heaviest remark."""
+        return max((each.level for each in self.remarks), default=Level.NOTE)
+
+    @property
+    def is_destructive(self) -> bool:
+        """Whether it needs consent."""
+        return self.level in (Level.DESTRUCTIVE, Level.LOCKOUT)
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether it can be tried."""
+        return self.level is not Level.IMPOSSIBLE and self.action is not Action.EXPECT
+
+
+def differences(declared: State, live: State) -> list[Change]:
+    """What must be done to `live`; things in the order of the sections, each with its keys in order."""
+    return [
+        *_topics(declared, live),
+        *_acls(declared, live),
+        *_quotas(declared, live),
+        *_users(declared, live),
+        *_bearers(declared, live, Section.GROUPS),
+        *_brokers(declared, live),
+        *_bearers(declared, live, Section.CLIENT_METRICS),
+    ]
+
+
+# Configs
+
+_KEYS: Mapping[Section, Mapping[str, ConfigKey]] = MappingProxyType(
+    {
+        Section.TOPICS: TOPIC_KEYS,
+        Section.GROUPS: GROUP_KEYS,
+        Section.BROKERS: BROKER_KEYS,
+        Section.CLIENT_METRICS: CLIENT_METRICS_KEYS,
+    }
+)
+
+
+#: Of their words the order means nothing.
+_POLICIES = ("cleanup.policy", "log.cleanup.policy")
+
+
+def same_value(section: Section, key: str, one: Setting, other: Setting) -> bool:
+    """Whether two texts mean the same value to a broker. A secret is as good as any other: none can be told."""
+    if isinstance(one, Secret) or isinstance(other, Secret):
+        return one is not None and other is not None
+    if one is not None and other is not None and key in _POLICIES:
+        return set(one.replace(" ", "").split(",")) == set(other.replace(" ", "").split(","))
+    return one == other or _parsed(section, key, one) == _parsed(section, key, other)
+
+
+def _parsed(section: Section, key: str, text: str | None) -> Value:
+    definition = _KEYS[section].get(key)
+    if definition is None or text is None:
+        return text
+    try:
+        return parse_type(key, definition.type, text)
+    except ConfigError:
+        return text
+
+
+def shown_setting(value: Setting) -> str | None:
+    """The value for people: no secret."""
+    return HIDDEN if isinstance(value, Secret) else value
+
+
+def _config_changes(
+    section: Section, name: str, declared: Configs, live: Configs, *, prunes: bool
+) -> Iterator[Change]:
+    keys = declared.keys() | live.keys() if prunes else declared.keys()
+    for key in sorted(keys):
+        before, after = live.get(key), declared.get(key)
+        if not same_value(section, key, before, after):
+            action = Action.CREATE if before is None else Action.DELETE if after is None else Action.ALTER
+            yield Change(section, name, key, action, before, after)
+
+
+# Sections
+
+
+def _unmentioned(section: Section, declared: State, live: State) -> Iterable[Any]:
+    """What there is and is not mentioned, if that is to go."""
+    gone = getattr(live, section).keys() - getattr(declared, section).keys()
+    return sorted(gone) if section in declared.prune else ()
+
+
+def _topics(declared: State, live: State) -> Iterator[Change]:
+    prunes = CONFIGS in declared.prune
+    for name, topic in sorted(declared.topics.items()):
+        there = live.topics.get(name)
+        if there is None:
+            yield from _new_topic(name, topic)
+            continue
+        for key in (PARTITIONS, REPLICATION_FACTOR):
+            before, after = getattr(there, key), getattr(topic, key)
+            if after is not None and before != after:
+                yield Change(Section.TOPICS, name, key, Action.ALTER, before, after)
+        yield from _config_changes(Section.TOPICS, name, topic.configs, there.configs, prunes=prunes)
+    for name in _unmentioned(Section.TOPICS, declared, live):
+        count = live.topics[name].partitions
+        yield Change(Section.TOPICS, name, PARTITIONS, Action.DELETE, count, None)
+
+
+def _new_topic(name: str, topic: Topic) -> Iterator[Change]:
+    parts: dict[str, Any] = {
+        PARTITIONS: topic.partitions or BROKER_DEFAULT,
+        REPLICATION_FACTOR: topic.replication_factor or BROKER_DEFAULT,
+        **{key: topic.configs[key] for key in sorted(topic.configs)},
+    }
+    for key, value in parts.items():
+        if value is not None:
+            yield Change(Section.TOPICS, name, key, Action.CREATE, None, value)
+
+
+def acl_key(acl: AclBinding) -> str:
+    """An ACL within its resource, as the audit names it."""
+    return f"acl {acl.principal} {acl.permission.name} {acl.operation.name} from {acl.host}"
+
+
+def _acls(declared: State, live: State) -> Iterator[Change]:
+    for acl in sorted(declared.acls - live.acls):
+        yield Change(Section.ACLS, acl, acl_key(acl), Action.CREATE, None, True)
+    for acl in sorted(live.acls - declared.acls) if Section.ACLS in declared.prune else ():
+        yield Change(Section.ACLS, acl, acl_key(acl), Action.DELETE, True, None)
+
+
+def _by_key(
+    section: Section, name: Name, before: Mapping[str, Any], after: Mapping[str, Any]
+) -> Iterator[Change]:
+    for key in sorted(before.keys() | after.keys()):
+        old, new = before.get(key), after.get(key)
+        if old != new:
+            action = Action.CREATE if old is None else Action.DELETE if new is None else Action.ALTER
+            yield Change(section, name, key, action, old, new)
+
+
+def _quotas(declared: State, live: State) -> Iterator[Change]:
+    prunes = Section.QUOTAS in declared.prune
+    for entity in sorted(declared.quotas, key=_entity_order):
+        wanted = declared.quotas[entity]
+        there: Quotas = live.quotas.get(entity, {})
+        before = {key: value for key, value in there.items() if prunes or key in wanted}
+        yield from _by_key(Section.QUOTAS, entity, before, wanted)
+    for entity in sorted(live.quotas.keys() - declared.quotas.keys(), key=_entity_order) if prunes else ():
+        yield from _by_key(Section.QUOTAS, entity, live.quotas[entity], {})
+
+
+def _entity_order(entity: Entity) -> str:
+    return name_of(Section.QUOTAS, entity)
+
+
+def _users(declared: State, live: State) -> Iterator[Change]:
+    prunes = Section.USERS in declared.prune
+    for user, credentials in sorted(declared.users.items()):
+        yield from _credentials(user, credentials, live.users.get(user, {}), prunes)
+    for user in _unmentioned(Section.USERS, declared, live):
+        yield from _credentials(user, {}, live.users[user], prunes)
+
+
+def _credentials(user: str, declared: Credentials, live: Credentials, prunes: bool) -> Iterator[Change]:
+    """A password that is there cannot be compared: only iterations can differ."""
+    for mechanism in sorted(declared.keys() | (live.keys() if prunes else ())):
+        before, after = live.get(mechanism), declared.get(mechanism)
+        same = before and after and after.iterations in (None, before.iterations)
+        if not same:
+            action = Action.CREATE if before is None else Action.DELETE if after is None else Action.ALTER
+            yield Change(Section.USERS, user, mechanism.title, action, before, after)
+
+
+def _bearers(declared: State, live: State, section: Section) -> Iterator[Change]:
+    wanted: Mapping[str, Configs] = getattr(declared, section)
+    there: Mapping[str, Configs] = getattr(live, section)
+    prunes = bool(declared.prune & {section, CONFIGS})
+    for name in sorted(wanted):
+        yield from _config_changes(section, name, wanted[name], there.get(name, {}), prunes=prunes)
+    for name in _unmentioned(section, declared, live):
+        yield from _config_changes(section, name, {}, there[name], prunes=True)
+
+
+def _brokers(declared: State, live: State) -> Iterator[Change]:
+    prunes = bool(declared.prune & {Section.BROKERS, CONFIGS})
+    for name, broker in sorted(declared.brokers.items()):
+        there = live.brokers.get(name, Broker())
+        configs = _prunable(name, there.configs, broker.configs)
+        yield from _config_changes(Section.BROKERS, name, broker.configs, configs, prunes=prunes)
+        for key, expected in sorted(broker.expected.items()):
+            if not same_value(Section.BROKERS, key, there.expected.get(key), expected):
+                yield Change(Section.BROKERS, name, key, Action.EXPECT, there.expected.get(key), expected)
+    for name in _unmentioned(Section.BROKERS, declared, live):
+        configs = _prunable(name, live.brokers[name].configs, {})
+        yield from _config_changes(Section.BROKERS, name, {}, configs, prunes=True)
+
+
+#: Set by Kafka itself for every broker where leaders may be elected from eligible replicas (KIP-966); nobody may
+#: remove it then.
+_KEPT_BY_KAFKA = "min.insync.replicas"
+
+
+def _prunable(name: str, live: Configs, declared: Configs) -> Configs:
+    """What there is, without what is not mentioned and cannot go."""
+    is_kept = name == "" and _KEPT_BY_KAFKA not in declared
+    return {key: value for key, value in live.items() if not (is_kept and key == _KEPT_BY_KAFKA)}
+
+
+# For people and programs
+
+
+def shown(value: Any) -> Any:
+    """A value of a change without its secrets, as JSON can carry it."""
+    if isinstance(value, Credential):
+        return {"iterations": value.iterations} if value.iterations else {}
+    return shown_setting(value) if isinstance(value, Secret) else value
+
+
+def as_json(change: Change) -> dict[str, Any]:
+    """A change as programs read it."""
+    return {
+        "resource": change.resource,
+        "key": change.key,
+        "action": change.action.value,
+        "before": shown(change.before),
+        "after": shown(change.after),
+        "destructive": change.is_destructive,
+        "remarks": [{"level": each.level.name.lower(), "text": each.text} for each in change.remarks],
+    }

@@ -1,0 +1,303 @@
+"""Changes as a cluster is told to make them: thing by thing, in an order in which nothing needed is missing.
+
+Who is to have access gets it before anybody loses it, and what is deleted goes last.
+"""
+
+import enum
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple, TypeAlias
+
+from barnabas.client.admin.admin import Admin
+from barnabas.client.admin.model import BROKER_DEFAULT, NewTopic
+from barnabas.client.admin.quotas import Alteration
+from barnabas.client.admin.scram import ITERATIONS, Deletion, Upsertion
+from barnabas.config.alter_op import Edit, Operation
+from barnabas.config.config_resource import Resource
+from barnabas.declared.diff import PARTITIONS, REPLICATION_FACTOR, Action, Change, Name
+from barnabas.declared.secrets import Secrets, without_secrets
+from barnabas.declared.state import CONFIG_SECTIONS, Credential, Secret, Section
+from barnabas.wire.acls import AclBinding, AclFilter, AclPermission
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.scram import MECHANISMS_BY_TITLE
+
+
+class Order(enum.IntEnum):
+    """What a cluster is told, in this order."""
+
+    SET_CREDENTIALS = enum.auto()
+    ALLOW = enum.auto()
+    CONFIGURE_BROKERS = enum.auto()
+    CREATE_TOPICS = enum.auto()
+    CREATE_PARTITIONS = enum.auto()
+    CONFIGURE_TOPICS = enum.auto()
+    CONFIGURE_GROUPS = enum.auto()
+    CONFIGURE_CLIENT_METRICS = enum.auto()
+    SET_QUOTAS = enum.auto()
+    FORBID = enum.auto()
+    REMOVE_ACLS = enum.auto()
+    REMOVE_CREDENTIALS = enum.auto()
+    DELETE_TOPICS = enum.auto()
+
+
+class Task(NamedTuple):
+    """The changes of one thing that one order makes."""
+
+    order: Order
+    name: Name
+    changes: tuple[Change, ...]
+
+    @property
+    def weight(self) -> int:
+        """How much of a request it fills: partitions that are made count each."""
+        counts = [each.after for each in self.changes if each.key == PARTITIONS]
+        return max([1, *(count for count in counts if isinstance(count, int))])
+
+
+#: The weight that a request may have. Kafka makes at most 10,000 partitions at a time.
+BATCH_WEIGHT = 500
+
+Outcomes: TypeAlias = Mapping[Any, KafkaError | None]
+
+_CONFIGURE = {
+    Section.GROUPS: Order.CONFIGURE_GROUPS,
+    Section.BROKERS: Order.CONFIGURE_BROKERS,
+    Section.CLIENT_METRICS: Order.CONFIGURE_CLIENT_METRICS,
+}
+
+
+def order_of(change: Change) -> Order:
+    """By which order a change is made; one that creates a topic is told by the counts that come first."""
+    removes = change.action is Action.DELETE
+    if change.section in _CONFIGURE:
+        return _CONFIGURE[change.section]
+    if change.section is Section.QUOTAS:
+        return Order.SET_QUOTAS
+    if change.section is Section.USERS:
+        return Order.REMOVE_CREDENTIALS if removes else Order.SET_CREDENTIALS
+    if change.section is Section.ACLS:
+        assert isinstance(change.name, AclBinding)
+        allows = change.name.permission is AclPermission.ALLOW
+        return Order.REMOVE_ACLS if removes else Order.ALLOW if allows else Order.FORBID
+    if change.key == PARTITIONS:
+        return _ORDERS_OF_PARTITIONS[change.action]
+    return Order.CONFIGURE_TOPICS
+
+
+_ORDERS_OF_PARTITIONS = {
+    Action.CREATE: Order.CREATE_TOPICS,
+    Action.ALTER: Order.CREATE_PARTITIONS,
+    Action.DELETE: Order.DELETE_TOPICS,
+}
+
+
+def tasks_of(changes: Sequence[Change]) -> list[Task]:
+    """All that is to be done, in order; a new topic and its configs are one task."""
+    grouped: dict[tuple[Order, Any], list[Change]] = {}
+    new = {
+        each.name
+        for each in changes
+        if each.section is Section.TOPICS and each.key == PARTITIONS and each.action is Action.CREATE
+    }
+    for each in changes:
+        is_new = each.section is Section.TOPICS and each.name in new
+        order = Order.CREATE_TOPICS if is_new else order_of(each)
+        grouped.setdefault((order, each.name), []).append(each)
+    tasks = [Task(order, name, tuple(group)) for (order, name), group in grouped.items()]
+    return sorted(tasks, key=lambda task: task.order)
+
+
+def batches_of(tasks: Iterable[Task]) -> Iterator[list[Task]]:
+    """The tasks of one order after the other, as many at a time as a request may hold."""
+    batch: list[Task] = []
+    weight = 0
+    for task in tasks:
+        if batch and (batch[-1].order is not task.order or weight + task.weight > BATCH_WEIGHT):
+            yield batch
+            batch, weight = [], 0
+        batch.append(task)
+        weight += task.weight
+    if batch:
+        yield batch
+
+
+async def carried_out(
+    admin: Admin, batch: Sequence[Task], secrets: Secrets, *, validate_only: bool = False
+) -> Outcomes:
+    """Let a cluster do tasks of one order; gives what became of each by its name, None for success.
+
+    :raises SecretMissing: When one is needed that is not there.
+    """
+    outcomes = await _CARRY_OUT[batch[0].order](admin, batch, secrets, validate_only)
+    values = [
+        secrets.value(each.after) for task in batch for each in task.changes if isinstance(each.after, Secret)
+    ]
+    return {name: error and _told(error, values) for name, error in outcomes.items()} if values else outcomes
+
+
+def _told(error: KafkaError, secrets: Collection[str]) -> KafkaError:
+    """The error as people may read it: brokers quote the value that they refuse."""
+    return KafkaError(error.code, without_secrets(error.message, secrets))
+
+
+# Topics
+
+
+async def _create_topics(
+    admin: Admin, batch: Sequence[Task], secrets: Secrets, validate_only: bool
+) -> Outcomes:
+    topics = [_new_topic(task, secrets) for task in batch]
+    outcomes = await admin.create_topics(topics, validate_only=validate_only)
+    return {name: each if isinstance(each, KafkaError) else None for name, each in outcomes.items()}
+
+
+def _new_topic(task: Task, secrets: Secrets) -> NewTopic:
+    values = {each.key: each.after for each in task.changes}
+    partitions, factor = values.pop(PARTITIONS), values.pop(REPLICATION_FACTOR)
+    configs = {key: _text(value, secrets) for key, value in values.items()}
+    return NewTopic(str(task.name), _count(partitions), _count(factor), configs)
+
+
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) else BROKER_DEFAULT
+
+
+async def _create_partitions(
+    admin: Admin, batch: Sequence[Task], secrets: Secrets, validate_only: bool
+) -> Outcomes:
+    counts = {str(task.name): task.changes[0].after for task in batch}
+    return await admin.create_partitions(counts, validate_only=validate_only)
+
+
+async def _delete_topics(
+    admin: Admin, batch: Sequence[Task], secrets: Secrets, validate_only: bool
+) -> Outcomes:
+    return await admin.delete_topics([str(task.name) for task in batch])
+
+
+# Configs
+
+
+async def _configure(admin: Admin, batch: Sequence[Task], secrets: Secrets, validate_only: bool) -> Outcomes:
+    """A broker that is not there fails alone."""
+    edits = {_bearer(task): [_edit(each, secrets) for each in task.changes] for task in batch}
+    outcomes: dict[Any, KafkaError | None] = {}
+    for part in _requests(edits):
+        try:
+            found = await admin.alter_configs(part, validate_only=validate_only)
+        except KafkaError as error:
+            found = dict.fromkeys(part, error)
+        outcomes.update({resource.name: outcome for resource, outcome in found.items()})
+    return outcomes
+
+
+def _requests(edits: Mapping[Resource, Sequence[Edit]]) -> list[Mapping[Resource, Sequence[Edit]]]:
+    named = {
+        each: edits[each] for each in edits if each.kind == CONFIG_SECTIONS[Section.BROKERS] and each.name
+    }
+    others = {each: edits[each] for each in edits if each not in named}
+    return [*({each: named[each]} for each in named), *([others] if others else [])]
+
+
+def _bearer(task: Task) -> Resource:
+    return Resource(CONFIG_SECTIONS[task.changes[0].section], str(task.name))
+
+
+def _edit(change: Change, secrets: Secrets) -> Edit:
+    if change.after is None:
+        return Edit(change.key, Operation.DELETE)
+    return Edit(change.key, Operation.SET, _text(change.after, secrets))
+
+
+def _text(value: Any, secrets: Secrets) -> str:
+    return secrets.value(value) if isinstance(value, Secret) else str(value)
+
+
+# Quotas, users, ACLs
+
+
+async def _set_quotas(admin: Admin, batch: Sequence[Task], secrets: Secrets, validate_only: bool) -> Outcomes:
+    alterations = [
+        Alteration(task.name, {each.key: each.after for each in task.changes})  # type: ignore[arg-type]
+        for task in batch
+    ]
+    return await admin.alter_client_quotas(alterations, validate_only=validate_only)
+
+
+async def _set_credentials(
+    admin: Admin, batch: Sequence[Task], secrets: Secrets, validate_only: bool
+) -> Outcomes:
+    """A request may name a user once: mechanisms come one after the other."""
+    outcomes: dict[Any, KafkaError | None] = {}
+    for title, mechanism in MECHANISMS_BY_TITLE.items():
+        those = [each for task in batch for each in task.changes if each.key == title]
+        alterations: list[Upsertion | Deletion] = []
+        for change in those:
+            user = str(change.name)
+            if change.after is None:
+                alterations.append(Deletion(user, mechanism))
+                continue
+            assert isinstance(change.after, Credential)
+            assert change.after.password is not None
+            password = secrets.value(change.after.password)
+            iterations = change.after.iterations or ITERATIONS
+            alterations.append(Upsertion(user, mechanism, password, iterations))
+        if alterations:
+            found = await admin.alter_user_scram_credentials(alterations)
+            outcomes.update({user: outcomes.get(user) or error for user, error in found.items()})
+    return outcomes
+
+
+async def _create_acls(
+    admin: Admin, batch: Sequence[Task], secrets: Secrets, validate_only: bool
+) -> Outcomes:
+    acls = [_acl(task) for task in batch]
+    return dict(zip(acls, await admin.create_acls(acls), strict=True))
+
+
+async def _remove_acls(
+    admin: Admin, batch: Sequence[Task], secrets: Secrets, validate_only: bool
+) -> Outcomes:
+    """One that is gone already is as good as removed."""
+    acls = [_acl(task) for task in batch]
+    outcomes: dict[Any, KafkaError | None] = {}
+    for acl, found in zip(acls, await admin.delete_acls([AclFilter(*acl) for acl in acls]), strict=True):
+        outcomes[acl] = found if isinstance(found, KafkaError) else found.get(acl)
+    return outcomes
+
+
+def _acl(task: Task) -> AclBinding:
+    assert isinstance(task.name, AclBinding)
+    return task.name
+
+
+_CARRY_OUT: Mapping[Order, Callable[[Admin, Sequence[Task], Secrets, bool], Awaitable[Outcomes]]] = (
+    MappingProxyType(
+        {
+            Order.SET_CREDENTIALS: _set_credentials,
+            Order.ALLOW: _create_acls,
+            Order.CONFIGURE_BROKERS: _configure,
+            Order.CREATE_TOPICS: _create_topics,
+            Order.CREATE_PARTITIONS: _create_partitions,
+            Order.CONFIGURE_TOPICS: _configure,
+            Order.CONFIGURE_GROUPS: _configure,
+            Order.CONFIGURE_CLIENT_METRICS: _configure,
+            Order.SET_QUOTAS: _set_quotas,
+            Order.FORBID: _create_acls,
+            Order.REMOVE_ACLS: _remove_acls,
+            Order.REMOVE_CREDENTIALS: _set_credentials,
+            Order.DELETE_TOPICS: _delete_topics,
+        }
+    )
+)
+
+#: Orders of which a cluster can be asked whether it would follow them.
+ASKABLE = (
+    Order.CONFIGURE_BROKERS,
+    Order.CREATE_TOPICS,
+    Order.CREATE_PARTITIONS,
+    Order.CONFIGURE_TOPICS,
+    Order.CONFIGURE_GROUPS,
+    Order.CONFIGURE_CLIENT_METRICS,
+    Order.SET_QUOTAS,
+)

@@ -1,0 +1,313 @@
+"""Reading a declared state from YAML: strictly; errors name file, line, key, value and what would be right."""
+
+import io
+import re
+from collections.abc import Collection, Iterable, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from barnabas.base.yaml_nodes import Place, YamlError, read_yaml, read_yaml_text
+from barnabas.config.keys.broker import BROKER_KEYS as BROKER_CONFIGS
+from barnabas.declared.state import (
+    PRUNABLE,
+    Broker,
+    Configs,
+    Credential,
+    Credentials,
+    Entity,
+    Quotas,
+    Secret,
+    Section,
+    Setting,
+    State,
+    Topic,
+)
+from barnabas.wire.acls import (
+    CLUSTER_NAME,
+    WILDCARD,
+    AclBinding,
+    AclOperation,
+    AclPermission,
+    PatternType,
+    ResourceType,
+)
+from barnabas.wire.scram import MECHANISMS_BY_TITLE
+
+PRUNE = "prune"
+#: How the file names the resource that stands for every broker.
+EVERY_BROKER = "default"
+TOPIC_KEYS = ("partitions", "replication_factor", "configs")
+BROKER_KEYS = ("configs", "expect")
+BEARER_KEYS = ("configs",)
+CREDENTIAL_KEYS = ("iterations", "password")
+_BROKER_ID = re.compile("0|[1-9][0-9]{0,9}")
+QUOTA_KEYS = ("entity", "values")
+ENTITY_TYPES = ("user", "client-id", "ip")
+SECRET_ORIGINS = ("env", "file")
+ACL_KEYS = (
+    "resource_type",
+    "resource_name",
+    "pattern_type",
+    "principal",
+    "host",
+    "operations",
+    "permission",
+)
+
+RESOURCE_TYPES = tuple(each.name.lower() for each in ResourceType if each > ResourceType.ANY)
+PATTERN_TYPES = ("literal", "prefixed")
+OPERATIONS = tuple(each.name.lower() for each in AclOperation if each > AclOperation.ANY)
+PERMISSIONS = ("allow", "deny")
+
+#: Bounds of Kafka (KIP-554).
+ITERATIONS_MIN, ITERATIONS_MAX = 4096, 16384
+#: What a request can carry.
+PARTITIONS_MAX, REPLICAS_MAX = 2**31 - 1, 2**15 - 1
+
+#: Keys of which brokers hide the value.
+_SECRET_KEYS = tuple(key for key, definition in BROKER_CONFIGS.items() if definition.sensitive)
+
+
+class DeclarationError(ValueError):
+    """A file that declares no state."""
+
+
+def read_state(path: Path) -> State:
+    """The state that a file declares.
+
+    :raises DeclarationError: With file, line, key, value and what would be right.
+    """
+    try:
+        return read_yaml(path, _state)
+    except YamlError as error:
+        message = f"{path}: {error}"
+        raise DeclarationError(message) from None
+
+
+def read_state_text(text: str, *, trusted: bool = True) -> State:
+    """The state that a text declares; one that is not trusted is bounded (`read_yaml_text`).
+
+    :raises DeclarationError: With line, key, value and what would be right.
+    """
+    try:
+        return read_yaml_text(text, _state, trusted=trusted)
+    except YamlError as error:
+        raise DeclarationError(str(error)) from None
+
+
+def _state(place: Place) -> State:
+    found = place.mapping((PRUNE, *Section))
+    get = found.get
+    return State(
+        topics={name: _topic(each) for name, each in _named(get(Section.TOPICS))},
+        acls=frozenset(chain.from_iterable(map(_acls, _items(get(Section.ACLS))))),
+        quotas=_quotas(_items(get(Section.QUOTAS))),
+        users={name: _credentials(each) for name, each in _named(get(Section.USERS))},
+        groups={name: _bearer(each) for name, each in _named(get(Section.GROUPS))},
+        brokers=dict(map(_broker, _named(get(Section.BROKERS)))),
+        client_metrics={name: _bearer(each) for name, each in _named(get(Section.CLIENT_METRICS))},
+        prune=frozenset(each.word(PRUNABLE) for each in _items(get(PRUNE))),
+    )
+
+
+def _items(place: Place | None) -> list[Place]:
+    return [] if place is None else place.items()
+
+
+def _named(place: Place | None) -> Iterable[tuple[str, Place]]:
+    return () if place is None else place.mapping().items()
+
+
+def _topic(place: Place) -> Topic:
+    if place.is_null:
+        return Topic()
+    found = place.mapping(TOPIC_KEYS)
+    return Topic(
+        partitions=found["partitions"].whole(1, PARTITIONS_MAX) if "partitions" in found else None,
+        replication_factor=found["replication_factor"].whole(1, REPLICAS_MAX)
+        if "replication_factor" in found
+        else None,
+        configs=_configs(found["configs"]) if "configs" in found else {},
+    )
+
+
+def _bearer(place: Place) -> Configs:
+    found = place.mapping(BEARER_KEYS)
+    return _configs(found["configs"]) if "configs" in found else {}
+
+
+def _broker(item: tuple[str, Place]) -> tuple[str, Broker]:
+    name, place = item
+    if name != EVERY_BROKER and not _BROKER_ID.fullmatch(name):
+        place.fail(f"a broker is named by its id, or {EVERY_BROKER} for every broker")
+    found = place.mapping(BROKER_KEYS)
+    if "expect" in found and name == EVERY_BROKER:
+        found["expect"].fail("is said of one broker: name it by its id")
+    configs = _broker_configs(found["configs"]) if "configs" in found else {}
+    expected = _expected(found["expect"]) if "expect" in found else {}
+    return ("" if name == EVERY_BROKER else name), Broker(configs, expected)
+
+
+def _configs(place: Place) -> dict[str, Setting]:
+    return {key: _setting(each) for key, each in place.mapping().items()}
+
+
+def _setting(place: Place) -> Setting:
+    tag = place.node.tag
+    return _secret(place) if tag.endswith(":map") else _value(place)
+
+
+def _broker_configs(place: Place) -> dict[str, Setting]:
+    """What a broker would hide must not be told by a file, nor by the plan that is made of it."""
+    for key, each in place.mapping().items():
+        if not each.is_null and _is_secret(key):
+            _secret(each)
+    return _configs(place)
+
+
+def _is_secret(key: str) -> bool:
+    """Listeners have keys of their own: `listener.name.external.ssl.key.password`."""
+    return any(key == each or key.endswith(f".{each}") for each in _SECRET_KEYS)
+
+
+def _expected(place: Place) -> dict[str, str | None]:
+    return {key: _value(each) for key, each in place.mapping().items()}
+
+
+def _value(place: Place) -> str | None:
+    """The text of a value as it is written; a list as Kafka writes it."""
+    if place.is_null:
+        return None
+    if place.node.tag.endswith(":seq"):
+        return ",".join(item.text() for item in place.items())
+    if place.node.tag.endswith(":map"):
+        place.fail("must be a text, a number, true, false or a list")
+    return place.text().lower() if place.node.tag.endswith(":bool") else place.text()
+
+
+def _secret(place: Place) -> Secret:
+    expected = "a secret is said by where it is: {env: NAME} or {file: PATH}"
+    if not place.node.tag.endswith(":map"):
+        raise YamlError(f"{place.path}: {expected}, never by itself", place.line)
+    found = place.mapping(SECRET_ORIGINS)
+    if len(found) != 1:
+        place.fail(expected)
+    [(origin, name)] = found.items()
+    return Secret(origin, name.text())
+
+
+# ACLs
+
+
+def _acls(place: Place) -> list[AclBinding]:
+    found = place.mapping(ACL_KEYS)
+    for key in ("resource_type", "principal", "operations"):
+        if key not in found:
+            place.fail(f"must have {key}")
+    resource_type = ResourceType[_word(found["resource_type"], RESOURCE_TYPES)]
+    principal = found["principal"].text()
+    if ":" not in principal:
+        found["principal"].fail("must have a type, as User:alice")
+    pattern = found.get("pattern_type")
+    permission = found.get("permission")
+    name = _resource_name(place, found.get("resource_name"), resource_type)
+    return [
+        AclBinding(
+            resource_type,
+            name,
+            PatternType[_word(pattern, PATTERN_TYPES)] if pattern else PatternType.LITERAL,
+            principal,
+            found["host"].text() if "host" in found else WILDCARD,
+            AclOperation[_word(operation, OPERATIONS)],
+            AclPermission[_word(permission, PERMISSIONS)] if permission else AclPermission.ALLOW,
+        )
+        for operation in found["operations"].items()
+    ]
+
+
+def acls_of(entry: Mapping[str, Any]) -> frozenset[AclBinding]:
+    """The ACLs of an entry that has been read before."""
+    return frozenset(_acls(_place(entry)))
+
+
+def entity_of(entity: Mapping[str, Any]) -> Entity:
+    """The entity of quotas that have been read before."""
+    return _entity(_place(entity))
+
+
+def _place(value: Any) -> Place:
+    return Place(yaml.SafeDumper(io.StringIO()).represent_data(value), "")
+
+
+def _resource_name(place: Place, name: Place | None, resource_type: ResourceType) -> str:
+    if name is not None:
+        text = name.text()
+        if not text:
+            name.fail("must name a resource or, where prefixed, how names begin; * stands for every one")
+        if resource_type is ResourceType.CLUSTER and text != CLUSTER_NAME:
+            name.fail(f"must be {CLUSTER_NAME}, or left out")
+        return text
+    if resource_type is not ResourceType.CLUSTER:
+        place.fail("must have resource_name; * stands for every one")
+    return CLUSTER_NAME
+
+
+def _word(place: Place, valid: Collection[str]) -> str:
+    return place.word(valid).upper()
+
+
+# Quotas and users
+
+
+def _quotas(items: Iterable[Place]) -> dict[Entity, Quotas]:
+    quotas: dict[Entity, Quotas] = {}
+    for item in items:
+        found = item.mapping(QUOTA_KEYS)
+        for key in QUOTA_KEYS:
+            if key not in found:
+                item.fail(f"must have {key}")
+        entity = _entity(found["entity"])
+        if entity in quotas:
+            found["entity"].fail("comes twice")
+        quotas[entity] = {key: _quota(each) for key, each in found["values"].mapping().items()}
+    return quotas
+
+
+def _entity(place: Place) -> Entity:
+    parts = place.mapping(ENTITY_TYPES)
+    if not parts or ("ip" in parts and len(parts) > 1):
+        place.fail("must name user, client-id, both, or ip alone; null as a name stands for the default")
+    return tuple(sorted((kind, None if each.is_null else each.text()) for kind, each in parts.items()))
+
+
+def _quota(place: Place) -> float | None:
+    return (
+        None
+        if place.is_null
+        else float(place.number("must be a number written out, as 1000000, or null for none"))
+    )
+
+
+def _credentials(place: Place) -> Credentials:
+    found = _mapping_beside_secrets(place, MECHANISMS_BY_TITLE)
+    if not found:
+        place.fail(f"must say how the user logs in: {' or '.join(MECHANISMS_BY_TITLE)}")
+    return {MECHANISMS_BY_TITLE[title]: _credential(each) for title, each in found.items()}
+
+
+def _mapping_beside_secrets(place: Place, known: Collection[str]) -> dict[str, Place]:
+    """What stands in place of a mapping may be a password: it is not shown."""
+    if not isinstance(place.node, yaml.MappingNode):
+        expected = f"must be a mapping (key: value) of {' or '.join(known)}"
+        raise YamlError(f"{place.path}: {expected}", place.line)
+    return place.mapping(known)
+
+
+def _credential(place: Place) -> Credential:
+    found = _mapping_beside_secrets(place, CREDENTIAL_KEYS)
+    bounds = ITERATIONS_MIN, ITERATIONS_MAX
+    iterations = found["iterations"].whole(*bounds) if "iterations" in found else None
+    return Credential(iterations, _secret(found["password"]) if "password" in found else None)

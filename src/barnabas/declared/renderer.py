@@ -1,0 +1,175 @@
+"""Writing a state as YAML: the same state always gives the same text."""
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import yaml
+
+from barnabas.declared.parser import EVERY_BROKER
+from barnabas.declared.state import (
+    KEPT_SECRET,
+    Broker,
+    Configs,
+    Credentials,
+    Quotas,
+    Secret,
+    Section,
+    State,
+    Topic,
+    acl_resource,
+    name_of,
+)
+from barnabas.wire.acls import WILDCARD, AclBinding, AclPermission, PatternType
+
+#: What a YAML file holds: mappings, lists and scalars.
+Tree: TypeAlias = dict[str, Any]
+
+_DIGITS = re.compile(r"0|-?[1-9][0-9]{0,18}")
+_WORDS = {"true": True, "false": False}
+
+
+def to_tree(state: State) -> Tree:
+    """The state as it stands in a file; sections of which nothing is said are left out."""
+    tree: Tree = {
+        "prune": sorted(state.prune),
+        Section.TOPICS.value: {name: _topic(state.topics[name]) for name in sorted(state.topics)},
+        Section.ACLS.value: _acls(state.acls),
+        Section.QUOTAS.value: [_quotas(*item) for item in sorted(state.quotas.items(), key=_quota_order)],
+        Section.USERS.value: {name: _credentials(name, state.users[name]) for name in sorted(state.users)},
+        Section.GROUPS.value: _bearers(state.groups),
+        Section.BROKERS.value: {
+            name or EVERY_BROKER: _broker(name or EVERY_BROKER, state.brokers[name])
+            for name in sorted(state.brokers, key=lambda name: (name != "", int(name or 0)))
+        },
+        Section.CLIENT_METRICS.value: _bearers(state.client_metrics),
+    }
+    return {key: part for key, part in tree.items() if part}
+
+
+def to_yaml(tree: Tree, comment: str = "") -> str:
+    """The text of a file, with lines of comment before it."""
+    head = "".join(f"# {line}\n" for line in comment.splitlines())
+    return head + dumped(tree)
+
+
+def dumped(value: Any, indent: int = 2) -> str:
+    """Block style, but for lists of scalars and for where secrets are."""
+    text: str = yaml.dump(
+        value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10_000, indent=indent
+    )
+    return text
+
+
+class _Dumper(yaml.SafeDumper):
+    """Names no anchors, and writes short things in a line."""
+
+    def ignore_aliases(self, _data: Any) -> bool:
+        return True
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        """Items of lists stand further in than their key."""
+        return super().increase_indent(flow, False)
+
+    def represent_short_sequence(self, data: Sequence[Any]) -> yaml.Node:
+        """Lists of scalars in a line."""
+        short = not any(isinstance(each, dict | list) for each in data)
+        return self.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=short)
+
+    def represent_short_mapping(self, data: Mapping[str, Any]) -> yaml.Node:
+        """Where a secret is, in a line; and what is empty."""
+        short = not data or data.keys() <= {"env", "file"}
+        return self.represent_mapping("tag:yaml.org,2002:map", data.items(), flow_style=short)
+
+
+_Dumper.add_representer(list, _Dumper.represent_short_sequence)
+_Dumper.add_representer(dict, _Dumper.represent_short_mapping)
+
+
+def _topic(topic: Topic) -> Tree:
+    counts = {"partitions": topic.partitions, "replication_factor": topic.replication_factor}
+    tree: Tree = {key: count for key, count in counts.items() if count is not None}
+    return {**tree, "configs": _configs(topic.configs)} if topic.configs else tree
+
+
+def _configs(configs: Configs) -> Tree:
+    return {key: _setting(configs[key]) for key in sorted(configs)}
+
+
+def _setting(value: str | Secret | None) -> Any:
+    """Numbers and truth without quotation marks, where they are written as YAML writes them."""
+    if isinstance(value, Secret):
+        return {value.origin: value.name}
+    if value is None or value in _WORDS:
+        return value and _WORDS[value]
+    return int(value) if _DIGITS.fullmatch(value) else value
+
+
+def _variable(*words: str) -> str:
+    """The name of a variable of the environment."""
+    return re.sub(r"\W", "_", "_".join(words)).upper()
+
+
+def _bearers(bearers: Mapping[str, Configs]) -> Tree:
+    return {name: {"configs": _configs(bearers[name])} for name in sorted(bearers)}
+
+
+def _broker(name: str, broker: Broker) -> Tree:
+    """A secret that the broker keeps to itself is said to come from the environment."""
+    told = {
+        key: Secret("env", _variable("BROKER", name, key)) if value == KEPT_SECRET else value
+        for key, value in broker.configs.items()
+    }
+    parts = {"configs": _configs(told), "expect": _configs(broker.expected)}
+    return {key: part for key, part in parts.items() if part}
+
+
+def _acls(acls: frozenset[AclBinding]) -> list[Tree]:
+    """ACLs that differ in their operation alone are one entry."""
+    grouped: defaultdict[tuple[Any, ...], list[AclBinding]] = defaultdict(list)
+    for acl in sorted(acls):
+        grouped[acl_resource(acl), acl.principal, acl.permission, acl.host].append(acl)
+    return [_acl(grouped[key]) for key in sorted(grouped)]
+
+
+def _acl(alike: Sequence[AclBinding]) -> Tree:
+    acl = alike[0]
+    tree = {
+        "principal": acl.principal,
+        "resource_type": acl.resource_type.name.lower(),
+        "resource_name": acl.resource_name,
+        "operations": [each.operation.name.lower() for each in alike],
+    }
+    if acl.pattern_type is not PatternType.LITERAL:
+        tree["pattern_type"] = acl.pattern_type.name.lower()
+    if acl.host != WILDCARD:
+        tree["host"] = acl.host
+    if acl.permission is not AclPermission.ALLOW:
+        tree["permission"] = acl.permission.name.lower()
+    return tree
+
+
+def _quota_order(item: tuple[Any, Quotas]) -> str:
+    return name_of(Section.QUOTAS, item[0])
+
+
+def _quotas(entity: Sequence[tuple[str, str | None]], values: Quotas) -> Tree:
+    numbers = {key: _number(values[key]) for key in sorted(values)}
+    return {"entity": dict(entity), "values": numbers}
+
+
+def _number(value: float | None) -> float | None:
+    return int(value) if value is not None and value.is_integer() else value
+
+
+def _credentials(user: str, credentials: Credentials) -> Tree:
+    """A password is said to come from the environment: it is needed only where the user is not yet."""
+    default = Secret("env", _variable("PASSWORD", user))
+    return {
+        mechanism.title: {
+            **({} if each.iterations is None else {"iterations": each.iterations}),
+            "password": _setting(each.password or default),
+        }
+        for mechanism, each in sorted(credentials.items())
+    }

@@ -1,0 +1,58 @@
+"""What members are told."""
+
+from barnabas.coordinator.result import Step
+from barnabas.groups.classic.group import ClassicGroup
+from barnabas.groups.classic.member import Member
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+from barnabas.wire.messages.sync_group import SyncGroupResponse
+
+
+def joined(group: ClassicGroup, member_id: str, *, skip_assignment: bool = False) -> JoinGroupResponse:
+    """The present generation; its leader is told who is in it."""
+    return JoinGroupResponse(
+        generation_id=group.generation,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol,
+        leader=group.leader or "",
+        skip_assignment=skip_assignment,
+        member_id=member_id,
+        members=_members(group) if member_id == group.leader else [],
+    )
+
+
+def not_joined(code: ErrorCode, member_id: str = "") -> JoinGroupResponse:
+    """A refusal that names a member."""
+    return JoinGroupResponse(error_code=code, member_id=member_id)
+
+
+def synced(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
+    """What a member is to work on."""
+    return SyncGroupResponse(
+        protocol_type=group.protocol_type, protocol_name=group.protocol, assignment=assignment
+    )
+
+
+def refuse_joining(step: Step, member: Member, code: ErrorCode, member_id: str = "") -> None:
+    """Answer a member whose JoinGroup waits."""
+    if member.joining is not None:
+        step.answer(member.joining, not_joined(code, member_id))
+        member.joining = None
+
+
+def refuse_syncing(step: Step, member: Member, error: KafkaError) -> None:
+    """Answer a member whose SyncGroup waits."""
+    if member.syncing is not None:
+        step.refuse(member.syncing, error)
+        member.syncing = None
+
+
+def _members(group: ClassicGroup) -> list[JoinGroupResponseMember]:
+    return [
+        JoinGroupResponseMember(
+            member_id=member.member_id,
+            group_instance_id=member.group_instance_id,
+            metadata=member.protocols[group.protocol or ""],
+        )
+        for member in group.members.values()
+    ]

@@ -1,0 +1,177 @@
+"""What one member's request does to its group: a new epoch, a new target, a step of the member towards it."""
+
+from collections import Counter
+
+from barnabas.coordinator.result import Step
+from barnabas.groups.consumer.assignors.group_spec import Partitions
+from barnabas.groups.consumer.client_info import Caller
+from barnabas.groups.consumer.group import ConsumerGroup, subscribed_topic_ids
+from barnabas.groups.consumer.member import Member, MemberState
+from barnabas.groups.consumer.reconciliation import Aim, reconcile
+from barnabas.groups.consumer.records import (
+    append_assignment_epoch,
+    append_current,
+    append_group_epoch,
+    append_member,
+    append_no_partition_metadata,
+    append_regex,
+    append_target,
+)
+from barnabas.groups.consumer.regex import REFRESH_INTERVAL_MS_MIN, ResolvedRegex, check_regex, matching
+from barnabas.groups.consumer.settings import Settings
+from barnabas.groups.consumer.subscriptions import group_spec, metadata_hash
+from barnabas.groups.consumer.timers import cancel_rebalance_timer, set_rebalance_timer
+from barnabas.metadata.image import Image
+from barnabas.wire.errors import KafkaError
+
+#: How long subscribed topics are taken to be as they were unless something is heard of them.
+_METADATA_FRESH_MS = (1 << 31) - 1
+
+
+class Progress:
+    """One request of a member while it is decided. Only the step is changed: records change the group."""
+
+    def __init__(
+        self, step: Step, group: ConsumerGroup, settings: Settings, before: Member, member: Member
+    ) -> None:
+        """`before` is the member as it was, `member` as its request makes it."""
+        self.step = step
+        self.group = group
+        self.settings = settings
+        self.before = before
+        self.member = member
+        self.image: Image = settings.surroundings.image()
+        self.regexes = dict(group.regexes)
+        self.epoch = group.epoch
+        self.assignment_epoch = group.assignment_epoch
+        self.target: Partitions = group.target_of(member)
+        self.has_subscription_changed = False
+
+    # What is subscribed to
+
+    def subscribe(self, caller: Caller, topics_revision: int) -> None:
+        """Take over the subscription; the group's epoch grows when what is subscribed to has changed.
+
+        `topics_revision` is when a topic was last created.
+
+        :raises KafkaError: INVALID_REGULAR_EXPRESSION.
+        """
+        has_new_regex = self.member.subscribed_regex != self.before.subscribed_regex
+        is_unknown = self.member.subscribed_regex not in ("", *self.regexes)
+        if is_unknown:
+            check_regex(self.member.subscribed_regex)
+        if self.member != self.before:
+            append_member(self.step, self.group.group_id, self.member)
+        self.has_subscription_changed = (
+            has_new_regex or self.member.subscribed_topics != self.before.subscribed_topics
+        )
+        is_refresh_due = self._is_refresh_due(topics_revision)
+        has_new_matches = (has_new_regex or is_unknown or is_refresh_due) and self._resolve(
+            caller, refreshes=is_refresh_due
+        )
+        if self.has_subscription_changed or has_new_matches:
+            self._update_epoch(is_due=True)
+        elif self.group.has_metadata_expired(self.step.now_ms):
+            self._update_epoch(is_due=False)
+
+    def _resolve(self, caller: Caller, *, refreshes: bool) -> bool:
+        """Forget expressions that nobody has any more and match those that are due; whether matches changed."""
+        members = self.group.members_with(self.member).values()
+        patterns = {member.subscribed_regex for member in members} - {""}
+        for pattern in sorted(self.regexes.keys() - patterns):
+            del self.regexes[pattern]
+            append_regex(self.step, self.group.group_id, pattern, None)
+        due = patterns if refreshes else patterns - self.regexes.keys()
+        changes = [self._match(pattern, caller) for pattern in sorted(due)]
+        return any(changes)
+
+    def _is_refresh_due(self, topics_revision: int) -> bool:
+        if not self.regexes:
+            return False
+        refreshed_ms = min(resolved.timestamp_ms for resolved in self.regexes.values())
+        version = min(resolved.version for resolved in self.regexes.values())
+        age_ms = self.step.now_ms - refreshed_ms
+        has_new_topics = version < topics_revision and age_ms >= REFRESH_INTERVAL_MS_MIN
+        return has_new_topics or age_ms >= self.settings.regex_refresh_interval_ms()
+
+    def _match(self, pattern: str, caller: Caller) -> bool:
+        """Match an expression with all topics that the caller may see; whether it matches others than before.
+
+        The caller's own has been checked. Another member's that another broker has let in and this one cannot read
+        matches nothing.
+        """
+        try:
+            names = matching(pattern, self.image.topics)
+        except KafkaError:
+            names = frozenset()
+        topics = frozenset(caller.visible_topics(names))
+        before = self.regexes.get(pattern)
+        self.regexes[pattern] = ResolvedRegex(topics, self.image.revision, self.step.now_ms)
+        append_regex(self.step, self.group.group_id, pattern, self.regexes[pattern])
+        return topics != (frozenset() if before is None else before.topics)
+
+    def _update_epoch(self, *, is_due: bool) -> None:
+        """Give the group its next epoch, when that is due or subscribed topics have changed."""
+        members = self.group.members_with(self.member).values()
+        new_hash = metadata_hash(members, self.regexes, self.image)
+        if is_due or new_hash != self.group.metadata_hash:
+            self.epoch += 1
+            append_group_epoch(self.step, self.group.group_id, self.epoch, new_hash)
+            self.settings.surroundings.counts.consumer_rebalances_count += 1
+        self.group.metadata_fresh = (self.step.now_ms + _METADATA_FRESH_MS, self.epoch)
+        if self.group.has_partition_metadata:
+            append_no_partition_metadata(self.step, self.group.group_id)
+
+    # What members are to have
+
+    def assign(self) -> None:
+        """Make the group's epoch the target's, unless the last target is younger than it must be."""
+        interval_ms = self.settings.assignment_interval_ms(self.group.group_id)
+        assigned_ms = self.group.assignment_timestamp_ms
+        if self.group.assignment_epoch >= self.epoch:
+            return
+        if assigned_ms and interval_ms and self.step.now_ms < assigned_ms + interval_ms:
+            return
+        members = self.group.members_with(self.member)
+        assign = self.settings.assignors()[preferred_assignor(members, self.settings)]
+        targets = assign(group_spec(self.group, members, self.regexes, self.image))
+        for member_id, partitions in targets.items():
+            if partitions != self.group.target.get(member_id):
+                append_target(self.step, self.group.group_id, member_id, partitions)
+        append_assignment_epoch(self.step, self.group.group_id, self.epoch, self.step.now_ms)
+        self.assignment_epoch = self.epoch
+        self.target = targets[self.member.member_id]
+
+    # What the member gets
+
+    def reconcile(self, owned: Partitions | None) -> None:
+        """Let the member take a step towards its target; `owned` is what it says it has.
+
+        :raises KafkaError: FENCED_MEMBER_EPOCH.
+        """
+        if not self.has_subscription_changed and self.member.is_reconciled_to(self.assignment_epoch):
+            return
+        topic_ids = subscribed_topic_ids(self.member, self.regexes, self.image)
+        is_owned = self.group.is_owned
+        aim = Aim(
+            self.assignment_epoch, self.target, topic_ids, is_owned, owned, self.has_subscription_changed
+        )
+        reconciled = reconcile(self.member, aim)
+        if reconciled is self.member:
+            return
+        append_current(self.step, self.group.group_id, reconciled)
+        self.member = reconciled
+        if reconciled.speaks_classic:
+            return
+        if reconciled.state is MemberState.UNREVOKED_PARTITIONS:
+            set_rebalance_timer(self.step, self.group, reconciled)
+        else:
+            cancel_rebalance_timer(self.step, self.group, reconciled.member_id)
+
+
+def preferred_assignor(members: dict[str, Member], settings: Settings) -> str:
+    """The name that most members ask for, the first configured one when none does."""
+    known = settings.assignors()
+    wanted = Counter(dict.fromkeys(known, 0))
+    wanted.update(name for member in members.values() if (name := member.server_assignor) in known and name)
+    return max(wanted, key=wanted.__getitem__)

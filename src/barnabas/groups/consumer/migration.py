@@ -1,0 +1,211 @@
+"""Groups that change protocol while their members are at work (KIP-848): up when the first member of the consumer
+protocol joins, down when the last one has gone.
+"""
+
+from collections.abc import Collection, Sequence
+
+from barnabas.coordinator.result import Step
+from barnabas.coordinator.shard import RecordPlace
+from barnabas.groups.classic.group import ClassicGroup
+from barnabas.groups.classic.member import Member as ClassicMember
+from barnabas.groups.classic.records import group_record
+from barnabas.groups.classic.responses import refuse_joining, refuse_syncing
+from barnabas.groups.classic.timers import join_timer, session_timer, sync_timer
+from barnabas.groups.consumer.assignors.group_spec import Partitions
+from barnabas.groups.consumer.embedded import decode_assignment, encode_assignment
+from barnabas.groups.consumer.group import PROTOCOL_TYPE, ConsumerGroup
+from barnabas.groups.consumer.member import Member
+from barnabas.groups.consumer.records import (
+    append_assignment_epoch,
+    append_current,
+    append_group_epoch,
+    append_group_tombstones,
+    append_member,
+    append_target,
+)
+from barnabas.groups.consumer.replay import ConsumerReplay
+from barnabas.groups.consumer.settings import Settings
+from barnabas.groups.consumer.subscriptions import metadata_hash
+from barnabas.groups.consumer.timers import cancel_timers, set_session_timer
+from barnabas.groups.group import Group
+from barnabas.metadata.image import Image
+from barnabas.wire.codec import Malformed
+from barnabas.wire.consumer_protocol.versioned import read_subscription
+from barnabas.wire.coordinator_records.consumer_group_member_metadata import (
+    ClassicMemberMetadata,
+    ClassicProtocol,
+)
+from barnabas.wire.coordinator_records.group_metadata import GroupMetadataKey
+from barnabas.wire.coordinator_records.serde import Record
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+#: A timer that is due at once: a group has become a classic one whose members must join anew.
+DOWNGRADED = "consumer-downgraded"
+
+
+# Up
+
+
+def check_upgrade(group: ClassicGroup, settings: Settings) -> None:
+    """Refuse to make a consumer group of a classic one.
+
+    :raises KafkaError: GROUP_ID_NOT_FOUND.
+    """
+    if not settings.migration_policy().allows_upgrade:
+        raise _not_upgraded(group, "online upgrade is disabled")
+    if group.protocol_type != PROTOCOL_TYPE:
+        raise _not_upgraded(group, "the group does not use the consumer embedded protocol")
+    if len(group.members) > settings.size_max():
+        raise _not_upgraded(group, "the group size exceeds the consumer group maximum size")
+
+
+def upgrade(step: Step, group: ClassicGroup, settings: Settings) -> ConsumerGroup:
+    """Write a classic group as a consumer group; what comes back is what it will be once that is stored.
+
+    :raises KafkaError: GROUP_ID_NOT_FOUND.
+    """
+    image = settings.surroundings.image()
+    try:
+        members = [_upgraded_member(group, member, image) for member in group.members.values()]
+    except Malformed:
+        raise _not_upgraded(group, "the embedded consumer protocol is malformed") from None
+    group.append_tombstones(step)
+    first = len(step.records)
+    _append_group(step, group, members, image)
+    upgraded = _replayed(group.group_id, step.records[first:])
+    for member in members:
+        _leave_classic(step, group, group.members[member.member_id])
+        set_session_timer(step, upgraded, member, settings.session_timeout_ms(group.group_id))
+    step.cancel_timer(join_timer(group.group_id))
+    step.cancel_timer(sync_timer(group.group_id))
+    return upgraded
+
+
+def _upgraded_member(group: ClassicGroup, member: ClassicMember, image: Image) -> Member:
+    favourite = next(iter(member.protocols))  #: before the members have agreed on a protocol
+    subscription = read_subscription(member.protocols[group.protocol or favourite])
+    assigned, has_more = decode_assignment(member.assignment, image)
+    if has_more:
+        why = (
+            "an unsupported custom assignor is in use. Please refer to the documentation or switch to a default "
+            "assignor before re-attempting the upgrade"
+        )
+        raise _not_upgraded(group, why)
+    return Member(
+        member.member_id,
+        member.group_instance_id,
+        subscription.rack_id,
+        member.client_id,
+        member.client_host,
+        member.rebalance_timeout_ms,
+        frozenset(subscription.topics),
+        classic=ClassicMemberMetadata(
+            session_timeout_ms=member.session_timeout_ms,
+            supported_protocols=[
+                ClassicProtocol(name=name, metadata=metadata) for name, metadata in member.protocols.items()
+            ],
+        ),
+        member_epoch=group.generation,
+        previous_epoch=group.generation,
+        assigned={
+            topic_id: dict.fromkeys(indexes, group.generation) for topic_id, indexes in assigned.items()
+        },
+    )
+
+
+def _append_group(step: Step, group: ClassicGroup, members: Collection[Member], image: Image) -> None:
+    group_id, epoch = group.group_id, group.generation
+    for member in members:
+        append_member(step, group_id, member)
+    append_group_epoch(step, group_id, epoch, metadata_hash(members, {}, image))
+    for member in members:
+        partitions = {topic_id: frozenset(epochs) for topic_id, epochs in member.assigned.items()}
+        append_target(step, group_id, member.member_id, partitions)
+    append_assignment_epoch(step, group_id, epoch, 0)
+    for member in members:
+        append_current(step, group_id, member)
+
+
+def _replayed(group_id: str, records: Collection[object]) -> ConsumerGroup:
+    groups: dict[str, Group] = {}
+    replays = ConsumerReplay(groups).by_record()
+    for record in records:
+        assert isinstance(record, Record), record
+        replays[type(record.key)](record.key, record.value, RecordPlace(0, 0))
+    group = groups.get(group_id)
+    assert isinstance(group, ConsumerGroup), group
+    return group
+
+
+def _leave_classic(step: Step, group: ClassicGroup, member: ClassicMember) -> None:
+    """Who waits in the classic group is to join again, and then meets the consumer group."""
+    refuse_joining(step, member, ErrorCode.REBALANCE_IN_PROGRESS)
+    error = KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, "The group changes its protocol.")
+    refuse_syncing(step, member, error)
+    step.cancel_timer(session_timer(group.group_id, member.member_id))
+
+
+def _not_upgraded(group: ClassicGroup, why: str) -> KafkaError:
+    message = f"Cannot upgrade classic group {group.group_id} to consumer group because {why}."
+    return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, message)
+
+
+# Down
+
+
+def may_downgrade(
+    group: ConsumerGroup, gone: Collection[Member], settings: Settings, *, joining_count: int = 0
+) -> bool:
+    """Whether all members that stay speak the classic protocol, as those do that join, and the group may, too."""
+    ids = {member.member_id for member in gone}
+    staying = [member for member_id, member in group.members.items() if member_id not in ids]
+    size_max = settings.surroundings.config().integer("group.max.size")
+    return (
+        settings.migration_policy().allows_downgrade
+        and 0 < len(staying) + joining_count <= size_max
+        and all(member.speaks_classic for member in staying)
+    )
+
+
+def downgrade(
+    step: Step,
+    group: ConsumerGroup,
+    members: Sequence[tuple[Member, Partitions]],
+    image: Image,
+    *,
+    rebalances: bool,
+) -> None:
+    """Write a consumer group as a classic one of these members, each with its target."""
+    ids = sorted(group.members.keys() | {member.member_id for member, _ in members})
+    append_group_tombstones(step, group.group_id, ids, group.regexes)
+    for member_id in ids:
+        cancel_timers(step, group, member_id)
+    classic = ClassicGroup(group.group_id, step.now_ms)
+    for member, _ in members:
+        classic.add(_classic_member(member), PROTOCOL_TYPE)
+    classic.generation = group.epoch
+    classic.protocol = classic.selected_protocol()
+    assignments = {
+        member.member_id: encode_assignment(
+            target, classic.members[member.member_id].protocols[classic.protocol], image
+        )
+        for member, target in members
+    }
+    step.append(GroupMetadataKey(group=group.group_id), group_record(classic, assignments))
+    for told in classic.members.values():
+        step.set_timer(session_timer(group.group_id, told.member_id), told.session_timeout_ms)
+    if rebalances:
+        step.set_timer((DOWNGRADED, group.group_id), 0)
+
+
+def _classic_member(member: Member) -> ClassicMember:
+    assert member.classic is not None, member
+    return ClassicMember(
+        member.member_id,
+        member.instance_id,
+        member.client_id,
+        member.client_host,
+        member.rebalance_timeout_ms,
+        member.classic.session_timeout_ms,
+        {each.name: bytes(each.metadata) for each in member.classic.supported_protocols},
+    )

@@ -1,0 +1,317 @@
+"""The log cleaner: compacts the logs that need it most, in threads, in steps, within a bound on its speed.
+
+What is written anew is put into the log's place on the event loop, where nobody reads or appends meanwhile.
+"""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.base.clock import Clock
+from barnabas.base.ids import TopicPartition
+from barnabas.log.compaction.cleaning_pass import Cleaning, Pass, Source, last_records
+from barnabas.log.compaction.log_to_clean import Cleanable, LogBounds, decide_cleanable, group_segments
+from barnabas.log.compaction.log_worker import Interrupted, LogWork, LogWorker
+from barnabas.log.compaction.offset_map import offset_map_of_size
+from barnabas.log.files import INDEX_SUFFIX, NO_SPACE, TIME_INDEX_SUFFIX, offset_file, sync_path
+from barnabas.log.log_manager import LogDirectories
+from barnabas.log.partition_log import PartitionLog
+from barnabas.log.segments.segment import Segment
+from barnabas.telemetry.logs import get_logger
+from barnabas.wire.errors import KafkaError
+
+#: The least that a step reads.
+STEP_BYTES_MIN = 4096
+
+#: The logs are looked over on the event loop, which has more to do even if `log.cleaner.backoff.ms` is 0.
+REST_MS_MIN = 10
+
+
+_log = get_logger("barnabas.log.compaction.cleaner")
+
+
+class CleanerSettings(NamedTuple):
+    """The configs `log.cleaner.*` that are no topic's; memory and speed are of all threads together."""
+
+    threads_count: int
+    backoff_ms: int
+    dedupe_buffer_bytes: int
+    load_factor: float
+    io_buffer_bytes: int
+    bytes_per_second: float
+
+    @property
+    def step_bytes(self) -> int:
+        """A thread's share for reading; under a low bound less, so that what is used is spread over the second."""
+        share = self.io_buffer_bytes // max(self.threads_count, 1) // 2
+        return max(int(min(share, self.bytes_per_second)), STEP_BYTES_MIN)
+
+
+class Uncleanable(NamedTuple):
+    """A log that could not be compacted, and is left alone until the next start."""
+
+    log: PartitionLog
+    why: str
+
+
+class LogCleaner:
+    """All methods run on the event loop."""
+
+    def __init__(
+        self,
+        directories: LogDirectories,
+        clock: Clock,
+        settings: Callable[[], CleanerSettings],
+        worker: LogWorker,
+    ) -> None:
+        self._directories = directories
+        self._clock = clock
+        self._settings_now = settings
+        #: Told of the files of replaced segments, which readers may still have open.
+        self.on_replaced: Callable[[PartitionLog, list[Path]], None] = lambda log, files: None
+        self._worker = worker
+        self._running: asyncio.Task[None] | None = None
+        self._under_way: dict[PartitionLog, asyncio.Task[None]] = {}
+        self._uncleanable: dict[TopicPartition, Uncleanable] = {}
+        self.cleaned_count = 0
+        self.read_bytes = 0
+        self.written_bytes = 0
+        #: The largest when the logs were last looked over.
+        self.max_dirty_ratio = 0.0
+        #: For how long the record that waits longest has been overdue, when the logs were last looked over.
+        self.max_overdue_ms = 0
+        #: Passes that have failed; logs that were interrupted do not count.
+        self.failures_count = 0
+        #: How long the last one took, and which share of the table of keys it has filled.
+        self.last_clean_ms = 0
+        self.last_table_use = 0.0
+        #: When the last one ended, on the monotonic clock.
+        self._last_cleaned_ms = clock.monotonic_ms()
+        #: When the logs were last looked over, likewise.
+        self._last_looked_ms = self._last_cleaned_ms
+
+    @property
+    def settings(self) -> CleanerSettings:
+        """What holds now."""
+        return self._settings_now()
+
+    # Choosing
+
+    def start(self) -> None:
+        """Compact what needs it from now on."""
+        self._running = asyncio.get_running_loop().create_task(self._run(), name="log-cleaner")
+
+    async def stop(self) -> None:
+        """Stop after the steps that are under way; what is not finished is begun again by the next start."""
+        self._worker.stopping.set()
+        if self._running is not None:
+            await self._running
+        await asyncio.gather(*self._under_way.values())
+
+    async def _run(self) -> None:
+        while not self._worker.stopping.is_set():
+            settings = self.settings
+            while len(self._under_way) < settings.threads_count:
+                found = self.filthiest()
+                if found is None:
+                    break
+                self._begin(*found)
+            await self._rest(settings.backoff_ms)
+
+    async def _rest(self, backoff_ms: int) -> None:
+        """Wait until a log is done, or for the backoff."""
+        stopping = asyncio.ensure_future(self._worker.stopping.wait())
+        await asyncio.wait(
+            (stopping, *self._under_way.values()),
+            timeout=max(backoff_ms, REST_MS_MIN) / 1000,
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        stopping.cancel()
+
+    def _begin(self, log: PartitionLog, cleanable: Cleanable) -> None:
+        task = asyncio.get_running_loop().create_task(self._clean_if_possible(log, cleanable))
+        self._under_way[log] = task
+        self._worker.busy.add(log)
+        task.add_done_callback(lambda _: self._end(log))
+
+    def _end(self, log: PartitionLog) -> None:
+        del self._under_way[log]
+        self._worker.busy.discard(log)
+
+    def filthiest(self) -> tuple[PartitionLog, Cleanable] | None:
+        """The log that is due and has the largest dirty ratio, unless it is at work or cannot be compacted."""
+        now_ms = self._clock.wall_ms()
+        found: list[tuple[PartitionLog, Cleanable]] = []
+        self._last_looked_ms = self._clock.monotonic_ms()
+        self.max_dirty_ratio, self.max_overdue_ms = 0.0, 0
+        for name, log in self._directories.logs.items():
+            if not log.config.is_compacted or len(log.segments) == 1 or not self._may_clean(name, log):
+                continue
+            try:
+                cleanable = cleanable_of(log, now_ms)
+            except (OSError, KafkaError) as error:
+                self._give_up(log, error)
+                continue
+            self.max_dirty_ratio = max(self.max_dirty_ratio, cleanable.dirty_ratio)
+            self.max_overdue_ms = max(self.max_overdue_ms, cleanable.overdue_ms)
+            if cleanable.is_due(log.config):
+                found.append((log, cleanable))
+        return max(found, key=lambda each: each[1].dirty_ratio, default=None)
+
+    def _may_clean(self, name: TopicPartition, log: PartitionLog) -> bool:
+        is_given_up = name in self._uncleanable and self._uncleanable[name].log is log
+        is_moving = self._directories.future_directory_of(name) is not None
+        is_taken = log in self._worker.busy or log in self._worker.claimed
+        return log.failure is None and not is_taken and not is_given_up and not is_moving
+
+    # Working
+
+    async def _clean_if_possible(self, log: PartitionLog, cleanable: Cleanable) -> None:
+        try:
+            await self.clean(log, cleanable)
+        except Interrupted:
+            _log.debug("compaction was interrupted", partition=str(log.topic_partition))
+        except FileNotFoundError as error:
+            if not all(segment.path.exists() for segment in log.segments):
+                self._give_up(log, error)  # else retention has let go of a segment
+        except OSError as error:
+            if error.errno in NO_SPACE:
+                self._give_up(log, error)
+            else:
+                self.failures_count += 1
+                log.take_offline(error)
+        except Exception as error:  # whatever it is, it would come again with every look at the log
+            self._give_up(log, error)
+
+    def _give_up(self, log: PartitionLog, error: Exception) -> None:
+        self.failures_count += 1
+        if log.failure is None:
+            why = str(error) or repr(error)
+            self._uncleanable[log.topic_partition] = Uncleanable(log, why)
+            _log.error("a log cannot be compacted", partition=str(log.topic_partition), why=why)
+
+    async def clean(self, log: PartitionLog, cleanable: Cleanable) -> None:
+        """Compact a log once, as far as the table of keys has room.
+
+        :raises OSError: When the disk fails.
+        :raises KafkaError: CORRUPT_MESSAGE for damage, KAFKA_STORAGE_ERROR.
+        """
+        began_ms = self._clock.monotonic_ms()
+        work = LogWork(log, log.truncations_count)
+        plan, settings = plan_pass(log, cleanable, self._clock.wall_ms()), self.settings
+        share_bytes = settings.dedupe_buffer_bytes // max(settings.threads_count, 1)
+        offset_map = await self._worker.in_thread(  # importing numpy takes its time
+            offset_map_of_size, share_bytes, settings.load_factor, plan.offsets_count
+        )
+        cleaning = Cleaning(plan, offset_map, settings.step_bytes)
+        await self._worker.drive(work, cleaning.index())
+        for group in group_segments(cleaning.sources, plan.config):
+            cleaned = await self._worker.drive(work, cleaning.clean(group))
+            files = self._worker.swap(work, [source.segment for source in group], cleaned)
+            await self._worker.in_thread(sync_path, log.directory)
+            self.on_replaced(log, files)
+        if not self._worker.goes_on(work):
+            raise Interrupted
+        log.cleaner_offset = cleaning.end_offset
+        home = self._directories.directory_of(log.topic_partition)
+        await self._worker.in_thread(self._directories.checkpoint, home)
+        self.last_table_use = len(offset_map) * offset_map.entry_bytes / share_bytes
+        self._count(log, cleaning, began_ms)
+
+    def _count(self, log: PartitionLog, cleaning: Cleaning, began_ms: int) -> None:
+        self.cleaned_count += 1
+        self.read_bytes += cleaning.read_bytes
+        self.written_bytes += cleaning.written_bytes
+        self._last_cleaned_ms = self._clock.monotonic_ms()
+        self.last_clean_ms = self._last_cleaned_ms - began_ms
+        _log.info(
+            "compacted a log",
+            partition=str(log.topic_partition),
+            end_offset=cleaning.end_offset,
+            read_bytes=cleaning.read_bytes,
+            written_bytes=cleaning.written_bytes,
+            read_records=cleaning.read_records_count,
+            kept_records=cleaning.kept_records_count,
+            took_ms=self.last_clean_ms,
+        )
+
+    # Telling
+
+    @property
+    def uncleanable(self) -> list[Uncleanable]:
+        """The logs in use that could not be compacted."""
+        logs = self._directories.logs
+        return [each for name, each in self._uncleanable.items() if logs.get(name) is each.log]
+
+    @property
+    def idle_ms(self) -> int:
+        """How long ago the last log was compacted, or the cleaner was made."""
+        return self._clock.monotonic_ms() - self._last_cleaned_ms
+
+    @property
+    def unlooked_ms(self) -> int:
+        """How long ago the logs were last looked over; grows when the cleaner is stuck."""
+        return self._clock.monotonic_ms() - self._last_looked_ms
+
+    def statistics(self) -> dict[str, object]:
+        """What was done, what is under way, and what cannot be done, for people."""
+        return {
+            "cleaned_count": self.cleaned_count,
+            "read_bytes": self.read_bytes,
+            "written_bytes": self.written_bytes,
+            "failures_count": self.failures_count,
+            "max_dirty_ratio": self.max_dirty_ratio,
+            "max_overdue_ms": self.max_overdue_ms,
+            "last_clean_ms": self.last_clean_ms,
+            "last_table_use": self.last_table_use,
+            "under_way": [str(log.topic_partition) for log in self._under_way],
+            "uncleanable": {str(each.log.topic_partition): each.why for each in self.uncleanable},
+        }
+
+
+def cleanable_of(log: PartitionLog, now_ms: int) -> Cleanable:
+    """What there is to compact in a log."""
+    bounds = LogBounds(
+        log_start_offset=log.log_start_offset,
+        log_end_offset=log.log_end_offset,
+        last_stable_offset=log.last_stable_offset,
+        active_offset=log.segments.active.base_offset,
+        cleaner_offset=log.cleaner_offset,
+    )
+    return decide_cleanable(log.segments.rolled, bounds, log.config, now_ms)
+
+
+def plan_pass(log: PartitionLog, cleanable: Cleanable, now_ms: int) -> Pass:
+    """What a pass over a log that begins now is to do."""
+    sources = []
+    for index, segment in enumerate(log.segments.rolled):
+        if segment.base_offset < cleanable.first_uncleanable_offset:
+            end_offset = log.segments[index + 1].base_offset
+            source = Source(
+                segment, segment.base_offset, end_offset, segment.size_bytes, index_bytes_of(segment)
+            )
+            sources.append(source)
+    bound = cleanable.first_uncleanable_offset
+    aborted = [
+        each for part in log.segments for each in part.transaction_index.entries if each.first_offset < bound
+    ]
+    return Pass(
+        log.directory,
+        sources,
+        cleanable.first_dirty_offset,
+        bound,
+        log.config,
+        last_records(log.producer_states.entries),
+        aborted,
+        now_ms,
+    )
+
+
+def index_bytes_of(segment: Segment) -> int:
+    """Of the larger index, as it is on the disk."""
+    paths = [
+        offset_file(segment.directory, segment.base_offset, kind)
+        for kind in (INDEX_SUFFIX, TIME_INDEX_SUFFIX)
+    ]
+    return max((path.stat().st_size for path in paths if path.exists()), default=0)

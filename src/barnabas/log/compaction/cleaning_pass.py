@@ -1,0 +1,265 @@
+"""One pass of compaction over a log, step by step: which records are the latest of their keys, then segments without
+the others. Nothing here touches the log: what is written lies beside it until the log takes it over.
+"""
+
+import os
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.log.compaction.cleaned_transaction_metadata import CleanedTransactions, control_type_of
+from barnabas.log.compaction.offset_map import OffsetMap
+from barnabas.log.files import CLEANED_SUFFIX, SEGMENT_SUFFIXES, offset_file, sync_path, unlink_files
+from barnabas.log.log_config import LogConfig
+from barnabas.log.producers.producer_state_manager import ProducerEntry
+from barnabas.log.segments.open_files import OpenFiles
+from barnabas.log.segments.segment import BatchFacts, Segment
+from barnabas.log.segments.segment_chunks import checked_chunks
+from barnabas.log.segments.transaction_index import AbortedTransaction
+from barnabas.wire.records.batch import BatchHeader, iterate_headers
+from barnabas.wire.records.columns import RecordColumns, read_columns
+from barnabas.wire.records.filtering import empty_batch, filter_batch
+
+#: What a step has read and written, in bytes.
+StepBytes = int
+
+
+class Source(NamedTuple):
+    """A segment to be compacted, which nobody writes to."""
+
+    segment: Segment
+    base_offset: int
+    end_offset: int
+    size_bytes: int
+    index_bytes: int
+
+
+class LastRecord(NamedTuple):
+    """What must not go of an active producer, so that its sequences or its epoch stay known."""
+
+    #: None when it has written nothing but markers in its epoch.
+    data_offset: int | None
+    producer_epoch: int
+
+
+def last_records(producers: Iterable[ProducerEntry]) -> dict[int, LastRecord]:
+    """The last records of all producers, by producer id."""
+    return {
+        entry.producer_id: LastRecord(
+            entry.batches[-1].last_offset if entry.batches else None, entry.producer_epoch
+        )
+        for entry in producers
+    }
+
+
+class Pass(NamedTuple):
+    """What a pass is to do, as the log was when it began."""
+
+    directory: Path
+    #: All segments from the log's first one on that are compacted, in order.
+    sources: Sequence[Source]
+    first_dirty_offset: int
+    #: Where the segment behind the last source begins.
+    first_uncleanable_offset: int
+    config: LogConfig
+    #: By producer id.
+    last_records: Mapping[int, LastRecord]
+    #: What was aborted in the sources.
+    aborted: Sequence[AbortedTransaction]
+    now_ms: int
+
+    @property
+    def offsets_count(self) -> int:
+        """How many records, and so keys, the dirty part can have at most."""
+        return self.first_uncleanable_offset - self.first_dirty_offset
+
+    def needs(self, header: BatchHeader) -> bool:
+        """Whether a batch must stay even without records."""
+        return must_stay(header, self.first_uncleanable_offset, self.last_records)
+
+
+def must_stay(header: BatchHeader, end_offset: int, last_records: Mapping[int, LastRecord]) -> bool:
+    """Whether a batch is needed without records: for its producer's state, or for where the pass has ended."""
+    if header.next_offset == end_offset:
+        return True
+    last = last_records.get(header.producer_id) if header.has_producer_id else None
+    if last is None:
+        return False
+    if last.data_offset is not None:
+        return header.last_offset == last.data_offset
+    return header.is_control and header.producer_epoch == last.producer_epoch
+
+
+class Cleaning:
+    """A pass that is under way. `index` first, then `clean` for each group; both may run in a thread."""
+
+    def __init__(
+        self,
+        plan: Pass,
+        offset_map: OffsetMap,
+        step_bytes: int,
+        transactions: CleanedTransactions | None = None,
+    ) -> None:
+        """`transactions` are as the segments before have left them, where `clean` does not begin with the first."""
+        self._plan = plan
+        self._map = offset_map
+        self._step_bytes = step_bytes
+        self._transactions = CleanedTransactions(plan.aborted) if transactions is None else transactions
+        self.read_bytes = 0
+        self.written_bytes = 0
+        self.read_records_count = 0
+        self.kept_records_count = 0
+
+    @property
+    def end_offset(self) -> int:
+        """Up to here the log is compacted once all groups are: the map may not have had room for all."""
+        return self._map.latest_offset + 1
+
+    @property
+    def sources(self) -> list[Source]:
+        """What is to be cleaned, as the map turned out."""
+        return [source for source in self._plan.sources if source.base_offset < self.end_offset]
+
+    def index(self) -> Generator[StepBytes, None, None]:
+        """Find the latest offset of each key in the dirty part, as far as the map has room.
+
+        :raises OSError: When the disk fails.
+        :raises KafkaError: CORRUPT_MESSAGE.
+        """
+        first_dirty = self._plan.first_dirty_offset
+        transactions = CleanedTransactions(
+            each for each in self._plan.aborted if each.last_offset >= first_dirty
+        )
+        for source in self._plan.sources:
+            if source.end_offset <= first_dirty:
+                continue
+            for chunk in self._chunks(source):
+                *_, (_, last) = iterate_headers(chunk)
+                is_dirty = last.last_offset >= first_dirty
+                if is_dirty and self._index_chunk(read_columns(chunk), transactions):
+                    return
+                yield len(chunk)
+            self._map.pass_over(source.end_offset - 1)
+
+    def _index_chunk(self, columns: RecordColumns, transactions: CleanedTransactions) -> bool:
+        """Put the keys into the map; True when it is full."""
+        rows: list[int] = []
+        for batch, header in enumerate(columns.headers):
+            if header.is_control:
+                transactions.is_spent(header, control_type_of(columns, batch))
+            elif not transactions.is_aborted(header):
+                rows += range(columns.first_rows[batch], columns.first_rows[batch + 1])
+        if not self._map.put_rows(columns, rows, self._plan.first_dirty_offset):
+            return True
+        self._map.pass_over(columns.headers[-1].last_offset)
+        return False
+
+    def clean(self, group: Sequence[Source]) -> Generator[StepBytes, None, Segment]:
+        """Write the segments of `group` as one without what is obsolete; it is flushed, its files end in `.cleaned`.
+
+        Nothing is left of it when the generator is closed or fails.
+
+        :raises OSError: When the disk fails, or a source is gone.
+        :raises KafkaError: CORRUPT_MESSAGE.
+        """
+        plan, base_offset = self._plan, group[0].base_offset
+        cleaned = Segment.create(
+            plan.directory, base_offset, OpenFiles(1), now_ms=plan.now_ms, suffix=CLEANED_SUFFIX
+        )
+        try:
+            for source in group:
+                for chunk in self._chunks(source):
+                    yield len(chunk) + self._write(cleaned, chunk)
+            for aborted in self._transactions.take_retained():
+                cleaned.transaction_index.append(aborted)
+            finish(cleaned, group[-1].segment.path)
+        except BaseException:
+            discard(cleaned)
+            raise
+        return cleaned
+
+    def _write(self, cleaned: Segment, chunk: bytes) -> int:
+        columns, position = read_columns(chunk), 0
+        obsolete = self._map.obsolete_rows(columns)
+        batches: list[bytes | bytearray | memoryview] = []
+        facts: list[BatchFacts] = []
+        for batch, header in enumerate(columns.headers):
+            whole = memoryview(chunk)[position : position + header.size_bytes]
+            position += header.size_bytes
+            kept = self._filter(columns, batch, whole, obsolete)
+            if kept is not None:
+                batches.append(kept)
+                max_timestamp = int.from_bytes(kept[35:43], "big", signed=True)
+                facts.append((len(kept), header.last_offset, max_timestamp))
+        self.read_bytes += len(chunk)
+        if not facts:
+            return 0
+        data = b"".join(batches)
+        cleaned.append_batches(memoryview(data), facts, self._plan.config)
+        self.written_bytes += len(data)
+        return len(data)
+
+    def _filter(
+        self, columns: RecordColumns, batch: int, whole: memoryview, obsolete: bytes | bytearray
+    ) -> bytes | bytearray | memoryview | None:
+        """What is left of a batch; None when it goes."""
+        header = columns.headers[batch]
+        rows = range(columns.first_rows[batch], columns.first_rows[batch + 1])
+        now_ms, horizon_ms = self._plan.now_ms, header.delete_horizon_ms
+        is_over = horizon_ms is not None and horizon_ms <= now_ms
+        if header.is_control:
+            is_spent = self._transactions.is_spent(header, control_type_of(columns, batch))
+            kept: Sequence[int] = () if is_spent and is_over else rows
+            has_mortal = is_spent
+        else:
+            is_aborted = self._transactions.is_aborted(header)
+            kept = () if is_aborted else self._latest(columns, rows, obsolete, tombstones_go=is_over)
+            has_mortal = any(columns.value_sizes[row] < 0 for row in kept)
+        self.read_records_count += len(rows)
+        self.kept_records_count += len(kept)
+        if not kept:
+            return empty_batch(header) if self._plan.needs(header) else None
+        if has_mortal and horizon_ms is None:
+            return filter_batch(columns, batch, kept, now_ms + self._plan.config.delete_retention_ms)
+        return whole if len(kept) == len(rows) else filter_batch(columns, batch, kept)
+
+    def _latest(
+        self, columns: RecordColumns, rows: range, obsolete: bytes | bytearray, *, tombstones_go: bool
+    ) -> Sequence[int]:
+        """The rows of the records that are the latest of their keys, or too young to tell."""
+        kept: Sequence[int] = rows
+        if obsolete.find(1, rows.start, rows.stop) >= 0:
+            kept = [row for row in rows if not obsolete[row]]
+        if tombstones_go:
+            latest_offset, offsets, value_sizes = (
+                self._map.latest_offset,
+                columns.offsets,
+                columns.value_sizes,
+            )
+            kept = [row for row in kept if value_sizes[row] >= 0 or offsets[row] > latest_offset]
+        return kept
+
+    def _chunks(self, source: Source) -> Iterator[bytes]:
+        return checked_chunks(source.segment.path, source.size_bytes, self._step_bytes)
+
+
+def finish(cleaned: Segment, last: Path) -> None:
+    """Put the files on the disk; they count as written when the last of the old ones was (retention goes by that)."""
+    cleaned.close()
+    written_ns = last.stat().st_mtime_ns
+    os.utime(cleaned.path, ns=(written_ns, written_ns))
+    for path in _files(cleaned):
+        sync_path(path)
+
+
+def discard(cleaned: Segment) -> None:
+    """Remove what will not be taken over."""
+    cleaned.abandon()
+    unlink_files(_files(cleaned))
+
+
+def _files(cleaned: Segment) -> list[Path]:
+    return [
+        offset_file(cleaned.directory, cleaned.base_offset, kind + cleaned.suffix)
+        for kind in SEGMENT_SUFFIXES
+    ]

@@ -1,0 +1,1 @@
+"""Segment files that were built outside the broker and become part of a log."""

@@ -1,0 +1,246 @@
+"""Adopts what processes beside the broker hand over to its logs: in threads, in steps, each swap on the event loop.
+
+Whatever does not fit is refused and removed: the log stays as it is.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.base.clock import Clock
+from barnabas.log.compaction.cleaner import CleanerSettings, cleanable_of
+from barnabas.log.compaction.cleaning_pass import last_records
+from barnabas.log.compaction.log_worker import Interrupted, LogWork, LogWorker
+from barnabas.log.files import sync_path, unlink_files
+from barnabas.log.imports.manifest import (
+    MANIFEST_FILE,
+    REPLACEMENT_DIRECTORY,
+    Manifest,
+    Outcome,
+    Part,
+    conclude,
+    digest_of,
+    read_manifest,
+    remove_abandoned,
+)
+from barnabas.log.imports.validation import Adoptable, Adoption, Refused
+from barnabas.log.log_manager import LogDirectories
+from barnabas.log.partition_log import PartitionLog
+from barnabas.log.segments.segment import Segment
+from barnabas.telemetry.logs import get_logger
+
+#: The directories are looked at in a thread, which has more to do even if `log.cleaner.backoff.ms` is 0.
+_REST_MS_MIN = 10
+
+_log = get_logger("barnabas.log.imports.importer")
+
+
+class _Found(NamedTuple):
+    """Logs that have a replacement."""
+
+    published: list[PartitionLog]
+    claimed: list[PartitionLog]
+
+
+class Replacements:
+    """All methods run on the event loop."""
+
+    def __init__(
+        self,
+        directories: LogDirectories,
+        clock: Clock,
+        settings: Callable[[], CleanerSettings],
+        worker: LogWorker,
+    ) -> None:
+        self._directories = directories
+        self._clock = clock
+        self._settings = settings
+        self._worker = worker
+        #: Told of the files of replaced segments, which readers may still have open.
+        self.on_replaced: Callable[[PartitionLog, list[Path]], None] = lambda log, files: None
+        self._running: asyncio.Task[None] | None = None
+        #: Logs whose replacements are done with and stay; they are left alone until the next start.
+        self._irremovable: set[PartitionLog] = set()
+        self.adopted_count = 0
+        self.refused_count = 0
+        self.adopted_bytes = 0
+
+    def start(self) -> None:
+        """Adopt what is handed over from now on."""
+        self._running = asyncio.get_running_loop().create_task(self._run(), name="replacements")
+
+    async def stop(self) -> None:
+        """Stop after the step that is under way; what waits is adopted by the next start."""
+        self._worker.stopping.set()
+        if self._running is not None:
+            await self._running
+
+    async def _run(self) -> None:
+        while not self._worker.stopping.is_set():
+            try:
+                await self.adopt_all()
+            except Exception:  # whatever it is: the next replacement may be better
+                _log.exception("replacements could not be looked at")
+            rest_ms = max(self._settings().backoff_ms, _REST_MS_MIN)
+            try:
+                await asyncio.wait_for(self._worker.stopping.wait(), rest_ms / 1000)
+            except TimeoutError:
+                continue
+
+    async def adopt_all(self) -> None:
+        """Look at all logs once, and adopt what is there for those that nobody works on."""
+        logs = [log for log in self._directories.logs.values() if log not in self._irremovable]
+        found = await self._worker.in_thread(_look, logs)
+        claimed = set(found.claimed + found.published)
+        self._worker.claimed = frozenset(claimed)
+        for log in found.published:
+            if log in self._worker.busy or not self._worker.goes_on(LogWork(log, log.truncations_count)):
+                continue
+            self._worker.busy.add(log)
+            try:
+                await self._adopt_if_possible(log)
+            finally:
+                self._worker.busy.discard(log)
+            claimed.discard(log)
+        self._worker.claimed = frozenset(claimed)
+
+    async def _adopt_if_possible(self, log: PartitionLog) -> None:
+        path, work = log.directory / REPLACEMENT_DIRECTORY, LogWork(log, log.truncations_count)
+        try:
+            manifest = await self._worker.in_thread(read_manifest, path)
+            await self._adopt(work, path, manifest)
+        except Interrupted:
+            if self._worker.goes_on(work._replace(truncations_count=log.truncations_count)):
+                await self._refuse(log, path, "the log has changed meanwhile")
+            return
+        except Exception as error:  # whatever it is, it would come again
+            await self._refuse(log, path, str(error) or repr(error))
+            return
+        self.adopted_count += 1
+        _log.info(
+            "adopted segments that were handed over",
+            partition=str(log.topic_partition),
+            parts=len(manifest.parts),
+            end_offset=manifest.parts[-1].end_offset,
+        )
+        await self._conclude(log, path, Outcome(adopted=True))
+
+    async def _conclude(self, log: PartitionLog, path: Path, outcome: Outcome) -> None:
+        try:
+            await self._worker.in_thread(conclude, path, outcome)
+        except OSError as error:
+            self._irremovable.add(log)
+            _log.error("a replacement cannot be removed", path=str(path), why=str(error))
+
+    async def _refuse(self, log: PartitionLog, path: Path, why: str) -> None:
+        self.refused_count += 1
+        _log.warning("refused segments that were handed over", partition=str(log.topic_partition), why=why)
+        await self._conclude(log, path, Outcome(adopted=False, why=why))
+
+    async def _adopt(self, work: LogWork, path: Path, manifest: Manifest) -> None:
+        log = work.log
+        if manifest.topic_id != log.topic_id:
+            raise Refused("they are for a topic with another id")
+        end_offset = manifest.parts[-1].end_offset
+        for part in manifest.parts:
+            self._check_cleanable(log, manifest.first_dirty_offset, end_offset)
+            if part.end_offset <= log.first_segment_offset or await self._has(work, part):
+                continue  # retention was quicker, or a crash came after the swap
+            old = _segments_of(log, part)
+            adoption = Adoption(self._adoptable(log, path, part, old, end_offset))
+            cleaned = await self._worker.drive(work, adoption.steps())
+            files = self._worker.swap(work, old, cleaned)
+            await self._worker.in_thread(sync_path, log.directory)
+            self.on_replaced(log, files)
+            self.adopted_bytes += part.size_bytes
+            await self._worker.in_thread(unlink_files, [path / part.file])
+        log.cleaner_offset = max(log.cleaner_offset, end_offset)
+        home = self._directories.directory_of(log.topic_partition)
+        await self._worker.in_thread(self._directories.checkpoint, home)
+
+    def _check_cleanable(self, log: PartitionLog, first_dirty_offset: int, end_offset: int) -> None:
+        """:raises Refused: When something was compacted that may not be, or left out that must be."""
+        if not log.config.is_compacted:
+            raise Refused("the topic is not compacted")
+        cleanable = cleanable_of(log, self._clock.wall_ms())
+        if end_offset > cleanable.first_uncleanable_offset:
+            raise Refused(
+                f"the log may be compacted up to offset {cleanable.first_uncleanable_offset}, not {end_offset}"
+            )
+        if first_dirty_offset > cleanable.first_dirty_offset:
+            raise Refused(
+                f"the log must be compacted from offset {cleanable.first_dirty_offset} on, not {first_dirty_offset}"
+            )
+
+    async def _has(self, work: LogWork, part: Part) -> bool:
+        """Whether the log has the part already."""
+        log = work.log
+        found = next((each for each in log.segments.rolled if each.base_offset == part.base_offset), None)
+        if found is None or found.size_bytes != part.size_bytes:
+            return False
+        digest = await self._worker.in_thread(digest_of, found.path, part.size_bytes)
+        return digest == part.digest and _end_of(log, found) == part.end_offset
+
+    def _adoptable(
+        self, log: PartitionLog, path: Path, part: Part, old: Sequence[Segment], end_offset: int
+    ) -> Adoptable:
+        settings = self._settings()
+        aborted = [each for segment in log.segments for each in segment.transaction_index.entries]
+        return Adoptable(
+            part,
+            path,
+            log.directory,
+            [segment.path for segment in old],
+            end_offset,
+            log.config,
+            last_records(log.producer_states.entries),
+            aborted,
+            self._clock.wall_ms(),
+            settings.step_bytes,
+        )
+
+    # Telling
+
+    def statistics(self) -> dict[str, object]:
+        """What was done, and what is under way, for people."""
+        return {
+            "adopted_count": self.adopted_count,
+            "adopted_bytes": self.adopted_bytes,
+            "refused_count": self.refused_count,
+            "claimed": [str(log.topic_partition) for log in self._worker.claimed],
+        }
+
+
+def _look(logs: Sequence[PartitionLog]) -> _Found:
+    """The logs that somebody hands something over to, or is about to; what the dead have left is removed. Blocks."""
+    found = _Found([], [])
+    for log in logs:
+        path = log.directory / REPLACEMENT_DIRECTORY
+        if not path.exists():
+            continue
+        if (path / MANIFEST_FILE).exists():
+            found.published.append(log)
+        elif not remove_abandoned(log.directory):
+            found.claimed.append(log)
+    return found
+
+
+def _segments_of(log: PartitionLog, part: Part) -> list[Segment]:
+    """The segments that a part takes the place of.
+
+    :raises Refused: When they are not what they were.
+    """
+    wanted = [(each.base_offset, each.size_bytes) for each in part.replaced]
+    found = [each for each in log.segments.rolled if part.base_offset <= each.base_offset < part.end_offset]
+    if [(each.base_offset, each.size_bytes) for each in found] != wanted:
+        raise Refused(f"the segments from offset {part.base_offset} on are not those that were read")
+    if _end_of(log, found[-1]) != part.end_offset:
+        raise Refused(f"the segment at offset {found[-1].base_offset} does not end at {part.end_offset}")
+    return found
+
+
+def _end_of(log: PartitionLog, segment: Segment) -> int:
+    """Where the segment behind begins."""
+    later = (each.base_offset for each in log.segments if each.base_offset > segment.base_offset)
+    return next(later, log.log_end_offset)

@@ -1,0 +1,93 @@
+"""Finding the state of producers again: the newest usable snapshot, then the batches behind it. Blocks."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.base.ids import TopicPartition
+from barnabas.log.files import SNAPSHOT_SUFFIX, offset_file
+from barnabas.log.producers.producer_snapshot import read_snapshot, snapshot_offsets
+from barnabas.log.producers.producer_state_manager import ProducerStates
+from barnabas.log.segments.segment import Segment
+from barnabas.log.segments.segments import Segments
+from barnabas.log.segments.transaction_index import AbortedTransaction
+from barnabas.log.startup.checkpoints import MalformedFile
+from barnabas.wire.records.batch import BatchHeader
+from barnabas.wire.records.control import read_end_marker
+
+
+class RestoredProducers(NamedTuple):
+    """Producers as of the end of the log, and the offset of the snapshot they were read from."""
+
+    states: ProducerStates
+    snapshot_offset: int
+
+
+def restore_producers(
+    directory: Path,
+    topic_partition: TopicPartition,
+    segments: Segments,
+    log_start_offset: int,
+    log_end_offset: int,
+) -> RestoredProducers:
+    """The producers at `log_end_offset`; snapshots outside the log are removed, as are damaged ones."""
+    for offset in snapshot_offsets(directory):
+        if not log_start_offset < offset <= log_end_offset:
+            offset_file(directory, offset, SNAPSHOT_SUFFIX).unlink()
+    return producers_at(directory, topic_partition, segments, log_start_offset, log_end_offset)
+
+
+def producers_at(
+    directory: Path,
+    topic_partition: TopicPartition,
+    segments: Segments,
+    log_start_offset: int,
+    offset: int,
+) -> RestoredProducers:
+    """The producers as they were at `offset`, where a batch begins; damaged snapshots are removed."""
+    states = ProducerStates(topic_partition)
+    snapshot_offset = log_start_offset
+    for taken_at in reversed(snapshot_offsets(directory)):
+        if not log_start_offset < taken_at <= offset:
+            continue
+        path = offset_file(directory, taken_at, SNAPSHOT_SUFFIX)
+        try:
+            states.replace(read_snapshot(path))
+        except MalformedFile:
+            path.unlink()
+            continue
+        snapshot_offset = taken_at
+        break
+    _replay(states, segments, snapshot_offset, offset)
+    return RestoredProducers(states, snapshot_offset)
+
+
+def _replay(states: ProducerStates, segments: Segments, start_offset: int, end_offset: int) -> None:
+    if start_offset >= end_offset:
+        return
+    for segment in segments.since(start_offset):
+        for position, header in segment.headers(segment.position_of(start_offset)):
+            if header.base_offset >= end_offset:
+                return
+            if header.producer_id >= 0:
+                replay_batch(states, segment, position, header)
+
+
+def replay_batch(
+    states: ProducerStates, segment: Segment, position: int, header: BatchHeader
+) -> AbortedTransaction | None:
+    """Account for a batch of a producer that is in the log already; gives back what it aborted."""
+    if not header.is_control:
+        states.record(header)
+        return None
+    return end_transaction(states, segment.view(position, header.size_bytes), header)
+
+
+def end_transaction(
+    states: ProducerStates, records: memoryview, header: BatchHeader
+) -> AbortedTransaction | None:
+    """Account for the marker that stands first in `records`; gives back the transaction that it aborted.
+
+    One that compaction emptied says nothing any more.
+    """
+    marker = read_end_marker(records, 0, header)
+    return None if marker is None else states.end_transaction(marker, header.last_offset)

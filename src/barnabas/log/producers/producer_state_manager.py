@@ -1,0 +1,418 @@
+"""What a partition remembers of idempotent and transactional producers (KIP-98)."""
+
+import heapq
+from collections import deque
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from barnabas.base.ids import TopicPartition
+from barnabas.log.segments.transaction_index import AbortedTransaction
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records.batch import NO_SEQUENCE, NO_TIMESTAMP, SEQUENCE_LIMIT, BatchHeader
+from barnabas.wire.records.control import EndMarker
+
+#: A producer has at most this many requests in flight, so a retry can only be one of them.
+BATCHES_TO_RETAIN = 5
+#: Of one partition; beyond, those are forgotten that have written nothing for longest and have no transaction open.
+#: A producer that writes again starts with any sequence, as after `producer.id.expiration.ms`.
+PRODUCER_IDS_MAX = 10_000
+#: How many are forgotten together, as it takes a look at all.
+EVICTED_TOGETHER = 500
+NO_EPOCH = -1
+NO_OFFSET = -1
+EPOCH_MAX = (1 << 15) - 1
+#: The first version of transactions whose markers have the next epoch (KIP-890).
+BUMPING_VERSION = 2
+
+
+class ProducedBatch(NamedTuple):
+    """One appended batch of a producer, as far as recognising it again needs."""
+
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp_ms: int
+
+    @property
+    def first_sequence(self) -> int:
+        """Sequence of the first record, wrapping below 0."""
+        return (self.last_sequence - self.offset_delta) % SEQUENCE_LIMIT
+
+    @property
+    def first_offset(self) -> int:
+        """Offset of the first record."""
+        return self.last_offset - self.offset_delta
+
+
+class ActiveProducer(NamedTuple):
+    """A producer as DescribeProducers shows it; -1 stands for what there is not."""
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_timestamp_ms: int
+    coordinator_epoch: int
+    current_txn_start_offset: int
+
+
+class ProducerEntry:
+    """The state of one producer id."""
+
+    __slots__ = (
+        "batches",
+        "coordinator_epoch",
+        "current_txn_start_offset",
+        "last_offset",
+        "last_timestamp_ms",
+        "producer_epoch",
+        "producer_id",
+    )
+
+    def __init__(self, producer_id: int) -> None:
+        self.producer_id = producer_id
+        self.producer_epoch = NO_EPOCH
+        self.coordinator_epoch = NO_EPOCH
+        self.last_timestamp_ms = NO_TIMESTAMP
+        self.current_txn_start_offset = NO_OFFSET
+        self.last_offset = NO_OFFSET  #: of its last record or marker
+        #: All of `producer_epoch`, in the order of their sequences.
+        self.batches: deque[ProducedBatch] = deque(maxlen=BATCHES_TO_RETAIN)
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequence of the last record, -1 when the epoch has none yet."""
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+    def move_to_epoch(self, producer_epoch: int) -> None:
+        """Sequences start again in a new epoch."""
+        if producer_epoch != self.producer_epoch:
+            self.batches.clear()
+            self.producer_epoch = producer_epoch
+
+    def find_duplicate(self, header: BatchHeader) -> ProducedBatch | None:
+        """The remembered batch with the very sequences of `header`."""
+        if header.producer_epoch != self.producer_epoch:
+            return None
+        for batch in self.batches:
+            if batch.last_sequence == header.last_sequence and batch.first_sequence == header.base_sequence:
+                return batch
+        return None
+
+    def check_sequence(self, header: BatchHeader) -> None:
+        """Refuse a gap; where no epoch is known, any sequence may come.
+
+        :raises KafkaError: OUT_OF_ORDER_SEQUENCE_NUMBER.
+        """
+        if self.producer_epoch == NO_EPOCH:
+            return
+        if header.producer_epoch != self.producer_epoch:
+            if header.base_sequence != 0:
+                what = f"a new epoch, {header.producer_epoch}, starts with sequence 0"
+                raise self._out_of_order(header, what)
+            return
+        expected = (self.last_sequence + 1) % SEQUENCE_LIMIT
+        if header.base_sequence != expected:
+            raise self._out_of_order(header, f"{expected} follows {self.last_sequence}")
+
+    def _out_of_order(self, header: BatchHeader, expected: str) -> KafkaError:
+        message = f"sequence {header.base_sequence} of producer {self.producer_id}: {expected}"
+        return KafkaError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, message)
+
+
+class Verification:
+    """A transaction's first batch in a partition is on its way, while the coordinator is asked (KIP-890)."""
+
+    __slots__ = ("bumps_epochs", "lowest_sequence", "producer_epoch", "started_ms")
+
+    def __init__(
+        self, producer_epoch: int, lowest_sequence: int, bumps_epochs: bool, started_ms: int
+    ) -> None:
+        self.producer_epoch = producer_epoch
+        #: The smallest that was asked for: it must be appended first.
+        self.lowest_sequence = lowest_sequence
+        self.bumps_epochs = bumps_epochs
+        self.started_ms = started_ms
+
+    def asked_for(self, producer_epoch: int, sequence: int) -> None:
+        """Another batch of the same producer is to be verified."""
+        if producer_epoch > self.producer_epoch:
+            self.producer_epoch, self.lowest_sequence = producer_epoch, sequence
+        elif producer_epoch == self.producer_epoch:
+            self.lowest_sequence = min(self.lowest_sequence, sequence)
+
+
+class ProducerStates:
+    """All producers of one partition; checks what they send, remembers what was appended."""
+
+    def __init__(self, topic_partition: TopicPartition) -> None:
+        self._topic_partition = topic_partition
+        self._entries: dict[int, ProducerEntry] = {}
+        #: First offset of the open transaction, by producer id; ascending.
+        self._open_transactions: dict[int, int] = {}
+        #: First offset -> offset of the marker, of transactions whose marker not every replica is known to have.
+        self._unreplicated: dict[int, int] = {}
+        self._verifications: dict[int, Verification] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def entries(self) -> Iterable[ProducerEntry]:
+        """Every producer, for a snapshot."""
+        return self._entries.values()
+
+    @property
+    def active(self) -> list[ActiveProducer]:
+        """Every producer, for people."""
+        return [
+            ActiveProducer(
+                entry.producer_id,
+                entry.producer_epoch,
+                entry.last_sequence,
+                entry.last_timestamp_ms,
+                entry.coordinator_epoch,
+                entry.current_txn_start_offset,
+            )
+            for entry in self._entries.values()
+        ]
+
+    @property
+    def first_undecided_offset(self) -> int | None:
+        """Where the earliest open transaction began."""
+        return next(iter(self._open_transactions.values()), None)
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """Where the earliest transaction began that is open, or whose marker not every replica has."""
+        undecided = self.first_undecided_offset
+        if not self._unreplicated:
+            return undecided
+        unreplicated = min(self._unreplicated)
+        return unreplicated if undecided is None else min(undecided, unreplicated)
+
+    def replicated(self, high_watermark: int) -> None:
+        """Every replica has what lies before `high_watermark`: markers there count."""
+        if self._unreplicated:
+            self._unreplicated = {
+                first: last for first, last in self._unreplicated.items() if last >= high_watermark
+            }
+
+    def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether a transaction of this very epoch has records here."""
+        entry = self._entries.get(producer_id)
+        return (
+            entry is not None
+            and entry.current_txn_start_offset != NO_OFFSET
+            and entry.producer_epoch == producer_epoch
+        )
+
+    def start_verification(
+        self, producer_id: int, producer_epoch: int, sequence: int, *, bumps_epochs: bool, now_ms: int
+    ) -> Verification | None:
+        """What must be shown when the transaction's first batch is appended, once its coordinator knows of it.
+
+        None when the transaction has records here already. `bumps_epochs`: transactions of version 2 (KIP-890).
+
+        :raises KafkaError: INVALID_PRODUCER_EPOCH.
+        """
+        entry = self._entries.get(producer_id)
+        if entry is not None and producer_epoch < entry.producer_epoch:
+            raise self._fenced(producer_id, producer_epoch, entry)
+        if self.has_open_transaction(producer_id, producer_epoch):
+            return None
+        verification = self._verifications.get(producer_id)
+        if verification is None:
+            if len(self._verifications) >= PRODUCER_IDS_MAX:
+                del self._verifications[next(iter(self._verifications))]
+            verification = Verification(producer_epoch, sequence, bumps_epochs, now_ms)
+            self._verifications[producer_id] = verification
+        verification.asked_for(producer_epoch, sequence)
+        return verification
+
+    def check(
+        self,
+        header: BatchHeader,
+        *,
+        sequences: bool,
+        verification: Verification | None = None,
+        verifies: bool = False,
+    ) -> ProducedBatch | None:
+        """Whether the batch may be appended: None, or the batch that it repeats.
+
+        An unknown producer may start with any sequence: its state may have expired. With `sequences`
+        off only epochs are checked, as for what a coordinator writes. With `verifies` a transaction's first batch
+        must come with what `start_verification` gave for it.
+
+        :raises KafkaError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_TXN_STATE.
+        """
+        entry = self._entries.get(header.producer_id)
+        duplicate = entry.find_duplicate(header) if sequences and entry is not None else None
+        if duplicate is not None:
+            return duplicate
+        if entry is not None and header.producer_epoch < entry.producer_epoch:
+            raise self._fenced(header.producer_id, header.producer_epoch, entry)
+        if header.is_transactional and verifies:
+            self._check_verification(header, verification)
+        if sequences and self._verifications:
+            self._check_first_sequence(header, entry)
+        if entry is None:
+            return None
+        if sequences:
+            entry.check_sequence(header)
+        if entry.current_txn_start_offset != NO_OFFSET and not header.is_transactional:
+            message = (
+                f"producer {header.producer_id} has a transaction open in {self._topic_partition} "
+                f"since offset {entry.current_txn_start_offset}: only transactional records are expected"
+            )
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE, message)
+        return None
+
+    def _check_verification(self, header: BatchHeader, verification: Verification | None) -> None:
+        if self.has_open_transaction(header.producer_id, header.producer_epoch):
+            return
+        known = self._verifications.get(header.producer_id)
+        if known is None or known is not verification:
+            message = (
+                f"{self._topic_partition} is in no transaction of producer {header.producer_id} "
+                f"that its coordinator is known to have"
+            )
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE, message)
+
+    def _check_first_sequence(self, header: BatchHeader, entry: ProducerEntry | None) -> None:
+        """While a producer's first batch is being verified, none behind it may come first."""
+        verification = self._verifications.get(header.producer_id)
+        if verification is None:
+            return
+        is_unknown = entry is None or not entry.batches
+        lowest = 0 if verification.bumps_epochs and is_unknown else verification.lowest_sequence
+        if header.base_sequence > lowest:
+            message = (
+                f"sequence {header.base_sequence} of producer {header.producer_id}: {lowest} comes first"
+            )
+            raise KafkaError(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, message)
+
+    def _fenced(self, producer_id: int, producer_epoch: int, entry: ProducerEntry) -> KafkaError:
+        message = (
+            f"epoch {producer_epoch} of producer {producer_id} in {self._topic_partition}: "
+            f"epoch {entry.producer_epoch} was seen already"
+        )
+        return KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, message)
+
+    def check_end_marker(self, marker: EndMarker, transaction_version: int) -> None:
+        """Whether the marker may be appended.
+
+        One of a transaction of version 2 has the epoch after that of the records (KIP-890), unless it is written again.
+
+        :raises KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED.
+        """
+        entry = self._entries.get(marker.producer_id)
+        if entry is None:
+            return
+        epoch = marker.producer_epoch
+        if epoch < entry.producer_epoch:
+            raise self._fenced(marker.producer_id, epoch, entry)
+        is_open = entry.current_txn_start_offset != NO_OFFSET
+        is_bumped = epoch > entry.producer_epoch or epoch == EPOCH_MAX
+        if transaction_version >= BUMPING_VERSION and is_open and not is_bumped:
+            message = (
+                f"epoch {epoch} of a marker of producer {marker.producer_id} in {self._topic_partition}: "
+                f"the records of the transaction have it; the epoch after it is expected"
+            )
+            raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, message)
+        if marker.coordinator_epoch < entry.coordinator_epoch:
+            message = (
+                f"coordinator epoch {marker.coordinator_epoch} of a marker of producer {marker.producer_id} in "
+                f"{self._topic_partition}: epoch {entry.coordinator_epoch} was seen already"
+            )
+            raise KafkaError(ErrorCode.TRANSACTION_COORDINATOR_FENCED, message)
+
+    def record(self, header: BatchHeader) -> None:
+        """Remember an appended batch of data; the header has its final offsets and timestamps."""
+        entry = self._entry(header.producer_id)
+        entry.move_to_epoch(header.producer_epoch)
+        entry.batches.append(
+            ProducedBatch(
+                header.last_sequence, header.last_offset, header.last_offset_delta, header.max_timestamp
+            )
+        )
+        entry.last_timestamp_ms = header.max_timestamp
+        entry.last_offset = header.last_offset
+        if header.is_transactional and entry.current_txn_start_offset == NO_OFFSET:
+            entry.current_txn_start_offset = header.base_offset
+            self._open_transactions[header.producer_id] = header.base_offset
+        if header.is_transactional:
+            self._verifications.pop(header.producer_id, None)
+
+    def end_transaction(self, marker: EndMarker, offset: int) -> AbortedTransaction | None:
+        """Remember the marker appended at `offset`; gives back what it aborted, if that had records here."""
+        entry = self._entry(marker.producer_id)
+        entry.move_to_epoch(marker.producer_epoch)
+        entry.coordinator_epoch = marker.coordinator_epoch
+        entry.current_txn_start_offset = NO_OFFSET
+        entry.last_timestamp_ms = marker.timestamp_ms
+        entry.last_offset = offset
+        self._end_verification(marker)
+        first_offset = self._open_transactions.pop(marker.producer_id, None)
+        if first_offset is None:
+            return None
+        self._unreplicated[first_offset] = offset
+        if marker.commit:
+            return None
+        undecided = self.first_undecided_offset
+        stable_offset = offset + 1 if undecided is None else undecided
+        return AbortedTransaction(marker.producer_id, first_offset, offset, stable_offset)
+
+    def _end_verification(self, marker: EndMarker) -> None:
+        """A marker of version 2 has the epoch of the next transaction, whose verification may be under way."""
+        verification = self._verifications.get(marker.producer_id)
+        if verification is None:
+            return
+        if not verification.bumps_epochs or verification.producer_epoch != marker.producer_epoch:
+            del self._verifications[marker.producer_id]
+
+    def _entry(self, producer_id: int) -> ProducerEntry:
+        entry = self._entries.get(producer_id)
+        if entry is None:
+            if len(self._entries) >= PRODUCER_IDS_MAX:
+                self.evict(PRODUCER_IDS_MAX - EVICTED_TOGETHER)
+            entry = self._entries[producer_id] = ProducerEntry(producer_id)
+        return entry
+
+    def evict(self, kept_count: int) -> None:
+        """Forget the producers that have written nothing for longest, until `kept_count` are left.
+
+        Those with a transaction that is open or being verified stay.
+        """
+        idle = (
+            entry
+            for producer_id, entry in self._entries.items()
+            if entry.current_txn_start_offset == NO_OFFSET and producer_id not in self._verifications
+        )
+        excess_count = len(self._entries) - kept_count
+        for entry in heapq.nsmallest(excess_count, idle, key=lambda entry: entry.last_offset):
+            del self._entries[entry.producer_id]
+
+    def replace(self, entries: Iterable[ProducerEntry]) -> None:
+        """Forget everything and start from a snapshot."""
+        self._entries = {entry.producer_id: entry for entry in entries}
+        open_entries = [
+            entry for entry in self._entries.values() if entry.current_txn_start_offset != NO_OFFSET
+        ]
+        open_entries.sort(key=lambda entry: entry.current_txn_start_offset)
+        self._open_transactions = {
+            entry.producer_id: entry.current_txn_start_offset for entry in open_entries
+        }
+        self._unreplicated.clear()
+
+    def remove_expired(self, now_ms: int, expiration_ms: int) -> None:
+        """Forget producers without an open transaction that were idle for `producer.id.expiration.ms`."""
+        self._entries = {
+            producer_id: entry
+            for producer_id, entry in self._entries.items()
+            if entry.current_txn_start_offset != NO_OFFSET or now_ms - entry.last_timestamp_ms < expiration_ms
+        }
+        self._verifications = {
+            producer_id: verification
+            for producer_id, verification in self._verifications.items()
+            if now_ms - verification.started_ms < expiration_ms
+        }

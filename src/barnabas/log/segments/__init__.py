@@ -1,0 +1,1 @@
+"""The files of a segment: records and indexes."""

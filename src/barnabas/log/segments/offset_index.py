@@ -1,0 +1,47 @@
+"""`.index`: every few kilobytes, the last offset of a batch and the file position where that batch starts."""
+
+from struct import Struct
+
+from barnabas.log.segments.sparse_index import SparseIndex
+
+
+class OffsetIndex(SparseIndex):
+    """Entries of (offset - base offset, position), four bytes each."""
+
+    ENTRY = Struct(">ii")
+
+    def append(self, offset: int, position: int) -> None:
+        """Note that the batch at `position` ends with `offset`."""
+        self._append(offset - self.base_offset, position)
+
+    def is_full(self, size_max_bytes: int) -> bool:
+        """Whether another entry would exceed `segment.index.bytes`."""
+        return self.count >= size_max_bytes // self.ENTRY.size
+
+    def lookup(self, offset: int) -> tuple[int, int] | None:
+        """The last entry at or before `offset` as (offset, position)."""
+        slot = self._slot_at_most(offset - self.base_offset, self._relative_offset)
+        return self._absolute(slot) if slot >= 0 else None
+
+    def first_from_position(self, position: int) -> tuple[int, int] | None:
+        """The first entry of a batch at or behind `position`, as (offset, position)."""
+        slot = self._slot_at_most(position - 1, self._position) + 1
+        return self._absolute(slot) if slot < self.count else None
+
+    def last(self) -> tuple[int, int] | None:
+        """The last entry as (offset, position)."""
+        return self._absolute(self.count - 1) if self.count else None
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the entries at and after `offset`."""
+        self._keep(self._slot_at_most(offset - 1 - self.base_offset, self._relative_offset) + 1)
+
+    def _relative_offset(self, slot: int) -> int:
+        return self._entry(slot)[0]
+
+    def _position(self, slot: int) -> int:
+        return self._entry(slot)[1]
+
+    def _absolute(self, slot: int) -> tuple[int, int]:
+        relative_offset, position = self._entry(slot)
+        return self.base_offset + relative_offset, position

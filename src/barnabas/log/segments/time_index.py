@@ -1,0 +1,45 @@
+"""`.timeindex`: the largest timestamp so far and the last offset of the batch that has it."""
+
+from struct import Struct
+
+from barnabas.log.segments.sparse_index import SparseIndex
+from barnabas.wire.records.batch import NO_TIMESTAMP
+
+
+class TimeIndex(SparseIndex):
+    """Entries of (timestamp, offset - base offset), eight and four bytes."""
+
+    ENTRY = Struct(">qi")
+
+    def append(self, timestamp_ms: int, offset: int) -> None:
+        """Note a new largest timestamp; one that is not larger than the last is passed over."""
+        if timestamp_ms > self.last()[0]:
+            self._append(timestamp_ms, offset - self.base_offset)
+
+    def is_full(self, size_max_bytes: int) -> bool:
+        """Whether only the slot is left that closing the segment needs."""
+        return self.count >= size_max_bytes // self.ENTRY.size - 1
+
+    def lookup(self, timestamp_ms: int) -> tuple[int, int]:
+        """The last entry at or before `timestamp_ms` as (timestamp, offset), else (-1, base offset)."""
+        return self._absolute(self._slot_at_most(timestamp_ms, self._timestamp))
+
+    def last(self) -> tuple[int, int]:
+        """The last entry as (timestamp, offset), else (-1, base offset)."""
+        return self._absolute(self.count - 1)
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the entries at and after `offset`."""
+        self._keep(self._slot_at_most(offset - 1 - self.base_offset, self._relative_offset) + 1)
+
+    def _timestamp(self, slot: int) -> int:
+        return self._entry(slot)[0]
+
+    def _relative_offset(self, slot: int) -> int:
+        return self._entry(slot)[1]
+
+    def _absolute(self, slot: int) -> tuple[int, int]:
+        if slot < 0:
+            return NO_TIMESTAMP, self.base_offset
+        timestamp_ms, relative_offset = self._entry(slot)
+        return timestamp_ms, self.base_offset + relative_offset

@@ -1,0 +1,1 @@
+"""Finding, checking and recovering logs when a broker starts."""

@@ -1,0 +1,247 @@
+"""Opening the files of a log: leftovers, checking after a crash, where the log begins and ends. Blocks."""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from barnabas.base.ids import TopicPartition
+from barnabas.log.files import (
+    CLEANED_SUFFIX,
+    DELETED_SUFFIX,
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SEGMENT_SUFFIXES,
+    SNAPSHOT_SUFFIX,
+    SWAP_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    offset_file,
+    offset_of,
+    unlink_files,
+)
+from barnabas.log.leader_epoch_cache import LeaderEpochs
+from barnabas.log.log_config import LogConfig
+from barnabas.log.producers.producer_recovery import producers_at, replay_batch
+from barnabas.log.producers.producer_state_manager import ProducerStates
+from barnabas.log.segments.open_files import OpenFiles
+from barnabas.log.segments.segment import RELATIVE_OFFSET_MAX, Segment
+from barnabas.log.segments.segments import Segments
+from barnabas.telemetry.logs import get_logger
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.records.batch import BatchHeader, crc_matches
+
+_log = get_logger("barnabas.log")
+
+
+class LoadedSegments(NamedTuple):
+    """What `load_segments` found."""
+
+    segments: Segments
+    log_end_offset: int
+    #: What recovery cut off or dropped.
+    discarded_bytes: int
+
+
+def load_segments(
+    directory: Path,
+    topic_partition: TopicPartition,
+    config: LogConfig,
+    epochs: LeaderEpochs,
+    *,
+    recovery_point: int,
+    log_start_offset: int,
+    clean_shutdown: bool,
+    now_ms: int,
+) -> LoadedSegments:
+    """Open a partition's segments; after an unclean stop check everything from `recovery_point` on."""
+    names = _finish_interrupted_work(directory, os.listdir(directory))
+    _remove_orphaned_indexes(directory, names)
+    open_files = OpenFiles()
+    logs = sorted(name for name in names if name.endswith(LOG_SUFFIX))
+    found = [_open_segment(directory / name, open_files, now_ms) for name in logs]
+    producers = _Producers(directory, topic_partition, log_start_offset)
+    discarded_bytes = 0
+    if not clean_shutdown:
+        discarded_bytes = _recover(found, config, epochs, recovery_point, producers)
+    rebuild_missing_indexes(found, config, producers)
+    end_offset = _next_offset(found[-1]) if found else log_start_offset
+    if not found or end_offset < log_start_offset:
+        discarded_bytes += sum(segment.size_bytes for segment in found)
+        _remove(found)
+        found = [
+            Segment.create(
+                directory,
+                log_start_offset,
+                open_files,
+                now_ms=now_ms,
+                preallocate_bytes=config.preallocate_bytes,
+            )
+        ]
+        end_offset = log_start_offset
+    if discarded_bytes:
+        _log.warning(
+            "cut off an incomplete or damaged end of a log",
+            partition=str(topic_partition),
+            discarded_bytes=discarded_bytes,
+            log_end_offset=end_offset,
+        )
+    return LoadedSegments(Segments(found), end_offset, discarded_bytes)
+
+
+def _open_segment(path: Path, open_files: OpenFiles, now_ms: int) -> Segment:
+    base_offset = offset_of(path.name)
+    assert base_offset is not None, path
+    size_bytes = path.stat().st_size
+    return Segment(path.parent, base_offset, open_files, size_bytes=size_bytes, created_ms=now_ms)
+
+
+def _finish_interrupted_work(directory: Path, names: list[str]) -> list[str]:
+    """Remove what was to be deleted, finish swaps of compacted segments; gives back the names left."""
+    if not any(name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX, SWAP_SUFFIX)) for name in names):
+        return names
+    unlink_files([directory / name for name in names if name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX))])
+    cleaned = [offset_of(name) or 0 for name in names if name.endswith(CLEANED_SUFFIX)]
+    swaps = [name for name in names if name.endswith(SWAP_SUFFIX)]
+    if cleaned:
+        # A split that did not finish: its output is thrown away, its input is still there.
+        unlink_files([directory / name for name in swaps if (offset_of(name) or 0) >= min(cleaned)])
+    _finish_swaps(directory)
+    return os.listdir(directory)
+
+
+def _remove_orphaned_indexes(directory: Path, names: list[str]) -> None:
+    """Drop indexes whose segment is gone."""
+    bases = {name.partition(".")[0] for name in names if name.endswith(LOG_SUFFIX)}
+    indexes = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+    unlink_files(
+        [directory / name for name in names if name.endswith(indexes) and name.partition(".")[0] not in bases]
+    )
+
+
+def _finish_swaps(directory: Path) -> None:
+    swaps = list(directory.glob(f"*{SWAP_SUFFIX}"))
+    logs = [path for path in swaps if path.name.endswith(LOG_SUFFIX + SWAP_SUFFIX)]
+    if logs:
+        first = min(offset_of(path.name) or 0 for path in logs)
+        end = max(_swap_end_offset(path) for path in logs)
+        for path in directory.iterdir():
+            offset = offset_of(path.name)
+            if offset is not None and first <= offset < end and path not in swaps:
+                path.unlink()
+    for path in swaps:
+        path.rename(path.with_name(path.name.removesuffix(SWAP_SUFFIX)))
+
+
+def _swap_end_offset(path: Path) -> int:
+    segment = _open_segment(path, OpenFiles(), 0)
+    segment.path = path
+    end_offset = _scan_end(segment, 0)
+    segment.close_files()
+    return end_offset
+
+
+class _Producers(NamedTuple):
+    """Who wrote what is checked: their open transactions tell what a marker aborts."""
+
+    directory: Path
+    topic_partition: TopicPartition
+    log_start_offset: int
+
+    def before(self, found: list[Segment], index: int) -> ProducerStates:
+        """As they were where the segment at `index` begins."""
+        if index == 0:
+            return ProducerStates(self.topic_partition)
+        offset = found[index].base_offset
+        segments = Segments(found[:index])
+        return producers_at(
+            self.directory, self.topic_partition, segments, self.log_start_offset, offset
+        ).states
+
+
+def _recover(
+    found: list[Segment], config: LogConfig, epochs: LeaderEpochs, recovery_point: int, producers: _Producers
+) -> int:
+    """Check the segments from the one that holds `recovery_point` on; stop at the first bad batch."""
+    first = max((i for i, segment in enumerate(found) if segment.base_offset <= recovery_point), default=0)
+    states = producers.before(found, first) if found else ProducerStates(producers.topic_partition)
+    for index in range(first, len(found)):
+        bad_bytes = rebuild(found[index], config, states, epochs)
+        if bad_bytes:
+            dropped = found[index + 1 :]
+            del found[index + 1 :]
+            _remove(dropped)
+            return bad_bytes + sum(segment.size_bytes for segment in dropped)
+    return 0
+
+
+def rebuild(
+    segment: Segment, config: LogConfig, states: ProducerStates, epochs: LeaderEpochs | None = None
+) -> int:
+    """Check every batch, fill the indexes again, cut the file before the first bad batch.
+
+    `states` are the producers where the segment begins; they are where it ends afterwards. Gives back how many bytes
+    were cut off.
+    """
+    segment.forget_indexes()
+    valid_bytes, next_offset = 0, segment.base_offset
+    try:
+        for position, header in segment.headers():
+            if not _is_sound(segment, position, header, next_offset):
+                break
+            segment.index(position, header.size_bytes, header.last_offset, header.max_timestamp, config)
+            if epochs is not None and header.partition_leader_epoch > _or_minus_one(epochs.latest):
+                epochs.assign(header.partition_leader_epoch, header.base_offset)
+            if header.producer_id >= 0 and (aborted := replay_batch(states, segment, position, header)):
+                segment.transaction_index.append(aborted)
+            valid_bytes, next_offset = position + header.size_bytes, header.next_offset
+    except KafkaError:
+        pass  # the bytes after the last good batch are no batch: they are cut off below
+    bad_bytes = segment.size_bytes - valid_bytes
+    if bad_bytes:
+        segment.cut(valid_bytes)
+    segment.time_index.append(*segment.max_timestamp)
+    return bad_bytes
+
+
+def _or_minus_one(epoch: int | None) -> int:
+    return -1 if epoch is None else epoch
+
+
+def _is_sound(segment: Segment, position: int, header: BatchHeader, next_offset: int) -> bool:
+    return (
+        header.base_offset >= next_offset
+        and header.last_offset_delta >= 0
+        and header.last_offset - segment.base_offset <= RELATIVE_OFFSET_MAX
+        and crc_matches(segment.mapped(), position, header)
+    )
+
+
+def rebuild_missing_indexes(found: list[Segment], config: LogConfig, producers: _Producers) -> None:
+    """Fill the indexes of segments that lost them, or have them damaged; an empty segment needs none."""
+    for index, segment in enumerate(found):
+        if segment.size_bytes and not (segment.offset_index.exists and segment.transaction_index.is_sound):
+            rebuild(segment, config, producers.before(found, index))
+
+
+def _next_offset(segment: Segment) -> int:
+    """The offset after the last batch, from the last index entry on."""
+    entry = segment.offset_index.last()
+    return _scan_end(segment, segment.indexed_position(entry[0]) if entry else 0)
+
+
+def _scan_end(segment: Segment, position: int) -> int:
+    next_offset, end = segment.base_offset, position
+    for start, header in segment.headers(position):
+        next_offset, end = header.next_offset, start + header.size_bytes
+    if end != segment.size_bytes:
+        segment.cut(end)  # a clean stop leaves no partial batch, but preallocated space perhaps
+    return next_offset
+
+
+def _remove(segments: list[Segment]) -> None:
+    for segment in segments:
+        segment.close_files()
+        unlink_files(
+            [offset_file(segment.directory, segment.base_offset, suffix) for suffix in SEGMENT_SUFFIXES]
+        )
+        offset_file(segment.directory, segment.base_offset, SNAPSHOT_SUFFIX).unlink(missing_ok=True)

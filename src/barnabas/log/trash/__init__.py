@@ -1,0 +1,1 @@
+"""Logs of deleted topics that can be brought back."""

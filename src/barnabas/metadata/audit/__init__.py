@@ -1,0 +1,1 @@
+"""Audit records, the history of resources, and rollback."""

@@ -1,0 +1,203 @@
+"""What a commit changes, as people see it: resource by resource and key by key, without secrets.
+
+A resource is named by its kind and name: `topic/orders`, `topic/ord*` for what a prefixed ACL covers, `broker/1`,
+`broker/` for every broker, `quota/user=alice,client-id` where a name that is missing is the default's, `user/alice`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+from barnabas.base.resource_names import quota_resource, resource_name
+from barnabas.config.config_resource import ResourceKind
+from barnabas.config.describe import is_sensitive
+from barnabas.metadata.acls import ACLS
+from barnabas.metadata.audit.historical_value import FORMER_VALUES, HISTORY_START
+from barnabas.metadata.audit.records import AUDIT, Difference
+from barnabas.metadata.brokers import BROKERS, Broker
+from barnabas.metadata.cluster import CLUSTER
+from barnabas.metadata.configs import (
+    BROKER_CONFIGS,
+    CLIENT_METRICS_CONFIGS,
+    GROUP_CONFIGS,
+    TOPIC_CONFIGS,
+    Overrides,
+)
+from barnabas.metadata.features import FINALIZED_FEATURES
+from barnabas.metadata.image import NOUNS, Image
+from barnabas.metadata.producer_ids import PRODUCER_IDS
+from barnabas.metadata.quotas import QUOTAS, ClientQuota
+from barnabas.metadata.scram import SCRAM_CREDENTIALS, Credentials
+from barnabas.metadata.store import Change
+from barnabas.metadata.topics import (
+    DELETED_TOPICS,
+    PARTITION_STATES,
+    TAKEN_NAMES,
+    TOPICS,
+    PartitionState,
+    Topic,
+)
+from barnabas.metadata.trash import TRASHED_TOPICS, TrashedTopic
+from barnabas.wire.acls import AclBinding, PatternType, ResourceType
+
+#: What stands for a value that must not be told; whether it has changed is told.
+HIDDEN = "(hidden)"
+
+#: A thing of the store as keys and values; {} for one that is not there.
+View: TypeAlias = dict[str, Any]
+
+#: What brokers keep for themselves: nobody changes it as such.
+UNTOLD = frozenset(
+    noun.name
+    for noun in (
+        AUDIT,
+        CLUSTER,
+        DELETED_TOPICS,
+        FORMER_VALUES,
+        HISTORY_START,
+        PARTITION_STATES,
+        PRODUCER_IDS,
+        TAKEN_NAMES,
+    )
+)
+
+
+def differences(image: Image, changes: Iterable[Change]) -> Iterator[Difference]:
+    """What `changes` would make different in the cluster that `image` shows."""
+    for change in changes:
+        name, _, row = change.key.partition("/")
+        after: Any = None if change.value is None else NOUNS[name].decode(change.value)
+        if name == PARTITION_STATES.name:
+            yield from _partition_differences(image, row, after)
+        elif name not in UNTOLD:
+            before = getattr(image, name).get(row)
+            if before != after:
+                yield from _VIEWS[name](row, before, after)
+
+
+def _compared(resource: str, before: View, after: View, secrets: Iterable[str] = ()) -> Iterator[Difference]:
+    hidden = frozenset(secrets)
+    for key in sorted(before.keys() | after.keys()):
+        old, new = before.get(key), after.get(key)
+        if old == new:
+            continue
+        if key in hidden:
+            old, new = (None if each is None else HIDDEN for each in (old, new))
+        yield Difference(resource, key, old, new)
+
+
+def _topic(row: str, before: Topic | None, after: Topic | None) -> Iterator[Difference]:
+    def view(topic: Topic | None) -> View:
+        if topic is None:
+            return {}
+        replicas = [list(each) for each in topic.assignments]
+        return {"topic id": topic.topic_id.hex(), "partitions": topic.partition_count, "replicas": replicas}
+
+    return _compared(f"topic/{row}", view(before), view(after))
+
+
+def _trashed(row: str, before: TrashedTopic | None, after: TrashedTopic | None) -> Iterator[Difference]:
+    trashed = after or before
+    assert trashed is not None
+    yield Difference(f"topic/{trashed.name}", "in the trash", before and row, after and row)
+
+
+def _partition_differences(image: Image, row: str, after: PartitionState | None) -> Iterator[Difference]:
+    """Where a partition is and who leads; nothing of topics that are gone, or not there yet."""
+    topic_id, _, index = row.partition("/")
+    topic = image.topic_by_id(bytes.fromhex(topic_id))
+    if topic is None or after is None or int(index) >= topic.partition_count:
+        return iter(())
+
+    def view(state: PartitionState) -> View:
+        parts = {"replicas": state.replicas or topic.assignments[int(index)], "leader": state.leader}
+        parts |= {"isr": state.isr, "adding": state.adding, "removing": state.removing}
+        return {f"partition {index} {key}": _listed(part) for key, part in parts.items()}
+
+    return _compared(f"topic/{topic.name}", view(image.partition(topic, int(index))), view(after))
+
+
+def _listed(part: Any) -> Any:
+    return list(part) if isinstance(part, tuple) else part
+
+
+def config_resource(kind: ResourceKind, name: str) -> str:
+    """The name of what bears configs."""
+    return resource_name(kind.name, name)
+
+
+def _configs(kind: ResourceKind) -> Callable[[str, Overrides | None, Overrides | None], Iterator[Difference]]:
+    def view(row: str, before: Overrides | None, after: Overrides | None) -> Iterator[Difference]:
+        old, new = dict(before or {}), dict(after or {})
+        has_secrets = kind is ResourceKind.BROKER
+        secrets = filter(is_sensitive, old.keys() | new.keys()) if has_secrets else ()
+        return _compared(config_resource(kind, row), old, new, secrets)
+
+    return view
+
+
+def acl_resource(resource_type: ResourceType, name: str, pattern: PatternType) -> str:
+    """The name of what an ACL covers."""
+    return resource_name(resource_type.name, name, prefixed=pattern is PatternType.PREFIXED)
+
+
+def _acl(_row: str, before: AclBinding | None, after: AclBinding | None) -> Iterator[Difference]:
+    binding = after or before
+    assert binding is not None
+    permission, operation = binding.permission.name, binding.operation.name
+    key = f"acl {binding.principal} {permission} {operation} from {binding.host}"
+    yield Difference(
+        acl_resource(binding.resource_type, binding.resource_name, binding.pattern_type),
+        key,
+        None if before is None else list(before),
+        None if after is None else list(after),
+    )
+
+
+def _quota(_row: str, before: ClientQuota | None, after: ClientQuota | None) -> Iterator[Difference]:
+    quota = after or before
+    assert quota is not None
+    values = (dict(each.values) if each else {} for each in (before, after))
+    return _compared(quota_resource(quota.entity), *values)
+
+
+def _user(row: str, before: Credentials | None, after: Credentials | None) -> Iterator[Difference]:
+    """The iterations of each mechanism; a new password with the same ones is told as such."""
+    old, new = before or {}, after or {}
+    for mechanism in sorted(old.keys() | new.keys()):
+        mine, others = old.get(mechanism), new.get(mechanism)
+        if mine != others:
+            shown = (None if each is None else {"iterations": each.iterations} for each in (mine, others))
+            yield Difference(f"user/{row}", mechanism.title, *shown)
+
+
+def _broker(row: str, before: Broker | None, after: Broker | None) -> Iterator[Difference]:
+    def view(broker: Broker | None) -> View:
+        if broker is None:
+            return {}
+        endpoints = [f"{each.listener}://{each.host}:{each.port}" for each in broker.endpoints]
+        state = {"fenced": broker.fenced, "cordoned": broker.cordoned}
+        return {"endpoints": endpoints, "rack": broker.rack, **state}
+
+    return _compared(f"broker/{row}", view(before), view(after))
+
+
+def _feature(row: str, before: int | None, after: int | None) -> Iterator[Difference]:
+    yield Difference(f"feature/{row}", "level", before, after)
+
+
+_VIEWS: Mapping[str, Callable[[str, Any, Any], Iterator[Difference]]] = MappingProxyType(
+    {
+        ACLS.name: _acl,
+        BROKERS.name: _broker,
+        BROKER_CONFIGS.name: _configs(ResourceKind.BROKER),
+        CLIENT_METRICS_CONFIGS.name: _configs(ResourceKind.CLIENT_METRICS),
+        FINALIZED_FEATURES.name: _feature,
+        GROUP_CONFIGS.name: _configs(ResourceKind.GROUP),
+        QUOTAS.name: _quota,
+        SCRAM_CREDENTIALS.name: _user,
+        TOPICS.name: _topic,
+        TOPIC_CONFIGS.name: _configs(ResourceKind.TOPIC),
+        TRASHED_TOPICS.name: _trashed,
+    }
+)

@@ -1,0 +1,128 @@
+"""The store as it was at a revision, as far as it is kept: with what, for how long, since when."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from barnabas.base.resource_names import quota_resource
+from barnabas.metadata.acls import ACLS
+from barnabas.metadata.audit.changes import acl_resource, config_resource
+from barnabas.metadata.audit.historical_value import FORMER_VALUES, HISTORY_START, KEY, FormerValue
+from barnabas.metadata.configs import CONFIG_NOUNS
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.image import NOUNS, Image
+from barnabas.metadata.quotas import QUOTAS
+from barnabas.metadata.record_type import Noun
+from barnabas.metadata.scram import SCRAM_CREDENTIALS
+from barnabas.metadata.store import NEVER, Change
+from barnabas.metadata.topics import TOPICS
+
+#: Values that are kept, some 500 bytes each; beyond, the oldest go, and the history begins behind them.
+KEPT_COUNT_MAX = 20_000
+
+#: What a resource has that can be as it was.
+_RESTORED: tuple[Noun[Any], ...] = (*CONFIG_NOUNS.values(), ACLS, QUOTAS, SCRAM_CREDENTIALS)
+RESTORED: Mapping[str, Noun[Any]] = MappingProxyType({noun.name: noun for noun in _RESTORED})
+
+#: What is kept of the store: topics, too, to know which there were.
+_KEPT = frozenset({*RESTORED, TOPICS.name})
+
+_KINDS = MappingProxyType({noun.name: kind for kind, noun in CONFIG_NOUNS.items()})
+
+
+def kept(image: Image, changes: Iterable[Change], now_ms: int) -> Iterator[Change]:
+    """What keeps the values that `changes` replace or remove, where a history is kept."""
+    if KEY not in image.history_start:
+        return
+    for change in changes:
+        name, _, row = change.key.partition("/")
+        before = getattr(image, name).get(row) if name in _KEPT else None
+        if before is not None:
+            plain = NOUNS[name].to_plain(before)
+            former = FormerValue(change.key, plain, image.revision_of(change.key), now_ms)
+            yield FORMER_VALUES.put(former.row, former)
+
+
+def history_start(image: Image) -> int | None:
+    """The first revision of which the state is known; None when nothing is kept."""
+    if KEY not in image.history_start:
+        return None
+    return image.history_start[KEY] or image.history_start.revision(KEY)
+
+
+def decide_keep_history(image: Image, *, wanted: bool) -> Decision[None]:
+    """Begin a history, or let go of the one that there is: with a gap in it, it would tell wrong things."""
+    if wanted == (KEY in image.history_start):
+        return Decision(None)
+    if wanted:
+        return Decision(None, (HISTORY_START.put(KEY, 0),), {HISTORY_START.key(KEY): NEVER})
+    return Decision(None, (HISTORY_START.remove(KEY), *map(FORMER_VALUES.remove, image.former_values)))
+
+
+def decide_forget_former(
+    image: Image, ended_before_ms: int | None, count_max: int = KEPT_COUNT_MAX
+) -> Decision[None]:
+    """Let go of values that were replaced before a time (None: of none), and of the oldest of too many."""
+    table = image.former_values
+    oldest_first = sorted(table, key=table.revision)
+    too_many = len(table) - count_max
+    gone = [
+        row
+        for index, row in enumerate(oldest_first)
+        if index < too_many or (ended_before_ms is not None and table[row].ended_ms < ended_before_ms)
+    ]
+    start = history_start(image)
+    if not gone or start is None:
+        return Decision(None)
+    first_known = max(start, *(table.revision(row) for row in gone))
+    reads = {HISTORY_START.key(KEY): image.history_start.revision(KEY)}
+    changes = (HISTORY_START.put(KEY, first_known), *map(FORMER_VALUES.remove, gone))
+    return Decision(None, changes, reads)
+
+
+def value_at(image: Image, key: str, revision: int) -> Any:
+    """What a key of the store had at a revision that is known; None for nothing."""
+    return _value_at(image, key, revision, [each for each in image.former_values.values() if each.key == key])
+
+
+def _value_at(image: Image, key: str, revision: int, former: Iterable[FormerValue]) -> Any:
+    name, _, row = key.partition("/")
+    ended = image.former_values.revision
+    later = [each for each in former if ended(each.row) > revision]
+    if later:
+        first = min(later, key=lambda each: ended(each.row))
+        return NOUNS[name].from_plain(first.plain) if first.since <= revision else None
+    return getattr(image, name).get(row) if image.revision_of(key) <= revision else None
+
+
+def states_of(image: Image, resource: str, revision: int) -> dict[str, Any]:
+    """All that the resource has or has had, by the keys of the store, as it was at a revision; None for nothing."""
+    former: dict[str, list[FormerValue]] = {}
+    for each in image.former_values.values():
+        name = each.key.partition("/")[0]
+        if name in RESTORED:
+            value = RESTORED[name].from_plain(each.plain)
+            if _bearer(each.key, value) == resource:
+                former.setdefault(each.key, []).append(each)
+    present = (
+        noun.key(row)
+        for name, noun in RESTORED.items()
+        for row, value in getattr(image, name).items()
+        if _bearer(noun.key(row), value) == resource
+    )
+    return {
+        key: _value_at(image, key, revision, former.get(key, ()))
+        for key in dict.fromkeys([*present, *former])
+    }
+
+
+def _bearer(key: str, value: Any) -> str:
+    """The resource that a row of the store belongs to, by its name."""
+    name, _, row = key.partition("/")
+    if name == ACLS.name:
+        return acl_resource(value.resource_type, value.resource_name, value.pattern_type)
+    if name == QUOTAS.name:
+        return quota_resource(value.entity)
+    if name == SCRAM_CREDENTIALS.name:
+        return f"user/{row}"
+    return config_resource(_KINDS[name], row)

@@ -1,0 +1,1 @@
+"""Checks that a pipeline has written each record exactly once."""

@@ -1,0 +1,183 @@
+"""Whether the output of an application holds each of its inputs exactly once: a judgement on what was read. No IO.
+
+An input is its number, "3-17" for the eighteenth record of partition 3. An output begins with the number of the input
+that it was made of. A word may follow, "ID/COUNT": this is one of COUNT outputs of the transaction ID, which names one
+attempt.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from barnabas.base.ids import TopicPartition
+from barnabas.verify_eos.transaction_outcomes import Fate
+
+_OUTPUT = re.compile(rb"(\d{1,9})-(\d{1,18})(?: (\S+)/(\d{1,9}))?(?!\S)")
+
+
+class Number(NamedTuple):
+    """Which input; prints as it is written."""
+
+    partition: int
+    sequence: int
+
+    def __str__(self) -> str:
+        return f"{self.partition}-{self.sequence}"
+
+
+class Output(NamedTuple):
+    """A record of the output as a client saw it; `number` is None for one that names no input."""
+
+    place: TopicPartition
+    offset: int
+    number: Number | None
+    transaction: bytes | None = None
+    transaction_size: int = 0  #: outputs, as the application says
+
+    def __str__(self) -> str:
+        return f"{self.number} ({self.place} offset {self.offset})"
+
+
+class ReadLog(NamedTuple):
+    """A partition of the output: what its log says of each record, and where reading committed ones ended."""
+
+    fates: Mapping[int, Fate]
+    read_up_to: int
+
+
+#: What can be wrong, for people.
+KINDS: Mapping[str, str] = {
+    "misnumbered": "inputs that do not follow on the one before",
+    "lost": "inputs without an output",
+    "duplicated": "further outputs of an input that has one",
+    "reordered": "outputs behind those of later inputs",
+    "torn": "transactions of which a part cannot be read",
+    "aborted": "outputs that are read though nobody committed them",
+    "hidden": "committed outputs that are not read",
+    "unknown": "outputs of no input",
+}
+
+
+@dataclass
+class Findings:
+    """How much was looked at, and every fault by its kind."""
+
+    inputs_count: int
+    outputs_count: int
+    transactions_count: int  #: that the outputs speak of
+    faults: dict[str, list[str]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
+
+    @property
+    def is_exactly_once(self) -> bool:
+        """Whether there are no faults."""
+        return not any(self.faults.values())
+
+
+def read_number(value: bytes | None) -> Number | None:
+    """The number that a value begins with."""
+    found = _OUTPUT.match(value or b"")
+    return Number(int(found[1]), int(found[2])) if found else None
+
+
+def read_output(place: TopicPartition, offset: int, value: bytes | None) -> Output:
+    """What an output says of itself."""
+    found = _OUTPUT.match(value or b"")
+    if not found:
+        return Output(place, offset, None)
+    number = Number(int(found[1]), int(found[2]))
+    return Output(place, offset, number, found[3], int(found[4] or 0))
+
+
+def judge(
+    inputs: Mapping[TopicPartition, Sequence[Number | None]],
+    outputs: Sequence[Output],
+    logs: Mapping[TopicPartition, ReadLog],
+) -> Findings:
+    """All faults of an output, read committed, against its input and its logs.
+
+    :param inputs: The numbers in each partition of the input, in the order of its log.
+    :param outputs: The output, each partition in the order of its log.
+    """
+    known = {number for numbers in inputs.values() for number in numbers if number is not None}
+    transactions = {output.transaction for output in outputs if output.transaction is not None}
+    findings = Findings(sum(map(len, inputs.values())), len(outputs), len(transactions))
+    checks: dict[str, Callable[[], Iterator[object]]] = {
+        "misnumbered": lambda: _misnumbered(inputs),
+        "lost": lambda: iter(sorted(known - {output.number for output in outputs if output.number})),
+        "duplicated": lambda: _duplicated(outputs),
+        "reordered": lambda: _reordered(outputs),
+        "torn": lambda: _torn(outputs),
+        "aborted": lambda: _aborted(outputs, logs),
+        "hidden": lambda: _hidden(outputs, logs),
+        "unknown": lambda: (output for output in outputs if output.number not in known),
+    }
+    assert checks.keys() == KINDS.keys()
+    for kind, check in checks.items():
+        findings.faults[kind] = [str(fault) for fault in check()]
+    return findings
+
+
+def _misnumbered(inputs: Mapping[TopicPartition, Collection[Number | None]]) -> Iterator[str]:
+    for place, numbers in inputs.items():
+        before: Number | None = None
+        for number in numbers:
+            follows = number is not None and number.partition == place.partition
+            if not follows or (before and number and number.sequence != before.sequence + 1):
+                yield f"{number} behind {before} ({place})"
+            before = number
+
+
+def _duplicated(outputs: Sequence[Output]) -> Iterator[Output]:
+    seen: set[Number] = set()
+    for output in outputs:
+        if output.number is not None and output.number in seen:
+            yield output
+        elif output.number is not None:
+            seen.add(output.number)
+
+
+def _reordered(outputs: Sequence[Output]) -> Iterator[str]:
+    """Inputs of a partition keep their order within a partition of the output; second outputs are duplicates alone."""
+    seen: set[Number] = set()
+    latest: dict[tuple[TopicPartition, int], Number] = {}
+    for output in outputs:
+        if output.number is None or output.number in seen:
+            continue
+        seen.add(output.number)
+        lane = (output.place, output.number.partition)
+        before = latest.setdefault(lane, output.number)
+        if output.number < before:
+            yield f"{output} behind {before}"
+        else:
+            latest[lane] = output.number
+
+
+def _torn(outputs: Sequence[Output]) -> Iterator[str]:
+    sizes: dict[bytes, int] = {}
+    found: Counter[bytes] = Counter()
+    for output in outputs:
+        if output.transaction is not None:
+            sizes[output.transaction] = output.transaction_size
+            found[output.transaction] += 1
+    for transaction, size in sizes.items():
+        if found[transaction] != size:
+            yield f"{transaction.decode(errors='replace')}: {found[transaction]} outputs of {size}"
+
+
+def _aborted(outputs: Sequence[Output], logs: Mapping[TopicPartition, ReadLog]) -> Iterator[str]:
+    for output in outputs:
+        fate = logs[output.place].fates.get(output.offset)
+        if fate is not Fate.COMMITTED:
+            yield f"{output}: {fate.value if fate else 'not in the log'}"
+
+
+def _hidden(outputs: Sequence[Output], logs: Mapping[TopicPartition, ReadLog]) -> Iterator[str]:
+    seen: defaultdict[TopicPartition, set[int]] = defaultdict(set)
+    for output in outputs:
+        seen[output.place].add(output.offset)
+    for place, log in logs.items():
+        for offset, fate in log.fates.items():
+            if fate is Fate.COMMITTED and offset < log.read_up_to and offset not in seen[place]:
+                yield f"{place} offset {offset}"

@@ -1,0 +1,1 @@
+"""The archive job: a topic as Parquet files or a Delta table."""

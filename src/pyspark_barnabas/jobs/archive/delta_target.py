@@ -1,0 +1,110 @@
+"""An archive that is a Delta table: data and state become visible together, by one commit of delta-rs.
+
+A run's files and its manifest lie in the table's directory before the commit; what makes them count is the commit,
+which adds the files and carries the run's number as an application's transaction. Of a manifest with a later number,
+and of files in no commit, nobody hears anything: a run that died has left them, and the next one does the same again.
+"""
+
+import json
+import time
+from pathlib import Path
+from urllib.parse import unquote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.transaction import AddAction, RemoveAction
+from pyspark.sql import DataFrame, SparkSession
+
+from barnabas.log.files import sync_path, write_atomically
+from pyspark_barnabas.jobs.archive.parquet_target import RECORDS_DDL, ArchiveError, ArchiveTarget, Manifest
+from pyspark_barnabas.paths import pattern_of, uri
+from pyspark_barnabas.source.rows import TYPES, schema_of
+
+#: The application whose transactions are the runs, and the name of the table.
+APPLICATION = "barnabas-archive"
+PARTITIONED_BY = ["topic", "date"]
+_OWN = "_barnabas"
+
+
+class DeltaTarget(ArchiveTarget):
+    """An `ArchiveTarget` that any reader of Delta tables can read, whole runs at a time."""
+
+    @property
+    def lock_path(self) -> Path:
+        """See `ArchiveTarget`; readers and vacuums pass over names with an underscore."""
+        return self.directory / _OWN / "lock"
+
+    def runs(self) -> list[int]:
+        """The numbers of all runs that were committed.
+
+        :raises ArchiveError: When the table is no archive.
+        """
+        if not DeltaTable.is_deltatable(str(self.directory)):
+            return []
+        table = DeltaTable(self.directory)
+        committed = table.transaction_version(APPLICATION)
+        if committed is None and table.metadata().name != APPLICATION:
+            message = f"{self.directory} is a Delta table, and no archive: use another directory"
+            raise ArchiveError(message)
+        return list(range(1, (committed or 0) + 1))
+
+    def manifest_path(self, run: int) -> Path:
+        """Where the manifest of a run lies."""
+        return self.directory / _OWN / f"run={run:08d}.json"
+
+    def records(self, spark: SparkSession) -> DataFrame:
+        """All records of all runs, in the source's columns, and `date`."""
+        files = DeltaTable(self.directory).file_uris()
+        if not files:
+            return spark.createDataFrame([], RECORDS_DDL)
+        reader = spark.read.schema(RECORDS_DDL).option("basePath", uri(self.directory))
+        return reader.parquet(*(pattern_of(Path(unquote(each))) for each in files))
+
+    def commit(self, manifest: Manifest, staged: Path) -> None:
+        """Move the files to where they stay, and commit them together with the run. Under the lock."""
+        added: list[AddAction | RemoveAction] = [
+            self._added(path, staged) for path in sorted(staged.glob("*/*/*.parquet"))
+        ]
+        write_atomically(self.manifest_path(manifest.run), manifest.to_json().encode())
+        schema = table_schema()
+        table = DeltaTable.create(
+            self.directory, schema, mode="ignore", partition_by=PARTITIONED_BY, name=APPLICATION
+        )
+        table.create_write_transaction(
+            added,
+            "append",
+            schema,
+            PARTITIONED_BY,
+            commit_properties=CommitProperties(
+                custom_metadata={"barnabas.run": str(manifest.run)},
+                app_transactions=[Transaction(APPLICATION, manifest.run)],
+            ),
+        )
+        for path in (*(self.directory / "_delta_log").glob("*.json"), self.directory / "_delta_log"):
+            sync_path(path)
+        self._remove_staged()
+
+    def _added(self, path: Path, staged: Path) -> AddAction:
+        place = path.relative_to(staged)
+        target = self.directory / place
+        rows_count = pq.read_metadata(path).num_rows
+        sync_path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        path.rename(target)
+        for parent in target.parents[:3]:
+            sync_path(parent)
+        values: dict[str, str | None] = {}
+        for part in place.parts[:-1]:
+            name, _, value = part.partition("=")
+            values[name] = value
+        stats = json.dumps({"numRecords": rows_count})
+        return AddAction(
+            place.as_posix(), target.stat().st_size, values, time.time_ns() // 1_000_000, True, stats
+        )
+
+
+def table_schema() -> pa.Schema:
+    """The columns of the table."""
+    columns = [name for name in TYPES if name != "topic"]
+    return pa.schema([*schema_of(columns), pa.field("topic", pa.string()), pa.field("date", pa.string())])

@@ -1,0 +1,1 @@
+"""The audit job: a report of what the audit topic has."""

@@ -1,0 +1,1 @@
+"""What jobs share: the Spark session and the client."""

@@ -1,0 +1,1 @@
+"""The compact job: compaction of one large topic on Spark."""

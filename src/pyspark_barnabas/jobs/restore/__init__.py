@@ -1,0 +1,1 @@
+"""The restore job: topics from archives."""

@@ -1,0 +1,205 @@
+"""Rows of a partition to segments of a log in which every record has the offset, time and type of time of its row.
+
+Where offsets follow one upon the other the kernels write whole batches; across small gaps, as compaction leaves them,
+records share a batch that skips offsets, as the cleaner's own do. What lies between batches is taken up by batches
+without records, so that nobody can take it for a loss. Nothing here knows of brokers or of Spark.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Self
+
+import numpy as np
+import pyarrow as pa
+
+from barnabas.log.files import LOG_SUFFIX, offset_file, sync_path
+from barnabas.log.imports.restore_manifest import MANIFEST_FILE, Handover
+from barnabas.log.segments.segment import RELATIVE_OFFSET_MAX
+from barnabas.wire.records.arrow_encode import ArrowEncoder
+from barnabas.wire.records.arrow_rows import Batching, Columns, Longs
+from barnabas.wire.records.batch import (
+    BATCH_HEADER_BYTES,
+    BATCH_OVERHEAD_BYTES,
+    MAGIC,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+    BatchHeader,
+    assign,
+    read_header,
+    stamp_append_time,
+)
+from barnabas.wire.records.compression import Buffer, Compression
+from barnabas.wire.records.record import Record, assemble, encode_batch
+
+SEGMENT_BYTES = 256 * 1024 * 1024
+BATCH_BYTES = 256 * 1024
+LEADER_EPOCH = 0
+APPEND_TIME = 1
+#: Shorter runs of offsets share batches.
+_RUN_COUNT_MIN = 32
+_SHARED_COUNT_MAX = 1_000
+
+
+def encode_rows(rows: pa.RecordBatch, compression: Compression) -> Iterator[Buffer]:
+    """Batches of these rows, which are one partition's in the order of their offsets.
+
+    :raises KafkaError: INVALID_TIMESTAMP; INVALID_RECORD for a header without a key.
+    """
+    offsets: Longs = rows.column("offset").to_numpy()
+    types = rows.column("timestampType").to_numpy()
+    times_us = rows.column("timestamp").cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+    times_ms: Longs = times_us.to_numpy() // 1_000
+    columns = Columns(rows.column("key"), rows.column("value"), rows.column("headers"), times_ms)
+    encoder = ArrowEncoder(columns)
+    batching = Batching(BATCH_BYTES, compression)
+    unlike = (np.diff(types) != 0) | ((types[1:] == APPEND_TIME) & (np.diff(times_ms) != 0))
+    gaps = np.diff(offsets) != 1
+    for first, end in _parts(unlike, len(rows)):
+        stamp = int(times_ms[first]) if types[first] == APPEND_TIME else None
+        for low, high in _runs(gaps[first : end - 1], offsets[first:end]):
+            run = slice(first + low, first + high)
+            if offsets[run.stop - 1] - offsets[run.start] == run.stop - run.start - 1:
+                yield from _whole(encoder, batching, offsets, run, stamp)
+            else:
+                yield _skipping(rows.slice(run.start, high - low), times_ms[run], compression, stamp)
+
+
+def _parts(breaks: np.ndarray[Any, Any], count: int) -> Iterator[tuple[int, int]]:
+    """Runs of rows between breaks: `breaks[i]` parts row i + 1 from row i."""
+    if count:
+        yield from pairwise([0, *(np.flatnonzero(breaks) + 1).tolist(), count])
+
+
+def _runs(gaps: np.ndarray[Any, Any], offsets: Longs) -> Iterator[tuple[int, int]]:
+    """Long runs without a gap by themselves; short ones together, as far as one batch can reach."""
+    waiting: tuple[int, int] | None = None
+    for first, end in _parts(gaps, len(offsets)):
+        is_short = end - first < _RUN_COUNT_MIN
+        if waiting is not None:
+            reaches = int(offsets[end - 1] - offsets[waiting[0]]) <= RELATIVE_OFFSET_MAX
+            if is_short and reaches and end - waiting[0] <= _SHARED_COUNT_MAX:
+                waiting = waiting[0], end
+                continue
+            yield waiting
+            waiting = None
+        if is_short:
+            waiting = first, end
+        else:
+            yield first, end
+    if waiting is not None:
+        yield waiting
+
+
+def _whole(
+    encoder: ArrowEncoder, batching: Batching, offsets: Longs, run: slice, stamp: int | None
+) -> Iterator[Buffer]:
+    position = run.start
+    for data, records_count in encoder.batches(batching, order=np.arange(run.start, run.stop)):
+        header = read_header(data)
+        if stamp is not None:
+            stamp_append_time(data, 0, header, stamp)
+        assign(data, int(offsets[position]), header.batch_length, LEADER_EPOCH)
+        yield data
+        position += records_count
+
+
+def _skipping(rows: pa.RecordBatch, times_ms: Longs, compression: Compression, stamp: int | None) -> Buffer:
+    fields = [rows.column(name).to_pylist() for name in ("offset", "key", "value", "headers")]
+    records = [
+        Record(offset, time_ms, key, value, tuple((each["key"], each["value"]) for each in headers or ()))
+        for time_ms, offset, key, value, headers in zip(times_ms.tolist(), *fields, strict=True)
+    ]
+    return encode_batch(
+        records,
+        compression=compression,
+        log_append_time=stamp is not None,
+        base_offset=records[0].offset,
+        leader_epoch=LEADER_EPOCH,
+        keep_offsets=True,
+    )
+
+
+def nothing(first_offset: int, last_offset: int) -> Buffer:
+    """A batch without records, which takes up offsets."""
+    header = BatchHeader(
+        base_offset=first_offset,
+        batch_length=BATCH_HEADER_BYTES - BATCH_OVERHEAD_BYTES,
+        partition_leader_epoch=LEADER_EPOCH,
+        magic=MAGIC,
+        crc=0,
+        attributes=0,
+        last_offset_delta=last_offset - first_offset,
+        base_timestamp=NO_TIMESTAMP,
+        max_timestamp=NO_TIMESTAMP,
+        producer_id=NO_PRODUCER_ID,
+        producer_epoch=-1,
+        base_sequence=NO_SEQUENCE,
+        records_count=0,
+    )
+    return assemble(bytearray(BATCH_HEADER_BYTES), header, b"")
+
+
+class SegmentsWriter:
+    """Writes what is handed over for one partition, into a directory that it makes; use as a context manager."""
+
+    def __init__(self, directory: Path, wanted: Handover, *, segment_bytes: int = SEGMENT_BYTES) -> None:
+        self.directory = directory
+        self._wanted = wanted
+        self._segment_bytes = segment_bytes
+        self._next_offset = wanted.start_offset
+        self._base_offset = 0
+        self._file: BinaryIO | None = None
+        self.records_count = 0
+
+    def __enter__(self) -> Self:
+        self.directory.mkdir()
+        self._roll(self._wanted.start_offset)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._close()
+
+    def write(self, batch: Buffer) -> None:
+        """Put a batch behind those before; what is missing between them is taken up by batches without records."""
+        header = read_header(batch)
+        assert self._next_offset <= header.base_offset, (self._next_offset, header)
+        self._skip_to(header.base_offset)
+        self._append(batch, header)
+
+    def _skip_to(self, offset: int) -> None:
+        while self._next_offset < offset:
+            last_offset = min(offset - 1, self._next_offset + RELATIVE_OFFSET_MAX)
+            batch = nothing(self._next_offset, last_offset)
+            self._append(batch, read_header(batch))
+
+    def _append(self, batch: Buffer, header: BatchHeader) -> None:
+        assert header.last_offset < self._wanted.end_offset, (header, self._wanted)
+        assert self._file is not None
+        is_full = self._file.tell() + len(batch) > self._segment_bytes and self._file.tell() > 0
+        if is_full or header.last_offset - self._base_offset > RELATIVE_OFFSET_MAX:
+            self._roll(header.base_offset)
+        self._file.write(batch)
+        self._next_offset = header.next_offset
+        self.records_count += header.records_count
+
+    def finish(self) -> None:
+        """Let the log reach its end, and put everything on the disk."""
+        self._skip_to(self._wanted.end_offset)
+        self._close()
+        (self.directory / MANIFEST_FILE).write_text(self._wanted.to_json())
+        for path in (*self.directory.iterdir(), self.directory):
+            sync_path(path)
+
+    def _roll(self, base_offset: int) -> None:
+        self._close()
+        self._base_offset = base_offset
+        self._file = offset_file(self.directory, base_offset, LOG_SUFFIX).open("wb")
+
+    def _close(self) -> None:
+        if self._file is not None:
+            self._file.close()

@@ -1,0 +1,1 @@
+"""The scrub job: every batch of every replica checked."""

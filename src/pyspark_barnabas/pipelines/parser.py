@@ -1,0 +1,352 @@
+"""Reading a pipelines file, so that every error names file and line, the value and what would be right."""
+
+import re
+from collections.abc import Mapping
+from enum import Enum
+from pathlib import Path
+from typing import TypeVar
+
+import yaml
+
+from barnabas.base.yaml_nodes import Place, YamlError, read_yaml
+from pyspark_barnabas.paths import table_flaw
+from pyspark_barnabas.pipelines.databases import DATABASE_KEYS, read_column, read_database
+from pyspark_barnabas.pipelines.declaration import (
+    Action,
+    Changes,
+    Coding,
+    DeltaInput,
+    DeltaSink,
+    Expectation,
+    FilesInput,
+    Flow,
+    Format,
+    Input,
+    JdbcInput,
+    JdbcSink,
+    OutputMode,
+    ParquetSink,
+    Pipeline,
+    Sink,
+    Stated,
+    TopicInput,
+    TopicSink,
+    Trigger,
+    TriggerKind,
+    Watermark,
+)
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
+_FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+_DURATION = re.compile(r"[1-9]\d* (?:millisecond|second|minute|hour|day|week)s?")
+_DURATION_EXPECTED = "must be a duration such as '10 seconds' or '5 minutes'"
+
+_EnumT = TypeVar("_EnumT", bound=Enum)
+
+
+class DeclarationError(ValueError):
+    """A file that cannot be a pipeline: file and line, what is there, and what would be right."""
+
+
+def read_pipeline(path: Path) -> Pipeline:
+    """Read a file.
+
+    :raises DeclarationError: When it does not say what it should.
+    """
+    try:
+        return read_yaml(path, lambda place: _Reader(path).pipeline(place))
+    except YamlError as error:
+        where = path if error.line is None else f"{path}:{error.line}"
+        raise DeclarationError(f"{where}: {error.problem}") from None
+
+
+_FLOW_KEYS = (
+    "from",
+    "sql",
+    "python",
+    "expect",
+    "watermark",
+    "output_mode",
+    "to",
+    "dead_letters",
+    "trigger",
+)
+_CODING_KEYS = ("message", "framing", "schema_id")
+_TOPIC_INPUT_KEYS = ("topic", "format", "schema", *_CODING_KEYS, "starting", "batch_rows_max", "options")
+_TOPIC_SINK_KEYS = ("topic", "format", "key", "schema", *_CODING_KEYS)
+_AVRO_SCHEMA = "an .avsc file, or the JSON itself"
+_PROTOBUF_SCHEMA = "a .proto file, or what protoc --descriptor_set_out --include_imports makes of it"
+_SCHEMA_ID_MAX = 2**31 - 1
+#: What a source may have, by the key that tells its kind.
+_INPUT_KEYS = {
+    "topic": _TOPIC_INPUT_KEYS,
+    "files": ("files", "format", "schema", "batch_files_max"),
+    "delta": ("delta", "starting", "batch_files_max", "changes"),
+    "jdbc": ("jdbc", "growing"),
+}
+
+
+class _Reader:
+    """Reads one file; paths in it are relative to its directory."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._folder = path.parent.absolute()
+
+    def pipeline(self, place: Place) -> Pipeline:
+        """The whole file."""
+        keys = place.mapping(("bootstrap", "state", "options", "flows"))
+        flows_place = _needed(place, keys, "flows", "the flows by their names")
+        flows = tuple(self._flow(name, each) for name, each in flows_place.mapping().items())
+        if not flows:
+            flows_place.fail("must have at least one flow")
+        bootstrap = keys["bootstrap"].text() if "bootstrap" in keys else None
+        for flow, each in zip(flows, flows_place.mapping().values(), strict=True):
+            if bootstrap is None and _needs_brokers(flow):
+                each.fail("reads or writes topics, so the file must have bootstrap: HOST:PORT")
+        self._check_apart(flows, flows_place.mapping())
+        state = self._file(keys["state"]) if "state" in keys else self._folder / ".pipelines"
+        options = _options(keys["options"]) if "options" in keys else {}
+        return Pipeline(self._path, bootstrap, state, options, flows)
+
+    def _check_apart(self, flows: tuple[Flow, ...], places: Mapping[str, Place]) -> None:
+        """No flow reads the topic that it writes."""
+        for flow in flows:
+            written = {flow.dead_letters, flow.sink.topic if isinstance(flow.sink, TopicSink) else None}
+            if isinstance(flow.input, TopicInput) and flow.input.topic in written:
+                places[flow.name].fail(f"writes to topic {flow.input.topic}, which it reads, for ever")
+            if flow.source == flow.sink.label:
+                places[flow.name].fail(f"writes to {flow.source}, which it reads, for ever")
+
+    def _flow(self, name: str, place: Place) -> Flow:
+        if not _NAME.fullmatch(name):
+            place.fail("the name of a flow must be 1 to 100 letters, digits, underscores and hyphens")
+        keys = place.mapping(_FLOW_KEYS)
+        if "sql" in keys and "python" in keys:
+            keys["python"].fail("is one too many: a flow has sql or python")
+        source = _needed(place, keys, "from", "where rows come from")
+        given = source.mapping({key for keys in _INPUT_KEYS.values() for key in keys})
+        kind = next((each for each in ("files", "delta", "jdbc") if each in given), "topic")
+        given = source.mapping(_INPUT_KEYS[kind])
+        written_as = _format_of_input(source, given)
+        coding = self._coding(source, given, written_as, schema_id_needed=False)
+        flow = Flow(
+            name=name,
+            place=self._at(place),
+            input=self._input(kind, source, given),
+            format=written_as,
+            schema=self._stated(given["schema"]) if "schema" in given and coding is None else None,
+            coding=coding,
+            sql=self._stated(keys["sql"]) if "sql" in keys else None,
+            python=self._function(keys["python"]) if "python" in keys else None,
+            expectations=self._expectations(keys["expect"]) if "expect" in keys else (),
+            watermark=_watermark(keys["watermark"]) if "watermark" in keys else None,
+            output_mode=_word(keys["output_mode"], OutputMode)
+            if "output_mode" in keys
+            else OutputMode.APPEND,
+            sink=self._sink(_needed(place, keys, "to", "where rows go")),
+            dead_letters=keys["dead_letters"].text() if "dead_letters" in keys else None,
+            trigger=_trigger(keys["trigger"]) if "trigger" in keys else Trigger(TriggerKind.AVAILABLE_NOW),
+        )
+        _check_schema(source, given, flow)
+        if flow.dead_letters is None:
+            for index, each in enumerate(flow.expectations):
+                if each.action is Action.DEAD_LETTER:
+                    action = keys["expect"].items()[index].mapping()["action"]
+                    action.fail("needs dead_letters: TOPIC in the flow, for the rows to go to")
+        return flow
+
+    def _input(self, kind: str, place: Place, given: Mapping[str, Place]) -> Input:
+        files_max = given["batch_files_max"].whole(1) if "batch_files_max" in given else None
+        match kind:
+            case "files":
+                return FilesInput(self._file(given["files"]), files_max)
+            case "delta":
+                changes = _word(given["changes"], Changes) if "changes" in given else Changes.FAIL
+                return DeltaInput(self._table(given["delta"]), _starting(given), files_max, changes)
+            case "jdbc":
+                keys = given["jdbc"].mapping(DATABASE_KEYS)
+                database = read_database(given["jdbc"], keys, self._folder)
+                growing = _needed(
+                    place, given, "growing", "a column whose values grow, such as a number of rows"
+                )
+                return JdbcInput(database, read_column(growing))
+        return _topic_input(place, given)
+
+    def _expectations(self, place: Place) -> tuple[Expectation, ...]:
+        found: list[Expectation] = []
+        for each in place.items():
+            keys = each.mapping(("name", "condition", "action"))
+            name_place = _needed(each, keys, "name", "a name that errors and dead letters can tell")
+            if name_place.text() in {other.name for other in found}:
+                name_place.fail("comes twice: names tell expectations apart")
+            condition = _needed(each, keys, "condition", "a condition in SQL")
+            action = _needed(each, keys, "action", "fail, dead_letter or drop")
+            found.append(Expectation(name_place.text(), self._stated(condition), _word(action, Action)))
+        return tuple(found)
+
+    def _function(self, place: Place) -> Stated:
+        if not _FUNCTION.fullmatch(place.text()):
+            place.fail("must be package.module:function, a function from DataFrame to DataFrame")
+        return self._stated(place)
+
+    def _sink(self, place: Place) -> Sink:
+        keys = place.mapping((*_TOPIC_SINK_KEYS, "delta", "parquet", "partition_by", "jdbc"))
+        kinds = [kind for kind in ("topic", "delta", "parquet", "jdbc") if kind in keys]
+        if len(kinds) != 1:
+            place.fail(
+                f"must have exactly one of topic, delta, parquet, jdbc; it has {', '.join(kinds) or 'none'}"
+            )
+        [kind] = kinds
+        for each in keys:
+            if each in _TOPIC_SINK_KEYS[1:] and kind != "topic":
+                keys[each].fail("is for topics alone")
+            if each == "partition_by" and kind == "topic":
+                keys[each].fail("is for tables alone; in a topic the key chooses the partition")
+            if each == "partition_by" and kind == "jdbc":
+                keys[each].fail("is for delta and parquet alone")
+        if kind == "jdbc":
+            given = keys[kind].mapping(DATABASE_KEYS)
+            return JdbcSink(read_database(keys[kind], given, self._folder))
+        if kind == "topic":
+            written = _word(keys["format"], Format) if "format" in keys else Format.JSON
+            if written in (Format.CSV, Format.PARQUET):
+                keys["format"].fail("must be json, avro, protobuf or raw")
+            coding = self._coding(place, keys, written, schema_id_needed=True)
+            if coding is None and "schema" in keys:
+                keys["schema"].fail("is for avro and protobuf alone")
+            key = keys["key"].text() if "key" in keys else None
+            if key is not None and written is Format.RAW:
+                keys["key"].fail("is not for raw, with which the column key is the key")
+            return TopicSink(keys["topic"].text(), written, key, coding)
+        path = self._table(keys[kind]) if kind == "delta" else self._file(keys[kind])
+        columns = (
+            tuple(each.text() for each in keys["partition_by"].items()) if "partition_by" in keys else ()
+        )
+        return DeltaSink(path, columns) if kind == "delta" else ParquetSink(path, columns)
+
+    def _coding(
+        self, place: Place, given: Mapping[str, Place], written: Format, *, schema_id_needed: bool
+    ) -> Coding | None:
+        if written not in (Format.AVRO, Format.PROTOBUF):
+            for key in _CODING_KEYS:
+                if key in given:
+                    given[key].fail("is for avro and protobuf alone")
+            return None
+        is_avro = written is Format.AVRO
+        schema = _needed(place, given, "schema", _AVRO_SCHEMA if is_avro else _PROTOBUF_SCHEMA)
+        if is_avro and "message" in given:
+            given["message"].fail("is for protobuf alone")
+        message = None
+        if not is_avro:
+            message = self._stated(_needed(place, given, "message", "its name in full, such as shop.Order"))
+        confluent = "framing" in given and given["framing"].word(("none", "confluent")) == "confluent"
+        if "schema_id" in given and not confluent:
+            given["schema_id"].fail("is for framing: confluent alone")
+        schema_id = given["schema_id"].whole(0) if "schema_id" in given else None
+        if schema_id is not None and schema_id > _SCHEMA_ID_MAX:
+            given["schema_id"].fail(f"must be at most {_SCHEMA_ID_MAX}")
+        if confluent and schema_id_needed:
+            _needed(place, given, "schema_id", "the number that the schema registry has given the schema")
+        if is_avro and schema.text().lstrip()[:1] in ("{", "[", '"'):
+            stated = self._stated(schema)
+        else:
+            stated = Stated(str(self._file(schema)), self._at(schema))
+        return Coding(stated, message, confluent, schema_id)
+
+    def _file(self, place: Place) -> Path:
+        text = place.text()
+        if "://" in text:
+            place.fail("must be a path of this machine, or of a disk that all workers see")
+        return self._folder / text
+
+    def _table(self, place: Place) -> Path:
+        """Return a Delta table's directory."""
+        path = self._file(place)
+        if flaw := table_flaw(path):
+            place.fail(f"is {path}: {flaw}")
+        return path
+
+    def _stated(self, place: Place) -> Stated:
+        return Stated(place.text(), self._at(place))
+
+    def _at(self, place: Place) -> str:
+        return f"{self._path}:{place.line}"
+
+
+def _needed(place: Place, keys: Mapping[str, Place], key: str, what: str) -> Place:
+    if key not in keys:
+        place.fail(f"must have {key}: {what}")
+    return keys[key]
+
+
+def _needs_brokers(flow: Flow) -> bool:
+    topics = isinstance(flow.input, TopicInput) or isinstance(flow.sink, TopicSink)
+    return topics or flow.dead_letters is not None
+
+
+def _topic_input(place: Place, given: Mapping[str, Place]) -> TopicInput:
+    return TopicInput(
+        topic=_needed(
+            place, given, "topic", "a topic; or files: a directory, delta: a table, or jdbc"
+        ).text(),
+        starting=_starting(given),
+        batch_rows_max=given["batch_rows_max"].whole(1) if "batch_rows_max" in given else None,
+        options=_options(given["options"]) if "options" in given else {},
+    )
+
+
+def _starting(given: Mapping[str, Place]) -> str:
+    return given["starting"].word(("earliest", "latest")) if "starting" in given else "earliest"
+
+
+def _format_of_input(place: Place, given: Mapping[str, Place]) -> Format:
+    if "delta" in given or "jdbc" in given:
+        return Format.PARQUET
+    found = _word(_needed(place, given, "format", "json, csv, avro, protobuf or raw"), Format)
+    if found is Format.PARQUET and "files" not in given:
+        given["format"].fail("must be json, csv, avro, protobuf or raw; parquet is of files")
+    if found in (Format.RAW, Format.AVRO, Format.PROTOBUF) and "files" in given:
+        given["format"].fail(f"must be json, csv or parquet; {found.value} is of topics")
+    return found
+
+
+def _check_schema(place: Place, given: Mapping[str, Place], flow: Flow) -> None:
+    if flow.format is Format.RAW and flow.schema is not None:
+        given["schema"].fail("is not for raw: its columns are the record's own")
+    if isinstance(flow.input, DeltaInput | JdbcInput):
+        return
+    inferred = flow.format is Format.JSON and isinstance(flow.input, TopicInput)
+    if flow.schema is None and flow.coding is None and flow.format is not Format.RAW and not inferred:
+        place.fail("must have schema: the columns, such as 'id BIGINT, name STRING'")
+
+
+def _watermark(place: Place) -> Watermark:
+    keys = place.mapping(("column", "delay"))
+    column = _needed(place, keys, "column", "a column of type timestamp").text()
+    return Watermark(column, _duration(_needed(place, keys, "delay", "how late an event may be")))
+
+
+def _trigger(place: Place) -> Trigger:
+    """`once`, `available_now`, or `interval: 10 seconds`."""
+    kinds = "must be once, available_now, or interval: a duration"
+    if isinstance(place.node, yaml.ScalarNode):
+        if place.text() not in ("once", "available_now"):
+            place.fail(kinds)
+        return Trigger(TriggerKind(place.text()))
+    keys = place.mapping(("interval",))
+    return Trigger(TriggerKind.INTERVAL, _duration(_needed(place, keys, "interval", "how often it runs")))
+
+
+def _duration(place: Place) -> str:
+    if not _DURATION.fullmatch(place.text()):
+        place.fail(_DURATION_EXPECTED)
+    return place.text()
+
+
+def _options(place: Place) -> dict[str, str]:
+    return {key: each.text() for key, each in place.mapping().items()}
+
+
+def _word(place: Place, kind: type[_EnumT]) -> _EnumT:
+    return kind(place.word([each.value for each in kind]))

@@ -1,0 +1,1 @@
+"""Processes around Spark: the JVM, sessions, submitting."""

@@ -1,0 +1,259 @@
+"""What the protocol asks of the cluster: marks and decisions read, transactions ended."""
+
+import asyncio
+import re
+from collections.abc import Collection, Iterable, Sequence
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin.group_messages import CommittedOffset
+from barnabas.client.admin.groups import Groups
+from barnabas.client.admin.transactions import Transactions
+from barnabas.client.core.cluster import Cluster
+from barnabas.client.producer.accumulator import Identity
+from barnabas.client.producer.transaction_requests import TransactionalId
+from barnabas.wire.errors import ErrorCode, KafkaError
+from pyspark_barnabas.sink.errors import Fenced, RowsMoved, SinkError
+from pyspark_barnabas.sink.protocol import (
+    BatchId,
+    Decision,
+    Mark,
+    Prepared,
+    find_mark,
+    is_task_name,
+    newest_batch,
+    task_name,
+)
+
+#: The task whose transaction carries the decision.
+CARRIER = 0
+
+#: States of a transaction whose end is told, and not yet seen everywhere.
+_ENDING = frozenset({"PrepareCommit", "PrepareAbort"})
+
+#: What says that the transaction of an identity is not there to be ended, now or ever.
+GONE = frozenset(
+    {
+        ErrorCode.PRODUCER_FENCED,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        ErrorCode.INVALID_TXN_STATE,
+    }
+)
+
+
+class Committing:
+    """The batches of one sink on the cluster that it is given; has no state of its own."""
+
+    def __init__(self, cluster: Cluster, sink: str, timeout_ms: int) -> None:
+        """`timeout_ms` is after which a transaction that nobody ends is aborted."""
+        self.cluster = cluster
+        self.sink = sink
+        self.timeout_ms = timeout_ms
+
+    async def fence(self, task: int) -> Identity:
+        """An identity for a task's transaction; nobody who wrote as that task before can commit any more."""
+        return await self._id(task).initialize(self.timeout_ms)
+
+    async def add_partitions(self, task: int, identity: Identity, places: Iterable[TopicPartition]) -> None:
+        """Take partitions into a task's transaction, before anything is produced there."""
+        await self._id(task).add_partitions(identity, places)
+
+    async def mark_of(self, task: int, batch: BatchId) -> Mark | None:
+        """The mark of a task, final once the task was fenced."""
+        return find_mark(await self._offsets(task_name(self.sink, task), batch), batch)
+
+    async def put_mark(self, task: int, identity: Identity, mark: Mark, topic: str) -> None:
+        """Let the mark be committed with the task's transaction."""
+        offsets = {TopicPartition(topic, 0): mark.to_offset()}
+        await self._id(task).commit_offsets(identity, task_name(self.sink, task), offsets)
+
+    async def decision_of(self, batch: BatchId) -> Decision | None:
+        """What was decided of a batch."""
+        return Decision.find(await self._offsets(self.sink, batch), batch)
+
+    async def recover(self, batch: BatchId) -> bool:
+        """Commit what was decided; whether the batch is done, so that nothing of it is to be written."""
+        await self.cluster.retrying(self._check_settled)
+        decision = await self.decision_of(batch)
+        return decision is not None and not await self._commit_all(decision.prepared, batch)
+
+    async def commit(
+        self,
+        batch: BatchId,
+        prepared: Sequence[Prepared],
+        carrier: Identity,
+        skipped: Collection[int],
+        topic: str,
+    ) -> None:
+        """Decide that a batch is as these transactions hold it, and commit them.
+
+        :param carrier: Of the transaction of task 0, which may hold no rows.
+        :param skipped: Tasks that found their rows committed.
+        :param topic: One that is written to: decisions are kept with an existing one.
+        :raises RowsMoved: When rows were committed before that no task of now answers for.
+        :raises Fenced: When a transaction is lost.
+        """
+        of_now = {CARRIER, *skipped, *(each.task for each in prepared)}
+        await self._check_moved(batch, of_now)
+        await self._abort_leftovers(of_now)
+        if not prepared:
+            return
+        await self._decide(Decision(batch, tuple(prepared)), carrier, topic)
+        rest = [each for each in prepared if each.task != CARRIER]
+        lost = await self._commit_all(rest, batch)
+        if lost:
+            raise Fenced(
+                f"batch {batch.number} of sink '{self.sink}' is decided, but the transactions of tasks "
+                f"{_listed(lost)} are lost: they timed out, or the sink runs elsewhere, too; start the query again, "
+                "and it writes them anew"
+            )
+
+    async def commit_plainly(self, prepared: Iterable[Prepared]) -> None:
+        """Commit transactions of a batch that never comes again.
+
+        :raises Fenced: When some are lost; the others are committed then.
+        """
+        lost = await self._end_all(prepared, commit=True)
+        if lost:
+            raise Fenced(
+                f"sink '{self.sink}': the transactions of tasks {_listed(lost)} are lost: they timed out after "
+                f"{self.timeout_ms} ms (kafka.transaction.timeout.ms), or the sink runs elsewhere, too; what other "
+                "tasks wrote is committed"
+            )
+
+    async def abort(self, carrier: Prepared | None, prepared: Iterable[Prepared]) -> bool:
+        """Abort a batch, unless it is decided: then it is left to `recover`; whether it is aborted."""
+        if carrier is not None and await self._is_decided(carrier):
+            return False
+        await self._end_all(prepared, commit=False)
+        return True
+
+    async def _is_decided(self, carrier: Prepared) -> bool:
+        """Try to abort the transaction of task 0: once that has succeeded no decision can be made by it."""
+        if not await self._end_all([carrier], commit=False):
+            return False
+        return not await self._end_all([carrier], commit=True)  # to say again what was said does no harm
+
+    async def _check_settled(self) -> None:
+        """A decision that was made an instant ago is not seen before its transaction is all committed.
+
+        :raises KafkaError: CONCURRENT_TRANSACTIONS as long as it is not.
+        """
+        name = task_name(self.sink, CARRIER)
+        try:
+            found = await Transactions(self.cluster).describe(name)
+        except KafkaError as error:
+            if error.code is not ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+                raise
+            return
+        if found.state in _ENDING:
+            message = f"transactional id '{name}' is in state {found.state}"
+            raise KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, message)
+
+    async def _check_moved(self, batch: BatchId, of_now: Collection[int]) -> None:
+        """No task of an earlier decision has its rows committed that is not among those of now.
+
+        These have looked for themselves, and the others are fenced, so that it stays so.
+        """
+        decision = await self.decision_of(batch)
+        stray = []
+        for each in decision.prepared if decision else ():
+            if each.task not in of_now:
+                await self.fence(each.task)
+                if await self.mark_of(each.task, batch) is not None:
+                    stray.append(each.task)
+        if stray:
+            tasks = ", ".join(map(str, stray))
+            raise RowsMoved(moved_message(self.sink, batch, f"there are no rows for tasks {tasks} now"))
+
+    async def _abort_leftovers(self, of_now: Collection[int]) -> None:
+        """End what earlier runs left open with tasks that now have no rows: readers of committed rows wait for it."""
+        ours = {task_name(self.sink, task) for task in of_now}
+        for name in await self._open_names():
+            if name not in ours and is_task_name(self.sink, name):
+                await TransactionalId(self.cluster, name).initialize(self.timeout_ms)
+
+    async def _open_names(self) -> list[str]:
+        transactions = Transactions(self.cluster)
+        try:
+            listed = await transactions.list(["Ongoing"], pattern=f"{re.escape(self.sink)}.*")
+        except KafkaError as error:
+            if (
+                error.code is not ErrorCode.UNSUPPORTED_VERSION
+            ):  # of brokers before 4.1, which take no pattern
+                raise
+            listed = await transactions.list(["Ongoing"])
+        return [each.transactional_id for each in listed]
+
+    async def _decide(self, decision: Decision, carrier: Identity, topic: str) -> None:
+        try:
+            await self._commit_carrier(decision, carrier, topic)
+        except KafkaError as error:
+            if error.code not in GONE:
+                raise
+            raise Fenced(
+                f"batch {decision.batch.number} of sink '{self.sink}' is not committed: task 0 was fenced off, since "
+                f"the sink runs elsewhere, too, or its transaction was open for longer than {self.timeout_ms} ms "
+                "(kafka.transaction.timeout.ms)"
+            ) from error
+
+    async def _commit_carrier(self, decision: Decision, carrier: Identity, topic: str) -> None:
+        tasks = [each.task for each in decision.prepared]
+        if tasks != [CARRIER]:  # which needs no decision: it is committed or it is not
+            described = await self.cluster.topic(topic)
+            parts = decision.to_offsets()
+            if len(parts) <= len(described.partitions):
+                offsets = {TopicPartition(topic, number): part for number, part in enumerate(parts)}
+                await self._id(CARRIER).commit_offsets(carrier, self.sink, offsets)
+            elif CARRIER not in tasks:
+                return  # nothing is in its transaction, so there is none
+        await self._id(CARRIER).end(carrier, commit=True)
+
+    async def _commit_all(self, prepared: Sequence[Prepared], batch: BatchId) -> list[Prepared]:
+        """Commit transactions; gives those whose rows are not committed in the end."""
+        doubtful = await self._end_all(prepared, commit=True)
+        marks = await asyncio.gather(*(self.mark_of(each.task, batch) for each in doubtful))
+        return [each for each, mark in zip(doubtful, marks, strict=True) if mark is None]
+
+    async def _end_all(self, prepared: Iterable[Prepared], *, commit: bool) -> list[Prepared]:
+        """End transactions; gives those that are not there to be ended."""
+
+        async def end(each: Prepared) -> Prepared | None:
+            try:
+                await self._id(each.task).end(each.identity, commit=commit)
+            except KafkaError as error:
+                if error.code not in GONE:
+                    raise
+                return each
+            return None
+
+        ended = await asyncio.gather(*map(end, prepared))
+        return [each for each in ended if each is not None]
+
+    async def _offsets(self, group: str, batch: BatchId) -> list[CommittedOffset]:
+        found = await Groups(self.cluster).offsets(group)
+        offsets = [each for each in found.values() if isinstance(each, CommittedOffset)]
+        newest = newest_batch(offsets, batch.query)
+        if newest > batch.number:
+            raise SinkError(
+                f"sink '{self.sink}' has seen batch {newest} already, and is asked for batch {batch.number}: the "
+                "checkpoint is older than what was written, or batchId does not grow; with another sinkName the sink "
+                "begins anew"
+            )
+        return offsets
+
+    def _id(self, task: int) -> TransactionalId:
+        return TransactionalId(self.cluster, task_name(self.sink, task))
+
+
+def moved_message(sink: str, batch: BatchId, what: str) -> str:
+    """What to say of rows that came back elsewhere."""
+    return (
+        f"batch {batch.number} of sink '{sink}' is committed in part, and its rows came again in other tasks than "
+        f"before ({what}); a row might be written twice or not at all. Rows must come in the same tasks when a batch "
+        "is repeated: repartitionById or repartition by a key before the sink sees to that"
+    )
+
+
+def _listed(prepared: Iterable[Prepared]) -> str:
+    return ", ".join(str(each.task) for each in prepared)

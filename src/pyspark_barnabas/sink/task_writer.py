@@ -1,0 +1,231 @@
+"""What a task does with its rows: find out whether they are written already, else write them."""
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from random import Random
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql.datasource import WriterCommitMessage
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.producer.accumulator import Identity
+from barnabas.client.producer.batch_sender import BatchSender, Encoded
+from barnabas.client.producer.transaction_requests import idempotent_identity
+from barnabas.wire.records.arrow_rows import Columns
+from barnabas.wire.records.batch import SEQUENCE_LIMIT
+from pyspark_barnabas.sink.batch_committer import CARRIER, Committing, moved_message
+from pyspark_barnabas.sink.columns import Rows, grouped, read_rows
+from pyspark_barnabas.sink.encoding import Encoder, RowEncoder
+from pyspark_barnabas.sink.errors import RowsMoved
+from pyspark_barnabas.sink.fingerprints import fingerprint
+from pyspark_barnabas.sink.options import Delivery
+from pyspark_barnabas.sink.partitioning import Longs, Partitioner
+from pyspark_barnabas.sink.protocol import NO_ROWS, BatchId, Fingerprint, Mark, task_name
+from pyspark_barnabas.sink.session import Session
+
+#: Short numbers are sorted much faster.
+_SHORT = np.int16
+_SHORT_MAX = np.iinfo(_SHORT).max
+
+
+class Outcome(Enum):
+    """What a task made of its rows."""
+
+    WRITTEN = "written"  #: there is a transaction to be committed, or nothing else to do
+    NONE = "none"  #: there were no rows
+    SKIPPED = "skipped"  #: they were committed before
+    DONE = "done"  #: the whole batch was
+
+
+class Work(NamedTuple):
+    """Which rows a task has."""
+
+    sink: str  #: empty for delivery without transactions
+    batch: BatchId | None  #: None for rows that never come again
+    task: int
+
+
+@dataclass(frozen=True)
+class TaskDone(WriterCommitMessage):
+    """What the driver must know of a task."""
+
+    work: Work
+    outcome: Outcome
+    rows_count: int = 0
+    identity: Identity | None = None  #: of its transaction
+    topic: str | None = None  #: one that it wrote to
+
+
+class TaskWriter:
+    """Writes the rows of one task."""
+
+    def __init__(self, session: Session, work: Work) -> None:
+        self._session = session
+        self._options = session.options
+        self._work = work
+        self._committing = Committing(session.cluster, work.sink, self._options.transaction_timeout_ms)
+        self._rows = NO_ROWS
+
+    def write(self, batches: Iterable[pa.RecordBatch]) -> TaskDone:
+        """Write all rows, or find that nothing is to be done.
+
+        :raises SinkError: For rows that cannot be written.
+        :raises KafkaError: What the cluster refuses.
+        """
+        groups = grouped(batches)
+        first = next(groups, None)
+        if self._options.delivery is Delivery.AT_LEAST_ONCE:
+            return self._write_plainly(first, groups)
+        batch = self._work.batch
+        if batch is not None and self._session.run(self._committing.recover(batch)):
+            return TaskDone(self._work, Outcome.DONE)
+        if first is None and (self._work.task != CARRIER or batch is None):
+            return TaskDone(self._work, Outcome.NONE)
+        identity = self._session.run(self._committing.fence(self._work.task))
+        mark = None if batch is None else self._session.run(self._committing.mark_of(self._work.task, batch))
+        if mark is not None:
+            return self._compare(mark, identity, first, groups)
+        if first is None:
+            return TaskDone(self._work, Outcome.NONE, identity=identity)
+        return self._write_in_transaction(identity, first, groups)
+
+    def _write_plainly(self, first: pa.RecordBatch | None, groups: Iterator[pa.RecordBatch]) -> TaskDone:
+        if first is None:
+            return TaskDone(self._work, Outcome.NONE)
+        identity = (
+            self._session.run(idempotent_identity(self._session.cluster))
+            if self._options.acks == -1
+            else None
+        )
+        topic = self._send(identity, first, groups)
+        return TaskDone(self._work, Outcome.WRITTEN, self._rows.rows_count, topic=topic)
+
+    def _write_in_transaction(
+        self, identity: Identity, first: pa.RecordBatch, groups: Iterator[pa.RecordBatch]
+    ) -> TaskDone:
+        topic = self._send(identity, first, groups)
+        if self._work.batch is not None:
+            mark = Mark(self._work.batch, self._rows)
+            self._session.run(self._committing.put_mark(self._work.task, identity, mark, topic))
+        return TaskDone(self._work, Outcome.WRITTEN, self._rows.rows_count, identity, topic)
+
+    def _compare(
+        self, mark: Mark, identity: Identity, first: pa.RecordBatch | None, groups: Iterator[pa.RecordBatch]
+    ) -> TaskDone:
+        """Look whether the rows that were committed are those of now."""
+        for batch in _chained(first, groups):
+            self._count(read_rows(batch, self._options).columns)
+        if mark.rows != self._rows:
+            what = (
+                f"task {self._work.task} had {mark.rows.rows_count} rows and has {self._rows.rows_count} now"
+            )
+            if mark.rows.rows_count == self._rows.rows_count:
+                what = f"task {self._work.task} has other rows than it had"
+            raise RowsMoved(moved_message(self._work.sink, mark.batch, what))
+        return TaskDone(self._work, Outcome.SKIPPED, self._rows.rows_count, identity)
+
+    def _count(self, columns: Columns) -> None:
+        self._rows = self._rows.plus(fingerprint(columns.keys, columns.values))
+
+    def _send(
+        self, identity: Identity | None, first: pa.RecordBatch, groups: Iterator[pa.RecordBatch]
+    ) -> str:
+        """Produce all rows and wait until they are stored; gives a topic that some went to."""
+        transactional = self._options.delivery is Delivery.EXACTLY_ONCE
+        name = task_name(self._work.sink, self._work.task) if transactional else None
+        sender = BatchSender(
+            self._session.cluster,
+            transactional_id=name,
+            acks=self._options.acks,
+            buffer_size_bytes=self._options.buffer_bytes,
+            request_size_bytes_max=self._options.request_bytes_max,
+            delivery_timeout_ms=self._options.delivery_timeout_ms,
+        )
+        self._session.run(sender.__aenter__())
+        try:
+            sending = _Sending(self._session, sender, identity, self._committing, self._work)
+            for batch in _chained(first, groups):
+                rows = read_rows(batch, self._options)
+                if self._work.batch is not None:
+                    self._count(rows.columns)
+                else:
+                    self._rows = self._rows.plus(Fingerprint(batch.num_rows, 0))
+                sending.put(rows)
+            self._session.run(sender.flush())
+        finally:
+            self._session.run(sender.__aexit__(None, None, None))
+        return sending.topic
+
+
+class _Sending:
+    """Rows to partitions, and on to the sender."""
+
+    def __init__(
+        self,
+        session: Session,
+        sender: BatchSender,
+        identity: Identity | None,
+        committing: Committing,
+        work: Work,
+    ) -> None:
+        options = session.options
+        self._session = session
+        self._sender = sender
+        self._identity = identity
+        self._transactional = options.delivery is Delivery.EXACTLY_ONCE
+        self._committing = committing
+        self._work = work
+        self._encoder = Encoder(identity, self._transactional, options.compression, options.batch_bytes)
+        self._partitioner = Partitioner(options.batch_bytes, Random(os.urandom(8)))
+        self._sequences: dict[TopicPartition, int] = {}
+        self.topic = ""
+
+    def put(self, rows: Rows) -> None:
+        """Encode some rows and hand them to the sender."""
+        encoder = self._encoder.of(rows.columns)
+        batches = [
+            encoded
+            for topic, chosen in rows.topics
+            for encoded in self._batches_for(topic, rows, chosen, encoder)
+        ]
+        self._session.run(self._sender.put(batches))
+
+    def _batches_for(
+        self, topic: str, rows: Rows, chosen: Longs | None, encoder: RowEncoder
+    ) -> Iterator[tuple[TopicPartition, Encoded]]:
+        self.topic = self.topic or topic
+        count = len(self._session.topic(topic).partitions)
+        keys, sizes = _only(rows.columns.keys, chosen), rows.sizes if chosen is None else rows.sizes[chosen]
+        partitions = self._partitioner.choose(topic, count, _only(rows.asked, chosen), keys, sizes)
+        order = np.argsort(partitions.astype(_SHORT if count <= _SHORT_MAX else np.int64), kind="stable")
+        indexes, starts = np.unique(partitions[order], return_index=True)
+        order = order if chosen is None else chosen[order]
+        places = [TopicPartition(topic, index) for index in indexes.tolist()]
+        self._take_in(places)
+        for place, start, end in zip(places, starts, [*starts[1:], len(order)], strict=True):
+            sequence = self._sequences[place]
+            for encoded, records in encoder.batches(order[start:end], sequence):
+                sequence = (sequence + records) % SEQUENCE_LIMIT
+                yield place, encoded
+            self._sequences[place] = sequence
+
+    def _take_in(self, places: Iterable[TopicPartition]) -> None:
+        """Partitions that are written to for the first time become part of the transaction."""
+        fresh = [place for place in places if place not in self._sequences]
+        if fresh and self._transactional and self._identity is not None:
+            self._session.run(self._committing.add_partitions(self._work.task, self._identity, fresh))
+        self._sequences.update(dict.fromkeys(fresh, 0))
+
+
+def _only(column: pa.Array | None, chosen: Longs | None) -> pa.Array | None:
+    return column if column is None or chosen is None else column.take(pa.array(chosen))
+
+
+def _chained(first: pa.RecordBatch | None, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    if first is not None:
+        yield first
+        yield from rest

@@ -1,0 +1,57 @@
+"""`spark.read.format("barnabas")`: what there is when a DataFrame is planned, the same whenever it is read."""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from pyspark_barnabas.runtime.gc_freeze import spare_what_lasts
+from pyspark_barnabas.source.data_loss import Losses
+from pyspark_barnabas.source.offset_range_limits import Positions, ending_offsets, starting_offsets
+from pyspark_barnabas.source.options import Offsets, SourceOptions, batch_options
+from pyspark_barnabas.source.range_splitting import OffsetRange
+from pyspark_barnabas.source.task_planner import Planner, open_logs
+from pyspark_barnabas.source.tasks import Read, ReadTask, read_records
+
+_LOG = logging.getLogger(__name__)
+
+
+class BatchReader(DataSourceReader):
+    """Reads the columns that are wanted of the records that are asked for."""
+
+    def __init__(self, options: Mapping[str, str], columns: Sequence[str], read: Read = read_records) -> None:
+        self._options = batch_options(options)
+        self._columns = tuple(columns)
+        self._read = read
+
+    def partitions(self) -> list[InputPartition]:
+        """The tasks; both ends of every partition are settled here."""
+        planned: list[InputPartition] = list(plan_batch(self._options))
+        spare_what_lasts()
+        return planned
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one task."""
+        return self._read(partition, self._options, self._columns)
+
+
+def plan_batch(options: SourceOptions) -> list[ReadTask]:
+    """Tasks for all that `options` ask for."""
+    for name in options.ignored:
+        _LOG.warning("option '%s' does nothing in a batch query", name)
+    with closing(open_logs(options)) as logs:
+        topic_ids = logs.partitions(options.selection)
+        starts = starting_offsets(logs, topic_ids, options)
+        ends = ending_offsets(logs, topic_ids, options)
+        if isinstance(options.starting, Offsets):
+            _check_starts(starts, ends, Losses(fail=options.fail_on_data_loss))
+        ranges = [OffsetRange(place, starts[place], ends[place]) for place in topic_ids]
+        return Planner(logs, options).plan(ranges, topic_ids)
+
+
+def _check_starts(starts: Positions, ends: Positions, losses: Losses) -> None:
+    for place, start in sorted(starts.items()):
+        if start > ends[place]:
+            losses.report(f"partition {place} ends at offset {ends[place]}, before the start at {start}")

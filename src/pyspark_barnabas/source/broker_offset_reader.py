@@ -1,0 +1,176 @@
+"""The logs of a running cluster, as planning asks about them: what there is, where it ends, how large it is."""
+
+import asyncio
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+
+import uvloop
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin import log_dirs
+from barnabas.client.admin.offsets import EARLIEST, LATEST, Isolation, OffsetSpec, find_offsets
+from barnabas.client.consumer.fetch_messages import FetchLimits, data_by_place, fetch_request, version_max
+from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.errors import check
+from barnabas.client.core.frame_protocol import FrameMemory
+from barnabas.client.core.loop_thread import LoopThread
+from barnabas.client.core.metadata import Topic
+from barnabas.client.core.retry import Retry
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.fetch import FetchResponse
+from barnabas.wire.records.batch import iterate_headers
+from pyspark_barnabas.source.options import Assign, ConnectionOptions, Selection, SourceOptions, Subscribe
+from pyspark_barnabas.source.range_splitting import OffsetRange
+
+#: What is looked at of a partition where nobody may be asked for its size.
+_SAMPLE = FetchLimits(max_wait_ms=100, partition_max_bytes=64 * 1024)
+
+
+#: How long brokers that cannot be reached, or have no leaders, are asked again before a plan fails.
+_PLANNING_TIMEOUT_MS = 30_000
+
+
+def new_cluster(
+    options: ConnectionOptions, retry_timeout_ms: int, memory: FrameMemory | None = None
+) -> Cluster:
+    """A cluster that is not connected yet; `memory` is for large answers, where it is to outlast this one."""
+    return Cluster(
+        options.bootstrap,
+        client_id=options.client_id,
+        request_timeout_ms=options.request_timeout_ms,
+        retry=Retry(timeout_ms=retry_timeout_ms),
+        login=options.login,
+        memory=memory,
+    )
+
+
+class ClusterLogs:
+    """`Logs` of a cluster; connects when it is first asked."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._isolation = options.isolation
+        self._passes_over_losses = not options.fail_on_data_loss
+        self._attempts_count = options.offset_attempts_count
+        self._pause_s = options.offset_retry_ms / 1000
+        self._loop = LoopThread("barnabas-logs", uvloop.new_event_loop())
+        self._cluster = new_cluster(options.connection, _PLANNING_TIMEOUT_MS)
+
+    def partitions(self, selection: Selection) -> dict[TopicPartition, bytes]:
+        """See `Logs`."""
+        return self._loop.run(self._partitions(selection))
+
+    def offsets(self, specs: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
+        """See `Logs`."""
+        return self._loop.run(find_offsets(self._cluster, specs, self._isolation))
+
+    def record_bytes(self, ranges: Collection[OffsetRange]) -> dict[TopicPartition, float]:
+        """See `Logs`; sampled where the brokers do not tell sizes."""
+        return self._loop.run(self._record_bytes(ranges))
+
+    def close(self) -> None:
+        """See `Logs`."""
+        self._loop.run(self._cluster.close())
+        self._loop.stop()
+
+    async def _partitions(self, selection: Selection) -> dict[TopicPartition, bytes]:
+        match selection:
+            case Subscribe(topics):
+                found = await self._topics(topics)
+            case Assign(partitions):
+                found = await self._topics({place.topic for place in partitions})
+            case _:
+                await self._cluster.retrying(lambda: self._cluster.refresh(None))
+                everything = self._cluster.metadata.topics.values()
+                pattern = re.compile(selection.pattern)
+                found = [each for each in everything if not each.is_internal and pattern.fullmatch(each.name)]
+        places = {
+            TopicPartition(topic.name, each.partition_index): topic.topic_id
+            for topic in found
+            for each in topic.partitions
+        }
+        if isinstance(selection, Assign):
+            return {place: places[place] for place in sorted(selection.partitions & places.keys())}
+        return places
+
+    async def _topics(self, names: Iterable[str]) -> list[Topic]:
+        """These topics, asked for anew: they may have grown, or been created just now."""
+        wanted = set(names)
+        for attempt in range(1, self._attempts_count + 1):
+            await self._cluster.retrying(lambda: self._cluster.refresh(wanted))
+            topics = [self._cluster.metadata.topics[name] for name in sorted(wanted)]
+            failed = [topic.error for topic in topics if topic.error is not None]
+            if not failed:
+                return topics
+            if not all(error.code.retriable for error in failed):
+                break
+            if attempt < self._attempts_count:
+                await asyncio.sleep(self._pause_s)
+        if self._passes_over_losses and all(_is_unknown(error) for error in failed):
+            return [topic for topic in topics if topic.error is None]
+        raise failed[0]
+
+    async def _record_bytes(self, ranges: Collection[OffsetRange]) -> dict[TopicPartition, float]:
+        places = [each.place for each in ranges]
+        if not places:
+            return {}
+        starts, ends, sizes = await asyncio.gather(
+            find_offsets(self._cluster, dict.fromkeys(places, EARLIEST)),
+            find_offsets(self._cluster, dict.fromkeys(places, LATEST)),
+            self._sizes(places),
+        )
+        known = {
+            place: sizes[place] / (ends[place] - starts[place])
+            for place in places
+            if place in sizes and ends[place] > starts[place]
+        }
+        unknown = {each.place: each.low for each in ranges if each.place not in known}
+        return known | await self._sampled(unknown)
+
+    async def _sizes(self, places: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Bytes of each partition's log where its leader tells them."""
+        sizes: dict[TopicPartition, int] = {}
+        for leader, led in (await self._by_leader(places)).items():
+            try:
+                answer = await self._cluster.send(log_dirs.describing(led), leader)
+                for directory in log_dirs.described(answer):
+                    replicas = directory.replicas.items()
+                    sizes |= {place: each.size_bytes for place, each in replicas if not each.is_future}
+            except (KafkaError, ConnectionError):  # it may not, or cannot tell
+                continue
+        return sizes
+
+    async def _sampled(self, positions: Mapping[TopicPartition, int]) -> dict[TopicPartition, float]:
+        """Bytes of the batches at these offsets, divided by how many offsets they take up."""
+        found: dict[TopicPartition, float] = {}
+        for leader, led in (await self._by_leader(positions)).items():
+            try:
+                found |= await self._sampled_of(leader, {place: positions[place] for place in led})
+            except (KafkaError, ConnectionError):  # a guess will do
+                continue
+        return found
+
+    async def _sampled_of(
+        self, leader: int, positions: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, float]:
+        metadata = self._cluster.metadata
+        request = fetch_request(positions, metadata, _SAMPLE, Isolation.READ_UNCOMMITTED)
+        response: FetchResponse = await self._cluster.send(request, leader, version_max=version_max(request))
+        check(response.error_code, f"broker {leader} refused Fetch")
+        found = {}
+        for place, data in data_by_place(response, metadata).items():
+            headers = [header for _, header in iterate_headers(data.records or b"")]
+            if headers:
+                offsets_count = headers[-1].next_offset - headers[0].base_offset
+                found[place] = sum(header.size_bytes for header in headers) / offsets_count
+        return found
+
+    async def _by_leader(self, places: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
+        by_leader: defaultdict[int, list[TopicPartition]] = defaultdict(list)
+        for place in places:
+            by_leader[await self._cluster.leader(place)].append(place)
+        return by_leader
+
+
+def _is_unknown(error: KafkaError) -> bool:
+    return error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

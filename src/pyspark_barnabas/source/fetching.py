@@ -1,0 +1,196 @@
+"""A range of offsets over the wire: few large Fetches, the next one under way while the last is decoded."""
+
+import math
+from collections.abc import Iterator
+from concurrent.futures import Future
+from typing import NamedTuple, Protocol
+
+import uvloop
+
+from barnabas.base.buffers import Buffer
+from barnabas.base.ids import ZERO_UUID, TopicPartition
+from barnabas.client.admin.offsets import EARLIEST, LATEST, Isolation, find_offsets
+from barnabas.client.consumer.fetch_messages import FetchLimits, data_by_place, fetch_request, version_max
+from barnabas.client.core.errors import check
+from barnabas.client.core.frame_protocol import FrameMemory
+from barnabas.client.core.loop_thread import LoopThread
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.fetch import FetchResponse, PartitionData
+from barnabas.wire.records.last_header import read_last_header
+from pyspark_barnabas.source.broker_offset_reader import new_cluster
+from pyspark_barnabas.source.data_loss import Losses
+from pyspark_barnabas.source.options import SourceOptions
+from pyspark_barnabas.source.range_splitting import OffsetRange
+from pyspark_barnabas.source.rows import NONE_ABORTED, AbortedRanges
+
+_LANE = "fetch"
+#: A Python worker reads one task after the other: each would begin with memory that it touches for the first time.
+_MEMORY = FrameMemory()
+_MAX_WAIT_MS = 500
+#: More is asked for than a range is thought to take: its last batch goes on behind it, and a guess is one.
+_SURPLUS_SHARE = 1 / 8
+_SURPLUS_BYTES = 64 * 1024
+#: How often a topic that is said not to be there is asked for before it counts as deleted.
+_UNKNOWN_ATTEMPTS_COUNT = 8
+#: What a broker answers for a topic that is not, or not any more, the one that was asked for.
+_NOT_THIS_TOPIC = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+    }
+)
+
+
+class RawBatches(NamedTuple):
+    """Whole batches of a partition, and what of them is to be seen; they may go beyond the range asked for."""
+
+    batches: Buffer
+    low: int  #: records before it have been read, or are gone
+    aborted: AbortedRanges
+
+
+class RangeReader(Protocol):
+    """Reads ranges of partitions; a context manager."""
+
+    def read(
+        self, wanted: OffsetRange, topic_id: bytes, record_bytes: float = math.inf
+    ) -> Iterator[RawBatches]:
+        """Every batch that holds offsets of the range, in their order.
+
+        :param record_bytes: About how much of the log an offset takes, where that is known.
+        :raises DataLossError: When records are gone, unless that is to be passed over.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of everything."""
+        ...
+
+
+class _Gone(Exception):
+    """The topic is not there any more, or is another one of the same name."""
+
+
+class _Fetched(NamedTuple):
+    """What one Fetch brought: batches up to `next_offset`; `lost` tells what is missing before them."""
+
+    raw: RawBatches | None
+    next_offset: int
+    lost: str | None = None
+
+
+class FetchReader:
+    """A `RangeReader` over the wire."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._isolation = options.isolation
+        self._losses = Losses(fail=options.fail_on_data_loss)
+        self._fetch_bytes = options.fetch_bytes
+        self._cluster = new_cluster(options.connection, options.connection.retry_timeout_ms, _MEMORY)
+        self._loop = LoopThread("barnabas-fetch", uvloop.new_event_loop())
+
+    def read(
+        self, wanted: OffsetRange, topic_id: bytes, record_bytes: float = math.inf
+    ) -> Iterator[RawBatches]:
+        """See `RangeReader`."""
+        coming = self._begin(wanted, topic_id, record_bytes)
+        try:
+            while True:
+                fetched = coming.result()
+                if fetched.lost is not None:
+                    self._losses.report(fetched.lost)
+                if fetched.raw is not None:
+                    record_bytes = len(fetched.raw.batches) / (fetched.next_offset - wanted.low)
+                wanted = wanted._replace(low=fetched.next_offset)
+                if wanted.offsets_count > 0:
+                    coming = self._begin(wanted, topic_id, record_bytes)
+                if fetched.raw is not None:
+                    yield fetched.raw
+                if wanted.offsets_count <= 0:
+                    return
+        finally:
+            coming.cancel()
+
+    def _begin(self, wanted: OffsetRange, topic_id: bytes, record_bytes: float) -> "Future[_Fetched]":
+        size_bytes = bytes_to_ask_for(wanted.offsets_count, record_bytes, self._fetch_bytes)
+        limits = FetchLimits(_MAX_WAIT_MS, 1, size_bytes, size_bytes)
+        return self._loop.start(self._next(wanted, topic_id, limits))
+
+    def close(self) -> None:
+        """See `RangeReader`."""
+        self._loop.run(self._cluster.close())
+        self._loop.stop()
+
+    async def _next(self, wanted: OffsetRange, topic_id: bytes, limits: FetchLimits) -> _Fetched:
+        """The first batches of a range, asked for until they come or are known to be gone."""
+        asked_in_vain_count = 0
+
+        async def attempt() -> _Fetched:
+            nonlocal asked_in_vain_count
+            try:
+                return await self._fetch(wanted, topic_id, limits)
+            except KafkaError as error:
+                if error.code in _NOT_THIS_TOPIC:
+                    asked_in_vain_count += 1
+                    if asked_in_vain_count >= _UNKNOWN_ATTEMPTS_COUNT:
+                        raise _Gone from error
+                raise
+
+        try:
+            return await self._cluster.retrying(attempt)
+        except _Gone:
+            place, low, high = wanted
+            what = f"topic '{place.topic}' was deleted: offsets {low} to {high} of partition {place} are gone"
+            return _Fetched(None, high, what)
+
+    async def _fetch(self, wanted: OffsetRange, topic_id: bytes, limits: FetchLimits) -> _Fetched:
+        place, position, high = wanted
+        leader = await self._cluster.leader(place)
+        metadata = self._cluster.metadata
+        known_id = metadata.topic(place.topic).topic_id
+        if ZERO_UUID not in (topic_id, known_id) and known_id != topic_id:
+            raise _Gone
+        request = fetch_request({place: position}, metadata, limits, self._isolation)
+        response: FetchResponse = await self._cluster.send(
+            request, leader, lane=_LANE, version_max=version_max(request)
+        )
+        check(response.error_code, f"broker {leader} refused Fetch")
+        data = data_by_place(response, metadata)[place]
+        if data.error_code != ErrorCode.OFFSET_OUT_OF_RANGE:
+            check(data.error_code, f"fetch from offset {position} of partition {place}")
+            last = read_last_header(data.records or b"")
+            if last is not None and last.next_offset > position:
+                return _Fetched(self._raw(data, position), last.next_offset)
+        return await self._without_batches(place, position, high)
+
+    def _raw(self, data: PartitionData, position: int) -> RawBatches:
+        batches, aborted = data.records or b"", NONE_ABORTED
+        if self._isolation is Isolation.READ_COMMITTED and data.aborted_transactions:
+            transactions = [(each.producer_id, each.first_offset) for each in data.aborted_transactions]
+            aborted = AbortedRanges.fetched(batches, transactions)
+        return RawBatches(batches, position, aborted)
+
+    async def _without_batches(self, place: TopicPartition, position: int, high: int) -> _Fetched:
+        """What is lost where a broker has nothing to give.
+
+        :raises KafkaError: OFFSET_NOT_AVAILABLE when it should have, so that it is asked again.
+        """
+        starts = await find_offsets(self._cluster, {place: EARLIEST}, self._isolation)
+        ends = await find_offsets(self._cluster, {place: LATEST}, self._isolation)
+        start, end = starts[place], ends[place]
+        if position < start:
+            next_offset = min(start, high)
+            what = f"partition {place} begins at offset {start} now: offsets {position} to {next_offset} are gone"
+            return _Fetched(None, next_offset, what)
+        if end < high:
+            first = max(position, end)
+            what = f"partition {place} ends at offset {end} now: offsets {first} to {high} are gone"
+            return _Fetched(None, high, what)
+        message = f"nothing came from offset {position} of partition {place}, which ends at {end}"
+        raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE, message)
+
+
+def bytes_to_ask_for(offsets_count: int, record_bytes: float, fetch_bytes: int) -> int:
+    """How much a Fetch may bring: `fetch_bytes` at most, and not much more than so many offsets are thought to take."""
+    return int(min(fetch_bytes, offsets_count * record_bytes * (1 + _SURPLUS_SHARE) + _SURPLUS_BYTES))

@@ -1,0 +1,325 @@
+"""The transport `files`: the same from log directories, where they lie on a shared disk or in an archive.
+
+Nothing is read that the checkpoints do not vouch for: uncommitted up to the high watermark, committed up to the last
+stable offset. Where brokers are named, they are asked instead, as their checkpoints are some seconds old.
+"""
+
+import math
+import re
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from pathlib import Path
+
+from barnabas.base.ids import ZERO_UUID, TopicPartition
+from barnabas.client.admin.offsets import EARLIEST, Isolation, OffsetSpec
+from barnabas.log.files import SNAPSHOT_SUFFIX, offset_file
+from barnabas.log.log_directory import parse_partition
+from barnabas.log.producers.producer_snapshot import read_snapshot, snapshot_offsets
+from barnabas.log.startup.checkpoints import (
+    HIGH_WATERMARK_FILE,
+    LOG_START_OFFSET_FILE,
+    MalformedFile,
+    read_offsets,
+    read_partition_metadata,
+)
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records.batch import iterate_headers
+from barnabas.wire.records.control import read_end_marker
+from barnabas.wire.records.record import decode_batch
+from pyspark_barnabas.option_values import OptionError
+from pyspark_barnabas.source.data_loss import Losses
+from pyspark_barnabas.source.fetching import RawBatches
+from pyspark_barnabas.source.offset_range_limits import NO_OFFSET
+from pyspark_barnabas.source.options import Assign, Selection, SourceOptions, Subscribe
+from pyspark_barnabas.source.range_splitting import OffsetRange
+from pyspark_barnabas.source.rows import NONE_ABORTED, AbortedRanges
+from pyspark_barnabas.source.segment_files import SegmentFiles
+
+#: A loss is looked at again, as segments may just have been replaced.
+_ATTEMPTS_COUNT = 3
+_PAUSE_S = 0.5
+
+
+def find_directories(log_dirs: Collection[str]) -> dict[TopicPartition, Path]:
+    """The directory of each partition.
+
+    :raises OptionError: When a log directory is not there, or two hold the same partition.
+    """
+    found: dict[TopicPartition, Path] = {}
+    for log_dir in log_dirs:
+        path = Path(log_dir)
+        if not path.is_dir():
+            message = (
+                f"option 'logDirs' names '{log_dir}', which is no directory here: every executor must see it"
+            )
+            raise OptionError(message)
+        for entry in sorted(path.iterdir()):
+            place = parse_partition(entry.name)
+            if place is None or not entry.is_dir():
+                continue
+            if place in found:
+                message = f"partition {place} lies in {found[place].parent} and in {path}: name one of them"
+                raise OptionError(message)
+            found[place] = entry
+    return found
+
+
+class FileLogs:
+    """`Logs` of log directories alone."""
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._log_dirs = options.log_dirs
+        self._isolation = options.isolation
+        self._directories: dict[TopicPartition, Path] = {}
+
+    def partitions(self, selection: Selection) -> dict[TopicPartition, bytes]:
+        """See `Logs`."""
+        self._directories = find_directories(self._log_dirs)
+        topics = {place.topic for place in self._directories}
+        match selection:
+            case Subscribe(names):
+                _check_known(set(names), topics)
+                wanted = {place for place in self._directories if place.topic in names}
+            case Assign(places):
+                _check_known({place.topic for place in places}, topics)
+                wanted = set(places & self._directories.keys())
+            case _:
+                pattern = re.compile(selection.pattern)
+                named = {each for each in topics if not each.startswith("__") and pattern.fullmatch(each)}
+                wanted = {place for place in self._directories if place.topic in named}
+        return {place: _topic_id(self._directories[place]) for place in sorted(wanted)}
+
+    def offsets(self, specs: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
+        """See `Logs`."""
+        return {place: self._offset(place, spec) for place, spec in specs.items()}
+
+    def record_bytes(self, ranges: Collection[OffsetRange]) -> dict[TopicPartition, float]:
+        """See `Logs`."""
+        found = {}
+        for place in {each.place for each in ranges}:
+            offsets_count = self._high_watermark(place) - self._start(place)
+            if offsets_count > 0:
+                found[place] = self._segments(place).size_bytes() / offsets_count
+        return found
+
+    def close(self) -> None:
+        """See `Logs`: nothing is open."""
+
+    def _offset(self, place: TopicPartition, spec: OffsetSpec) -> int:
+        start = self._start(place)
+        if spec == EARLIEST:
+            return start
+        end = self._high_watermark(place)
+        if self._isolation is Isolation.READ_COMMITTED:
+            end = max(start, last_stable_offset(self._segments(place), end))
+        if spec.timestamp_ms < 0:
+            return end
+        return _offset_of_time(self._segments(place), start, end, spec.timestamp_ms)
+
+    def _start(self, place: TopicPartition) -> int:
+        return log_start_offset(self._directories[place], place, self._segments(place))
+
+    def _high_watermark(self, place: TopicPartition) -> int:
+        path = self._directories[place].parent / HIGH_WATERMARK_FILE
+        if not path.exists():
+            message = f"there is no {path}, which tells how far may be read; name kafka.bootstrap.servers to ask them"
+            raise OptionError(message)
+        return max(checkpointed_offset(path, place), self._start(place))
+
+    def _segments(self, place: TopicPartition) -> SegmentFiles:
+        return SegmentFiles(self._directories[place], time.sleep)
+
+
+class _Gone(Exception):
+    """The topic is not there any more, or is another one of the same name."""
+
+
+class FileReader:
+    """A `RangeReader` over log directories."""
+
+    def __init__(self, options: SourceOptions, pause: Callable[[float], object] = time.sleep) -> None:
+        """`pause` waits for so many seconds."""
+        self._isolation = options.isolation
+        self._losses = Losses(fail=options.fail_on_data_loss)
+        self._directories = find_directories(options.log_dirs)
+        self._pause = pause
+
+    def read(
+        self, wanted: OffsetRange, topic_id: bytes, record_bytes: float = math.inf
+    ) -> Iterator[RawBatches]:
+        """See `RangeReader`; what it yields is valid until the next is asked for."""
+        place, low, high = wanted
+        try:
+            if place not in self._directories:
+                raise _Gone
+            segments = SegmentFiles(self._directories[place], self._pause)
+            log = _Log(place, topic_id, segments, self._losses, self._pause)
+            yield from log.read(low, high, self._isolation)
+        except _Gone:
+            self._losses.report(
+                f"topic '{place.topic}' is not in the log directories: what was not read yet of offsets {low} "
+                f"to {high} of partition {place} is gone"
+            )
+
+    def close(self) -> None:
+        """See `RangeReader`: nothing is open."""
+
+
+class _Log:
+    """One partition's directory; retention, compaction and deletion may go on in it."""
+
+    def __init__(
+        self,
+        place: TopicPartition,
+        topic_id: bytes,
+        segments: SegmentFiles,
+        losses: Losses,
+        pause: Callable[[float], object],
+    ) -> None:
+        self._place = place
+        self._topic_id = topic_id
+        self._segments = segments
+        self._directory = segments.directory
+        self._losses = losses
+        self._pause = pause
+
+    def read(self, low: int, high: int, isolation: Isolation) -> Iterator[RawBatches]:
+        """The batches of [low, high).
+
+        :raises _Gone: It is not the topic's log any more.
+        """
+        try:
+            yield from self._read(low, high, isolation)
+        except FileNotFoundError as error:
+            if self._directory.is_dir():
+                raise
+            raise _Gone from error
+
+    def _read(self, low: int, high: int, isolation: Isolation) -> Iterator[RawBatches]:
+        self._check_topic()
+        position = max(low, self._settled_start(low))
+        self._report_removed(low, min(position, high))
+        # The index before the segments: compaction takes entries away together with what they speak of.
+        aborted = NONE_ABORTED
+        if isolation is Isolation.READ_COMMITTED:
+            aborted = self._segments.aborted(position, high)
+        for pause_s in (*[_PAUSE_S] * (_ATTEMPTS_COUNT - 1), 0.0):
+            position = yield from self._batches(position, high, aborted)
+            if position >= high:
+                return
+            if self._segments.go_beyond(high):
+                # A log that goes on behind the range: what has come since, else nothing is there, as after compaction.
+                position = yield from self._batches(position, high, aborted)
+                self._report_removed(position, high)
+                return
+            self._pause(pause_s)  # the last records may not have come to this machine yet
+        self._losses.report(
+            f"partition {self._place} ends at offset {position} now: offsets up to {high} are gone"
+        )
+
+    def _batches(self, position: int, high: int, aborted: AbortedRanges) -> Generator[RawBatches, None, int]:
+        """Yields what is there now of [position, high), and returns the offset behind it."""
+        for chunk in self._segments.chunks(position, high):
+            self._check_topic()
+            self._report_removed(position, chunk.headers[0].base_offset)
+            yield RawBatches(chunk.buffer, position, aborted)
+            position = chunk.next_offset
+        return position
+
+    def _report_removed(self, position: int, next_offset: int) -> None:
+        """Tell of a gap [position, next_offset) that the log begins behind; one behind its start is of compaction."""
+        if position >= next_offset:
+            return
+        start = self._start()
+        if start > position:
+            gone = f"offsets {position} to {min(start, next_offset)} are gone"
+            self._losses.report(f"partition {self._place} begins at offset {start} now: {gone}")
+
+    def _settled_start(self, low: int) -> int:
+        """The log's start, looked at more than once where it lies behind `low`."""
+        start = self._start()
+        for _ in range(_ATTEMPTS_COUNT - 1):
+            if start <= low:
+                break
+            self._pause(_PAUSE_S)
+            start = self._start()
+        return start
+
+    def _start(self) -> int:
+        return log_start_offset(self._directory, self._place, self._segments)
+
+    def _check_topic(self) -> None:
+        found = _topic_id(self._directory)
+        if ZERO_UUID not in (found, self._topic_id) and found != self._topic_id:
+            raise _Gone
+
+
+def log_start_offset(directory: Path, place: TopicPartition, segments: SegmentFiles) -> int:
+    """The first offset that may be read, from the checkpoint and the segments.
+
+    :raises FileNotFoundError: When the directory is gone.
+    """
+    checkpointed = checkpointed_offset(directory.parent / LOG_START_OFFSET_FILE, place)
+    return max([checkpointed, *segments.base_offsets()[:1]])
+
+
+def checkpointed_offset(path: Path, place: TopicPartition) -> int:
+    """The offset of a partition in a checkpoint; 0 without one, as while Kafka has made the file and not written it.
+
+    :raises MalformedFile: When the file is damaged.
+    """
+    is_written = path.exists() and path.stat().st_size > 0
+    return read_offsets(path).get(place, 0) if is_written else 0
+
+
+def last_stable_offset(segments: SegmentFiles, high_watermark: int) -> int:
+    """The first offset of a transaction that is open at the high watermark, or that itself."""
+    snapshot, opened = _newest_snapshot(segments.directory, high_watermark)
+    for chunk in segments.chunks(snapshot, high_watermark):
+        for position, header in iterate_headers(chunk.buffer):
+            if header.base_offset >= high_watermark:
+                break
+            if header.next_offset <= snapshot or not header.is_transactional:
+                continue
+            if not header.is_control:
+                opened.setdefault(header.producer_id, header.base_offset)
+            elif read_end_marker(chunk.buffer, position, header) is not None:
+                opened.pop(header.producer_id, None)
+    return min([*opened.values(), high_watermark])
+
+
+def _newest_snapshot(directory: Path, high_watermark: int) -> tuple[int, dict[int, int]]:
+    """The offset of the newest sound snapshot of producers, and which transactions were open there."""
+    offsets = snapshot_offsets(directory)
+    for offset in reversed(offsets[: bisect_right(offsets, high_watermark)]):
+        try:
+            entries = read_snapshot(offset_file(directory, offset, SNAPSHOT_SUFFIX))
+        except (MalformedFile, FileNotFoundError):
+            continue
+        open_since = {each.producer_id: each.current_txn_start_offset for each in entries}
+        return offset, {producer_id: first for producer_id, first in open_since.items() if first >= 0}
+    return 0, {}
+
+
+def _offset_of_time(segments: SegmentFiles, start: int, end: int, timestamp_ms: int) -> int:
+    """The first record of [start, end) that is not before the time."""
+    for chunk in segments.chunks(start, end):
+        for position, header in iterate_headers(chunk.buffer):
+            if header.max_timestamp < timestamp_ms:
+                continue
+            for record in decode_batch(chunk.buffer, position, header):
+                if record.timestamp_ms >= timestamp_ms and start <= record.offset < end:
+                    return record.offset
+    return NO_OFFSET
+
+
+def _check_known(wanted: set[str], known: set[str]) -> None:
+    missing = ", ".join(f"'{each}'" for each in sorted(wanted - known))
+    if missing:
+        message = f"the log directories hold nothing of the topics {missing}"
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+
+
+def _topic_id(directory: Path) -> bytes:
+    return read_partition_metadata(directory) or ZERO_UUID

@@ -1,0 +1,125 @@
+"""Rows of the format `barnabas-batches`: what the headers of batches tell, without decoding records.
+
+A batch belongs to the range that its first offset lies in, so that no cut shows it twice.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.types import (
+    BooleanType,
+    DataType,
+    IntegerType,
+    LongType,
+    ShortType,
+    StringType,
+    TimestampType,
+)
+
+from barnabas.base.buffers import Buffer
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin.offsets import Isolation
+from barnabas.wire.records.batch import NO_TIMESTAMP, BatchHeader, crc_matches, iterate_headers
+from pyspark_barnabas.runtime.gc_freeze import spare_what_lasts
+from pyspark_barnabas.source.options import SourceOptions
+from pyspark_barnabas.source.rows import AbortedRanges
+from pyspark_barnabas.source.tasks import ReadTask, open_reader
+
+#: The columns, with the types that Spark gives them.
+BATCH_TYPES: Mapping[str, DataType] = {
+    "topic": StringType(),
+    "partition": IntegerType(),
+    "baseOffset": LongType(),
+    "lastOffset": LongType(),
+    "recordsCount": IntegerType(),
+    "sizeBytes": IntegerType(),
+    "compression": StringType(),
+    "timestampType": IntegerType(),
+    "maxTimestamp": TimestampType(),
+    "leaderEpoch": IntegerType(),
+    "producerId": LongType(),
+    "producerEpoch": ShortType(),
+    "baseSequence": IntegerType(),
+    "isTransactional": BooleanType(),
+    "isControl": BooleanType(),
+    "isAborted": BooleanType(),
+    "crcMatches": BooleanType(),
+}
+
+_ARROW_TYPES: Mapping[str, pa.DataType] = {
+    "string": pa.string(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "smallint": pa.int16(),
+    "boolean": pa.bool_(),
+    "timestamp": pa.timestamp("us", "UTC"),
+}
+
+_FROM_HEADER: Mapping[str, Callable[[BatchHeader], object]] = {
+    "baseOffset": lambda header: header.base_offset,
+    "lastOffset": lambda header: header.last_offset,
+    "recordsCount": lambda header: header.records_count,
+    "sizeBytes": lambda header: header.size_bytes,
+    "compression": lambda header: header.compression.name.lower(),
+    "timestampType": lambda header: int(header.is_log_append_time),
+    "maxTimestamp": lambda header: (
+        None if header.max_timestamp == NO_TIMESTAMP else header.max_timestamp * 1_000
+    ),
+    "leaderEpoch": lambda header: header.partition_leader_epoch,
+    "producerId": lambda header: header.producer_id,
+    "producerEpoch": lambda header: header.producer_epoch,
+    "baseSequence": lambda header: header.base_sequence,
+    "isTransactional": lambda header: header.is_transactional,
+    "isControl": lambda header: header.is_control,
+}
+
+
+def read_headers(
+    task: InputPartition, options: SourceOptions, columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a task; one that is no `ReadTask` stands for a plan without any."""
+    if not isinstance(task, ReadTask):
+        return
+    with closing(open_reader(options)) as reader:
+        for wanted, topic_id, record_bytes in task.pieces:
+            for batches, _, aborted in reader.read(wanted, topic_id, record_bytes):
+                found = [
+                    (position, header)
+                    for position, header in iterate_headers(batches)
+                    if wanted.low <= header.base_offset < wanted.high
+                ]
+                if found:
+                    yield _rows(batches, found, wanted.place, options, aborted, columns)
+    spare_what_lasts()
+
+
+def _rows(
+    batches: Buffer,
+    found: Sequence[tuple[int, BatchHeader]],
+    place: TopicPartition,
+    options: SourceOptions,
+    aborted: AbortedRanges,
+    columns: Sequence[str],
+) -> pa.RecordBatch:
+    def values(column: str) -> list[object]:
+        match column:
+            case "topic":
+                return [place.topic] * len(found)
+            case "partition":
+                return [place.partition] * len(found)
+            case "isAborted":
+                if options.isolation is Isolation.READ_UNCOMMITTED:
+                    return [None] * len(found)
+                return [not (header.is_control or aborted.admits(header)) for _, header in found]
+            case "crcMatches":
+                if not options.check_crcs:
+                    return [None] * len(found)
+                return [crc_matches(batches, position, header) for position, header in found]
+        tell = _FROM_HEADER[column]
+        return [tell(header) for _, header in found]
+
+    types = {column: _ARROW_TYPES[BATCH_TYPES[column].simpleString()] for column in columns}
+    arrays = [pa.array(values(column), types[column]) for column in columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(list(types.items())))

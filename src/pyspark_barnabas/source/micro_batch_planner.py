@@ -1,0 +1,147 @@
+"""A stream's micro-batches: how far the next one goes, and its tasks. Knows logs, and nothing of Spark's engine."""
+
+import time
+from collections.abc import Callable, Mapping
+
+from barnabas.base.clock import Clock, SystemClock
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin.offsets import EARLIEST, LATEST
+from pyspark_barnabas.source.data_loss import Losses
+from pyspark_barnabas.source.offset_range_limits import Logs, Positions, starting_offsets
+from pyspark_barnabas.source.options import SourceOptions
+from pyspark_barnabas.source.range_splitting import OffsetRange, share_limit
+from pyspark_barnabas.source.task_planner import Planner
+from pyspark_barnabas.source.tasks import ReadTask
+from pyspark_barnabas.stream_offsets import StreamOffset
+
+
+class StreamPlanner:
+    """Follows the partitions of a stream, those that come later included."""
+
+    def __init__(
+        self,
+        logs: Logs,
+        options: SourceOptions,
+        clock: Clock | None = None,
+        pause: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self._logs = logs
+        self._options = options
+        self._clock = clock or SystemClock()
+        self._pause = pause
+        self._losses = Losses(fail=options.fail_on_data_loss)
+        self._planner = Planner(logs, options)
+        self._found: dict[TopicPartition, bytes] = {}
+        self._reported: set[tuple[str, bytes]] = set()
+        self._pinned: StreamOffset | None = None
+        self._batch_began_ms: int | None = None
+        #: The ends of all partitions as they were last seen.
+        self.seen: StreamOffset | None = None
+
+    def initial(self) -> StreamOffset:
+        """Where a new query begins.
+
+        :raises OptionError: When the starting offsets do not fit the partitions.
+        """
+        found = self._partitions()
+        return StreamOffset.of(starting_offsets(self._logs, found, self._options), found)
+
+    def pin(self) -> None:
+        """Let the query end where the partitions end now (`Trigger.AvailableNow`)."""
+        self._pinned = self.seen = self._ends(StreamOffset())
+
+    def latest(self, start: StreamOffset, *, limited: bool) -> StreamOffset:
+        """Where the next micro-batch ends: `start` itself when it is to wait.
+
+        :raises DataLossError: When a topic has another id than at `start`.
+        """
+        ends = self._ends(start) if self._pinned is None else self._pinned
+        self.seen = ends
+        recreated = self._report_recreated(start, ends.topic_ids)
+        if not limited:
+            return ends
+        kept = start.without(recreated).positions
+        starts = {**self._earliest(ends.positions.keys() - kept.keys()), **kept}
+        if self._must_wait(starts, ends.positions):
+            return start
+        self._batch_began_ms = self._clock.monotonic_ms()
+        limit = self._options.max_offsets_per_trigger
+        return ends if limit is None else ends.at(share_limit(limit, starts, ends.positions))
+
+    def tasks(self, start: StreamOffset, end: StreamOffset) -> list[ReadTask]:
+        """What reads everything between two offsets.
+
+        Partitions that are new are read from their first record, and so are those of a topic that was created again
+        between `start` and `end`. One that was created again after `end`, while a batch waited to be repeated, is left
+        to the next batch: what is there now are not the records of this one.
+
+        :raises DataLossError: When partitions are gone, begin or end where they should not, or are of another topic.
+        """
+        if not end.positions.keys() <= self._found.keys():
+            self._partitions()
+        superseded = self._report_recreated(end, StreamOffset.of(end.positions, self._found).topic_ids)
+        end = end.without(superseded)
+        kept = start.without(superseded | self._report_recreated(start, end.topic_ids)).positions
+        ends = end.positions
+        starts = {**kept, **self._starts_of_new(ends.keys() - kept.keys())}
+        gone = sorted(kept.keys() - ends.keys())
+        if gone:
+            self._losses.report(f"partitions are gone: {', '.join(str(each) for each in gone)}")
+        ranges = [
+            self._range(place, starts[place], ends[place]) for place in sorted(ends.keys() & starts.keys())
+        ]
+        return self._planner.plan(ranges, self._found)
+
+    def _range(self, place: TopicPartition, low: int, high: int) -> OffsetRange:
+        if high < low:
+            self._losses.report(f"partition {place} ends at offset {high} now, and was read to {low} before")
+            low = self._earliest([place]).get(place, high)
+        return OffsetRange(place, low, high)
+
+    def _report_recreated(self, before: StreamOffset, now: Mapping[str, bytes]) -> set[str]:
+        """Report each topic that has another id now than before, once; return all of them."""
+        recreated = before.recreated(now)
+        for topic in sorted(recreated):
+            if (topic, now[topic]) not in self._reported:
+                self._losses.report_recreated(topic, before.topic_ids[topic], now[topic])
+                self._reported.add((topic, now[topic]))
+        return recreated
+
+    def _must_wait(self, starts: Positions, ends: Positions) -> bool:
+        """Whether there is too little that is new, and not for too long (`minOffsetsPerTrigger`)."""
+        minimum = self._options.min_offsets_per_trigger
+        if minimum is None or self._pinned is not None or self._batch_began_ms is None:
+            return False
+        waited_ms = self._clock.monotonic_ms() - self._batch_began_ms
+        new_count = sum(end - starts.get(place, end) for place, end in ends.items())
+        return new_count < minimum and waited_ms < self._options.max_trigger_delay_ms
+
+    def _partitions(self) -> dict[TopicPartition, bytes]:
+        self._found = self._logs.partitions(self._options.selection)
+        return self._found
+
+    def _ends(self, start: StreamOffset) -> StreamOffset:
+        """The ends of now; asked for again while one lies before `start`, as a new leader may not know better yet."""
+        for attempt in range(1, self._options.offset_attempts_count + 1):
+            ends = self._logs.offsets(dict.fromkeys(self._partitions(), LATEST))
+            found = StreamOffset.of(ends, self._found)
+            read = start.without(start.recreated(found.topic_ids)).positions
+            if all(ends[place] >= read.get(place, 0) for place in ends):
+                break
+            if attempt < self._options.offset_attempts_count:
+                self._pause(self._options.offset_retry_ms / 1000)
+        return found
+
+    def _earliest(self, places: "set[TopicPartition] | list[TopicPartition]") -> dict[TopicPartition, int]:
+        there = [place for place in places if place in self._found]
+        return self._logs.offsets(dict.fromkeys(there, EARLIEST)) if there else {}
+
+    def _starts_of_new(self, places: set[TopicPartition]) -> dict[TopicPartition, int]:
+        starts = self._earliest(places)
+        missing = sorted(places - starts.keys())
+        if missing:
+            self._losses.report(f"partitions are gone: {', '.join(str(each) for each in missing)}")
+        for place, offset in sorted(starts.items()):
+            if offset != 0:
+                self._losses.report(f"the new partition {place} begins at offset {offset} and not at 0")
+        return starts

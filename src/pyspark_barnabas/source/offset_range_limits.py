@@ -1,0 +1,123 @@
+"""Where reading begins and ends: what the options ask for, turned into the offset of each partition."""
+
+from collections.abc import Collection, Mapping
+from typing import Protocol
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin.offsets import EARLIEST, LATEST, OffsetSpec
+from pyspark_barnabas.option_values import OptionError
+from pyspark_barnabas.source.options import (
+    EARLIEST_MARKER,
+    LATEST_MARKER,
+    Bound,
+    Edge,
+    Offsets,
+    Selection,
+    SourceOptions,
+    Time,
+    Times,
+)
+from pyspark_barnabas.source.range_splitting import OffsetRange
+
+#: An offset for each partition.
+Positions = Mapping[TopicPartition, int]
+
+#: What is answered where no record is as late as a time.
+NO_OFFSET = -1
+
+_EDGES = {Edge.EARLIEST: EARLIEST, Edge.LATEST: LATEST}
+_MARKERS = {EARLIEST_MARKER: EARLIEST, LATEST_MARKER: LATEST}
+
+
+class Logs(Protocol):
+    """The logs of a cluster, or of log directories, as planning asks about them."""
+
+    def partitions(self, selection: Selection) -> dict[TopicPartition, bytes]:
+        """The partitions that are there now, each with the id of its topic (zeros where there is none).
+
+        :raises KafkaError: UNKNOWN_TOPIC_OR_PARTITION for a topic that is named and not there.
+        """
+        ...
+
+    def offsets(self, specs: Mapping[TopicPartition, OffsetSpec]) -> dict[TopicPartition, int]:
+        """Offsets by their meaning, as the isolation level has them; NO_OFFSET where no record is so late."""
+        ...
+
+    def record_bytes(self, ranges: Collection[OffsetRange]) -> dict[TopicPartition, float]:
+        """About how many bytes of log an offset takes, for partitions where that can be known."""
+        ...
+
+    def close(self) -> None:
+        """Let go of everything."""
+        ...
+
+
+def starting_offsets(
+    logs: Logs, places: Collection[TopicPartition], options: SourceOptions
+) -> dict[TopicPartition, int]:
+    """Where to begin.
+
+    :raises OptionError: When partitions are left out, or no record is as late as a starting time.
+    """
+    offsets = _resolve(logs, places, options.starting, "starting")
+    late = sorted(place for place, offset in offsets.items() if offset == NO_OFFSET)
+    if late and not options.start_may_be_latest:
+        message = (
+            f"no record of partition {late[0]} is as late as its starting time, "
+            f"{_time_of(options.starting, late[0])}; with startingOffsetsByTimestampStrategy=latest "
+            "reading begins at the end there"
+        )
+        raise OptionError(message)
+    return offsets | logs.offsets(dict.fromkeys(late, LATEST))
+
+
+def ending_offsets(
+    logs: Logs, places: Collection[TopicPartition], options: SourceOptions
+) -> dict[TopicPartition, int]:
+    """Where to end; a time later than all records is the end.
+
+    :raises OptionError: When partitions are left out.
+    """
+    offsets = _resolve(logs, places, options.ending, "ending")
+    late = [place for place, offset in offsets.items() if offset == NO_OFFSET]
+    return offsets | logs.offsets(dict.fromkeys(late, LATEST))
+
+
+def _resolve(
+    logs: Logs, places: Collection[TopicPartition], bound: Bound, side: str
+) -> dict[TopicPartition, int]:
+    match bound:
+        case Edge():
+            return logs.offsets(dict.fromkeys(places, _EDGES[bound]))
+        case Time(timestamp_ms):
+            return logs.offsets(dict.fromkeys(places, OffsetSpec.at(timestamp_ms)))
+        case Times(times_ms):
+            _check_complete(places, times_ms, f"{side}OffsetsByTimestamp")
+            return logs.offsets({place: OffsetSpec.at(time_ms) for place, time_ms in times_ms.items()})
+        case Offsets(offsets):
+            _check_complete(places, offsets, f"{side}Offsets")
+            specs = {place: _MARKERS[offset] for place, offset in offsets.items() if offset in _MARKERS}
+            return dict(offsets) | logs.offsets(specs)
+
+
+def _check_complete(
+    places: Collection[TopicPartition], given: Mapping[TopicPartition, int], option: str
+) -> None:
+    missing = set(places) - given.keys()
+    beyond = given.keys() - set(places)
+    if missing or beyond:
+        message = f"option '{option}' must name every partition that is read and no other"
+        if missing:
+            message += f"; it lacks {', '.join(str(each) for each in sorted(missing))}"
+        if beyond:
+            message += f"; nothing is read of {', '.join(str(each) for each in sorted(beyond))}"
+        raise OptionError(message)
+
+
+def _time_of(bound: Bound, place: TopicPartition) -> int | None:
+    match bound:
+        case Time(timestamp_ms):
+            return timestamp_ms
+        case Times(times_ms):
+            return times_ms[place]
+    return None

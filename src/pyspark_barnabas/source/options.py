@@ -1,0 +1,396 @@
+"""The source's options: those of Spark's Kafka connector by their names, and a few of our own. No IO.
+
+Names are read without regard to case, as Spark has it.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin.offsets import Isolation
+from barnabas.client.auth.sasl import SaslLogin
+from barnabas.client.core.address import parse_bootstrap
+from barnabas.client.core.properties import login_from_properties
+from pyspark_barnabas.option_values import (
+    OptionError,
+    duration_ms,
+    flag,
+    number,
+    numbers_by_partition,
+    partitions,
+    refused,
+    size_bytes,
+)
+
+#: The markers of offsets JSON.
+LATEST_MARKER = -1
+EARLIEST_MARKER = -2
+
+#: A task costs about 50 ms, whatever it reads.
+TASK_BYTES = 128 * 1024 * 1024
+FETCH_BYTES = 16 * 1024 * 1024
+#: As long as the connector polls for what it knows to be there (`spark.network.timeout`).
+POLL_TIMEOUT_MS = 120_000
+MAX_TRIGGER_DELAY_MS = 15 * 60_000
+
+_STRATEGIES = ("subscribe", "subscribePattern", "assign")
+_ENDINGS = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
+_LIMITS = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
+_ISOLATIONS = {
+    "read_uncommitted": Isolation.READ_UNCOMMITTED,
+    "read_committed": Isolation.READ_COMMITTED,
+}
+_REFUSED_PROPERTIES = {
+    "auto.offset.reset": "leave it out and set startingOffsets to earliest or latest",
+    "key.deserializer": "leave it out: keys come as bytes, to be decoded by expressions",
+    "value.deserializer": "leave it out: values come as bytes, to be decoded by expressions",
+    "enable.auto.commit": "leave it out: progress is kept in the query's checkpoint",
+    "interceptor.classes": "leave it out: interceptors cannot be run",
+}
+
+
+class Transport(Enum):
+    """How log data comes to a task."""
+
+    FETCH = "fetch"
+    FILES = "files"
+
+
+@dataclass(frozen=True)
+class Subscribe:
+    """All partitions of these topics."""
+
+    topics: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class SubscribePattern:
+    """All partitions of the topics whose whole name matches."""
+
+    pattern: str
+
+
+@dataclass(frozen=True)
+class Assign:
+    """These partitions."""
+
+    partitions: frozenset[TopicPartition]
+
+
+Selection = Subscribe | SubscribePattern | Assign
+
+
+class Edge(Enum):
+    """An end of a log."""
+
+    EARLIEST = "earliest"
+    LATEST = "latest"
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """An offset for each partition, or its marker."""
+
+    by_partition: Mapping[TopicPartition, int]
+
+
+@dataclass(frozen=True)
+class Times:
+    """A time for each partition, in ms since the epoch."""
+
+    by_partition: Mapping[TopicPartition, int]
+
+
+@dataclass(frozen=True)
+class Time:
+    """One time for all partitions, in ms since the epoch."""
+
+    timestamp_ms: int
+
+
+Bound = Edge | Offsets | Times | Time
+
+
+@dataclass(frozen=True)
+class ConnectionOptions:
+    """What it takes to speak to the cluster."""
+
+    bootstrap: str  #: empty where files alone are read
+    client_id: str = "barnabas-spark"
+    login: SaslLogin | None = None
+    request_timeout_ms: int = 30_000
+    retry_timeout_ms: int = POLL_TIMEOUT_MS
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    """Everything that a source was asked for."""
+
+    connection: ConnectionOptions
+    selection: Selection
+    starting: Bound
+    ending: Bound
+    isolation: Isolation = Isolation.READ_UNCOMMITTED
+    #: Whether a starting time behind all records stands for the end, rather than for an error.
+    start_may_be_latest: bool = False
+    fail_on_data_loss: bool = True
+    include_headers: bool = False
+    min_partitions: int | None = None
+    max_records_per_partition: int | None = None
+    max_offsets_per_trigger: int | None = None
+    min_offsets_per_trigger: int | None = None
+    max_trigger_delay_ms: int = MAX_TRIGGER_DELAY_MS
+    #: How often ends are asked for that seem to have gone back.
+    offset_attempts_count: int = 3
+    offset_retry_ms: int = 1_000
+    transport: Transport = Transport.FETCH
+    log_dirs: tuple[str, ...] = ()
+    task_bytes: int = TASK_BYTES
+    fetch_bytes: int = FETCH_BYTES
+    check_crcs: bool = True
+    group_id: str | None = None
+    #: What was asked for and does nothing.
+    ignored: tuple[str, ...] = field(default=(), compare=False)
+
+
+class _Given:
+    """Options as they were given, by names without case."""
+
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._options = {name.lower(): str(value) for name, value in options.items()}
+
+    def __contains__(self, name: str) -> bool:
+        return name.lower() in self._options
+
+    def __getitem__(self, name: str) -> str:
+        return self._options[name.lower()]
+
+    def get(self, name: str, default: str) -> str:
+        return self._options.get(name.lower(), default)
+
+    def properties(self) -> dict[str, str]:
+        """Kafka's own client properties."""
+        prefix = "kafka."
+        return {
+            name.removeprefix(prefix): value
+            for name, value in self._options.items()
+            if name.startswith(prefix)
+        }
+
+
+def batch_options(options: Mapping[str, str]) -> SourceOptions:
+    """What `spark.read` was asked for.
+
+    :raises OptionError: For an option that cannot be; passwords are not quoted.
+    """
+    given = _Given(options)
+    starting = _bound(given, "starting", Edge.EARLIEST)
+    ending = _bound(given, "ending", Edge.LATEST)
+    if starting is Edge.LATEST or _has_marker(starting, LATEST_MARKER):
+        what = (
+            "a batch query cannot start at the latest offset (-1); earliest (-2), an offset or a time can be"
+        )
+        raise refused("startingOffsets", given["startingOffsets"], what)
+    if ending is Edge.EARLIEST or _has_marker(ending, EARLIEST_MARKER):
+        what = "a batch query cannot end at the earliest offset (-2); latest (-1), an offset or a time can be"
+        raise refused("endingOffsets", given["endingOffsets"], what)
+    _check_order(given, starting, ending)
+    ignored = tuple(name for name in _LIMITS if name in given)
+    return _options(given, starting, ending, ignored)
+
+
+def stream_options(options: Mapping[str, str]) -> SourceOptions:
+    """What `spark.readStream` was asked for.
+
+    :raises OptionError: For an option that cannot be; passwords are not quoted.
+    """
+    given = _Given(options)
+    for name in _ENDINGS:
+        if name in given:
+            raise refused(name, given[name], "a streaming query has no end; leave it out")
+    return _options(given, _bound(given, "starting", Edge.LATEST), Edge.LATEST, ())
+
+
+def connection_options(options: Mapping[str, str]) -> ConnectionOptions:
+    """What it takes to speak to the cluster, where nothing else of the source matters.
+
+    :raises OptionError: For an option that cannot be.
+    """
+    return _connection(_Given(options), required=True)
+
+
+def _options(given: _Given, starting: Bound, ending: Bound, ignored: tuple[str, ...]) -> SourceOptions:
+    transport = _transport(given)
+    selection = _selection(given)
+    properties = given.properties()
+    for name, advice in _REFUSED_PROPERTIES.items():
+        if name in properties:
+            raise refused(f"kafka.{name}", properties[name], f"this is not supported; {advice}")
+    minimum = _optional_number(given, "minOffsetsPerTrigger")
+    maximum = _optional_number(given, "maxOffsetsPerTrigger")
+    if minimum is not None and maximum is not None and minimum > maximum:
+        what = f"it must not be more than maxOffsetsPerTrigger, {maximum}"
+        raise refused("minOffsetsPerTrigger", str(minimum), what)
+    return SourceOptions(
+        connection=_connection(given, required=transport is Transport.FETCH),
+        selection=selection,
+        starting=starting,
+        ending=ending,
+        isolation=_isolation(properties),
+        start_may_be_latest=_start_may_be_latest(given),
+        fail_on_data_loss=flag("failOnDataLoss", given.get("failOnDataLoss", "true")),
+        include_headers=flag("includeHeaders", given.get("includeHeaders", "false")),
+        min_partitions=_optional_number(given, "minPartitions"),
+        max_records_per_partition=_optional_number(given, "maxRecordsPerPartition"),
+        max_offsets_per_trigger=maximum,
+        min_offsets_per_trigger=minimum,
+        max_trigger_delay_ms=duration_ms("maxTriggerDelay", given.get("maxTriggerDelay", "15m")),
+        offset_attempts_count=number(
+            "fetchOffset.numRetries", given.get("fetchOffset.numRetries", "3"), minimum=1
+        ),
+        offset_retry_ms=number(
+            "fetchOffset.retryIntervalMs", given.get("fetchOffset.retryIntervalMs", "1000"), minimum=0
+        ),
+        transport=transport,
+        log_dirs=_log_dirs(given, transport),
+        task_bytes=size_bytes("taskSize", given.get("taskSize", str(TASK_BYTES))),
+        fetch_bytes=_fetch_bytes(properties),
+        check_crcs=flag("checkCrcs", given.get("checkCrcs", properties.get("check.crcs", "true"))),
+        group_id=properties.get("group.id"),
+        ignored=ignored,
+    )
+
+
+def _connection(given: _Given, *, required: bool) -> ConnectionOptions:
+    properties = given.properties()
+    bootstrap = properties.get("bootstrap.servers", "")
+    try:
+        if bootstrap or required:
+            parse_bootstrap(bootstrap)
+    except ValueError as error:
+        what = f"host:port pairs of brokers are expected, with commas between them ({error})"
+        raise refused("kafka.bootstrap.servers", bootstrap, what) from None
+    try:
+        login = login_from_properties(properties)
+    except ValueError as error:
+        raise refused("kafka.security.protocol", properties["security.protocol"], str(error)) from None
+    timeout_ms = properties.get("request.timeout.ms", "30000")
+    poll_ms = given.get("kafkaConsumer.pollTimeoutMs", str(POLL_TIMEOUT_MS))
+    return ConnectionOptions(
+        bootstrap=bootstrap,
+        client_id=properties.get("client.id", "barnabas-spark"),
+        login=login,
+        request_timeout_ms=number("kafka.request.timeout.ms", timeout_ms, minimum=1),
+        retry_timeout_ms=number("kafkaConsumer.pollTimeoutMs", poll_ms, minimum=1),
+    )
+
+
+def _selection(given: _Given) -> Selection:
+    chosen = [name for name in _STRATEGIES if name in given]
+    if len(chosen) != 1:
+        said = " and ".join(chosen) or "none of them"
+        message = f"exactly one of the options {', '.join(_STRATEGIES)} says what to read, not {said}"
+        raise OptionError(message)
+    [name] = chosen
+    text = given[name].strip()
+    if name == "assign":
+        return Assign(partitions(name, text))
+    if name == "subscribe":
+        topics = tuple(dict.fromkeys(each.strip() for each in text.split(",") if each.strip()))
+        if not topics:
+            raise refused(name, given[name], "names of topics are expected, with commas between them")
+        return Subscribe(topics)
+    return SubscribePattern(_pattern(name, text))
+
+
+def _pattern(name: str, text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise refused(name, text, f"a regular expression is expected ({error})") from None
+    if not text:
+        raise refused(name, text, "a regular expression is expected, such as orders-.*")
+    return text
+
+
+def _bound(given: _Given, side: str, default: Edge) -> Bound:
+    """Where to start or to end: one time for all counts most, then times, then offsets, as in the connector."""
+    name = f"{side}Timestamp"
+    if name in given:
+        return Time(number(name, given[name], minimum=0))
+    name = f"{side}OffsetsByTimestamp"
+    if name in given:
+        return Times(
+            numbers_by_partition(name, given[name], minimum=0, expected="times in ms since the epoch")
+        )
+    name = f"{side}Offsets"
+    text = given.get(name, default.value).strip()
+    if text.lower() in {edge.value for edge in Edge}:
+        return Edge(text.lower())
+    if not text.startswith("{"):
+        raise refused(name, text, "earliest, latest or JSON of offsets is expected")
+    return Offsets(numbers_by_partition(name, text, minimum=EARLIEST_MARKER))
+
+
+def _has_marker(bound: Bound, marker: int) -> bool:
+    return isinstance(bound, Offsets) and marker in bound.by_partition.values()
+
+
+def _check_order(given: _Given, starting: Bound, ending: Bound) -> None:
+    """Where both sides speak of partitions, they speak of the same, and no end lies before its start."""
+    if isinstance(starting, Offsets) and isinstance(ending, Offsets):
+        name = "endingOffsets"
+    elif isinstance(starting, Times) and isinstance(ending, Times):
+        name = "endingOffsetsByTimestamp"
+    else:
+        return
+    first, last = starting.by_partition, ending.by_partition
+    if first.keys() != last.keys():
+        one_sided = ", ".join(str(each) for each in sorted(first.keys() ^ last.keys()))
+        raise refused(name, given[name], f"start and end must name the same partitions, unlike {one_sided}")
+    for place, start in first.items():
+        if start >= 0 and 0 <= last[place] < start:
+            what = f"partition {place} would end at {last[place]}, before its start at {start}"
+            raise refused(name, given[name], what)
+
+
+def _start_may_be_latest(given: _Given) -> bool:
+    name = "startingOffsetsByTimestampStrategy"
+    text = given.get(name, "error")
+    if text.lower() not in ("error", "latest"):
+        raise refused(name, text, "error or latest is expected")
+    return text.lower() == "latest"
+
+
+def _isolation(properties: Mapping[str, str]) -> Isolation:
+    text = properties.get("isolation.level", "read_uncommitted")
+    if text.lower() not in _ISOLATIONS:
+        raise refused("kafka.isolation.level", text, f"{' or '.join(_ISOLATIONS)} is expected")
+    return _ISOLATIONS[text.lower()]
+
+
+def _transport(given: _Given) -> Transport:
+    text = given.get("transport", Transport.FETCH.value)
+    try:
+        return Transport(text.strip().lower())
+    except ValueError:
+        raise refused("transport", text, "fetch or files is expected") from None
+
+
+def _log_dirs(given: _Given, transport: Transport) -> tuple[str, ...]:
+    found = tuple(each.strip() for each in given.get("logDirs", "").split(",") if each.strip())
+    if transport is Transport.FILES and not found:
+        what = "with transport=files, paths of log directories are expected, with commas between them"
+        raise refused("logDirs", given.get("logDirs", ""), what)
+    return found
+
+
+def _fetch_bytes(properties: Mapping[str, str]) -> int:
+    name = "max.partition.fetch.bytes"
+    return number(f"kafka.{name}", properties.get(name, str(FETCH_BYTES)), minimum=1)
+
+
+def _optional_number(given: _Given, name: str) -> int | None:
+    return number(name, given[name], minimum=1) if name in given else None

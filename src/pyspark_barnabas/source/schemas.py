@@ -1,0 +1,71 @@
+"""The schemas of the formats, and what a user's own schema asks for of them."""
+
+from collections.abc import Mapping
+
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from pyspark_barnabas.option_values import OptionError, flag
+
+#: The connector's columns in their order.
+RECORD_TYPES: Mapping[str, DataType] = {
+    "key": BinaryType(),
+    "value": BinaryType(),
+    "topic": StringType(),
+    "partition": IntegerType(),
+    "offset": LongType(),
+    "timestamp": TimestampType(),
+    "timestampType": IntegerType(),
+    "headers": ArrayType(
+        StructType([StructField("key", StringType()), StructField("value", BinaryType())]),
+    ),
+}
+
+
+def record_schema(*, include_headers: bool) -> StructType:
+    """The connector's schema."""
+    return schema_of(
+        {name: RECORD_TYPES[name] for name in RECORD_TYPES if include_headers or name != "headers"}
+    )
+
+
+def schema_of_options(options: Mapping[str, str]) -> StructType:
+    """What a source with these options gives when the user says nothing of a schema.
+
+    :raises OptionError: When `includeHeaders` is neither true nor false.
+    """
+    given = {name.lower(): value for name, value in options.items()}
+    return record_schema(include_headers=flag("includeHeaders", given.get("includeheaders", "false")))
+
+
+def schema_of(types: Mapping[str, DataType]) -> StructType:
+    """These columns; all may be null, as in the connector."""
+    return StructType([StructField(name, each) for name, each in types.items()])
+
+
+def wanted_columns(schema: StructType, types: Mapping[str, DataType]) -> tuple[str, ...]:
+    """The columns that a schema asks for, in its order.
+
+    :raises OptionError: For a column that is not there, or has another type.
+    """
+    if not schema.fields:
+        message = f"the schema has no columns; these can be read: {', '.join(types)}"
+        raise OptionError(message)
+    for column in schema.fields:
+        if column.name not in types:
+            message = f"there is no column '{column.name}'; these can be read: {', '.join(types)}"
+            raise OptionError(message)
+        expected, given = types[column.name].simpleString(), column.dataType.simpleString()
+        if given != expected:  # that says nothing of nulls
+            message = f"column '{column.name}' is {expected}, not {given}; cast it afterwards"
+            raise OptionError(message)
+    return tuple(schema.names)

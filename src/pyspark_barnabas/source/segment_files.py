@@ -1,0 +1,184 @@
+"""The segments of one partition's directory, read while a broker may write, roll, compact and remove them."""
+
+import os
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+from barnabas.log.files import (
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    SWAP_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    offset_file,
+    offset_of,
+)
+from barnabas.log.segments.offset_index import OffsetIndex
+from barnabas.log.segments.transaction_index import read_entries
+from barnabas.wire.records.batch import (
+    BATCH_HEADER_BYTES,
+    BatchHeader,
+    first_is_whole,
+    iterate_headers,
+    read_header,
+)
+from pyspark_barnabas.source.rows import NONE_ABORTED, AbortedRange, AbortedRanges
+
+_CHUNK_BYTES = 8 * 1024 * 1024
+#: How often a directory is listed whose segments are just being replaced.
+_LISTINGS_COUNT = 50
+_PAUSE_S = 0.1
+#: More than a segment can have: those of its index are kept in four bytes.
+_OFFSETS_MAX = 1 << 32
+
+
+#: What tells a file from another one that has its name, or its inode, later.
+_FileId = tuple[int, int]
+
+
+class Chunk(NamedTuple):
+    """Whole batches, of which some may lie before the offset that was asked for; `buffer` is used again."""
+
+    buffer: memoryview
+    headers: list[BatchHeader]
+
+    @property
+    def next_offset(self) -> int:
+        """The offset behind them."""
+        return self.headers[-1].next_offset
+
+
+class SegmentFiles:
+    """Reads a directory; nothing is kept open between calls."""
+
+    def __init__(self, directory: Path, pause: Callable[[float], object]) -> None:
+        """`pause` waits for so many seconds.
+
+        :raises FileNotFoundError: On use, when the directory is gone.
+        """
+        self.directory = directory
+        self._pause = pause
+
+    def base_offsets(self) -> list[int]:
+        """Where segments begin, as they are between two replacements."""
+        before: list[str] | None = None
+        for _ in range(_LISTINGS_COUNT):
+            names = sorted(name for name in os.listdir(self.directory) if LOG_SUFFIX in name)
+            if any(name.endswith(LOG_SUFFIX + SWAP_SUFFIX) for name in names):
+                self._pause(_PAUSE_S)
+            elif names == before:
+                break
+            before = names
+        offsets = (offset_of(name) for name in before or () if name.endswith(LOG_SUFFIX))
+        return sorted(offset for offset in offsets if offset is not None)
+
+    def size_bytes(self) -> int:
+        """Bytes of all segments, as far as they are allocated."""
+        total = 0
+        for base_offset in self.base_offsets():
+            try:
+                total += offset_file(self.directory, base_offset, LOG_SUFFIX).stat().st_size
+            except FileNotFoundError:
+                continue
+        return total
+
+    def chunks(self, low: int, high: int) -> Iterator[Chunk]:
+        """Batches with offsets of [low, high), in order; each chunk is valid until the next one is asked for.
+
+        :raises KafkaError: CORRUPT_MESSAGE where there is no batch below `high`.
+        """
+        position = low
+        read: set[_FileId] = set()  # to their ends: compaction may put others in their places
+        while position < high and (opened := self._open(position, high, read)) is not None:
+            base_offset, file = opened
+            with file:
+                start = self._indexed_position(file.fileno(), base_offset, position)
+                for chunk in _read_segment(file.fileno(), start, position, high):
+                    position = chunk.next_offset
+                    yield chunk
+                read.add(_file_id(file))
+
+    def go_beyond(self, offset: int) -> bool:
+        """Whether the log goes on at `offset` or behind it; what is not there before it will not come any more."""
+        bases = self.base_offsets()
+        return bool(bases) and (bases[-1] >= offset or any(self.chunks(offset, bases[-1] + _OFFSETS_MAX)))
+
+    def _open(self, offset: int, high: int, read: set[_FileId]) -> tuple[int, BinaryIO] | None:
+        """The first segment that may hold `offset` or later ones below `high`, and was not read."""
+        while True:
+            bases = self.base_offsets()
+            index = max(bisect_right(bases, offset) - 1, 0)
+            try:
+                for base_offset in bases[index : bisect_left(bases, high)]:
+                    file = offset_file(self.directory, base_offset, LOG_SUFFIX).open("rb", buffering=0)
+                    if _file_id(file) not in read:
+                        return base_offset, file
+                    file.close()
+            except FileNotFoundError:
+                continue  # removed or replaced just now
+            return None
+
+    def aborted(self, low: int, high: int) -> AbortedRanges:
+        """The aborted transactions with records in [low, high)."""
+        bases = self.base_offsets()
+        first = max(bisect_right(bases, low) - 1, 0)
+        ranges = [
+            AbortedRange(each.producer_id, each.first_offset, each.last_offset)
+            for base_offset in bases[first:]
+            for each in read_entries(offset_file(self.directory, base_offset, TRANSACTION_INDEX_SUFFIX))
+            if each.first_offset < high and each.last_offset >= low
+        ]
+        return AbortedRanges(ranges) if ranges else NONE_ABORTED
+
+    def _indexed_position(self, fd: int, base_offset: int, offset: int) -> int:
+        """A batch start at or before `offset`, from the index; one that does not fit the segment is passed over."""
+        index = OffsetIndex(offset_file(self.directory, base_offset, INDEX_SUFFIX), base_offset)
+        entry = index.lookup(offset)
+        if entry is None:
+            return 0
+        indexed_offset, position = entry
+        header = os.pread(fd, BATCH_HEADER_BYTES, position)
+        is_there = len(header) == BATCH_HEADER_BYTES and read_header(header).last_offset == indexed_offset
+        return position if is_there else 0
+
+
+def _file_id(file: BinaryIO) -> _FileId:
+    status = os.fstat(file.fileno())
+    return status.st_ino, status.st_ctime_ns
+
+
+def _read_segment(fd: int, start: int, low: int, high: int) -> Iterator[Chunk]:
+    """Whole batches from the file position `start` on, those that end before `low` left out at the beginning."""
+    buffer = bytearray(_CHUNK_BYTES)
+    position = start
+    while True:
+        count = os.preadv(fd, [buffer], position)
+        view = memoryview(buffer)[:count]
+        if count and not first_is_whole(view):
+            if count < len(buffer):
+                return  # the file ends within a batch that is being written
+            buffer = bytearray(2 * len(buffer))
+            continue
+        first, end, headers = _wanted(view, low, high)
+        if headers:
+            yield Chunk(view[first:end], headers)
+        if end == 0 or (headers and headers[-1].next_offset >= high):
+            return
+        position += end
+
+
+def _wanted(view: memoryview, low: int, high: int) -> tuple[int, int, list[BatchHeader]]:
+    """Where the wanted batches begin, where the last whole one ends, and the headers; stops at `high`."""
+    first = end = 0
+    headers: list[BatchHeader] = []
+    for position, header in iterate_headers(view):
+        if header.base_offset >= high:
+            break
+        if header.next_offset > low:
+            first = first if headers else position
+            headers.append(header)
+        end = position + header.size_bytes
+        if header.next_offset >= high:
+            break
+    return first, end, headers

@@ -1,0 +1,45 @@
+"""Ranges of offsets into Spark's tasks, by what the logs tell of their sizes."""
+
+from collections.abc import Collection, Mapping
+
+from barnabas.base.ids import ZERO_UUID, TopicPartition
+from pyspark_barnabas.source.broker_offset_reader import ClusterLogs
+from pyspark_barnabas.source.file_offset_reader import FileLogs
+from pyspark_barnabas.source.offset_range_limits import Logs
+from pyspark_barnabas.source.options import SourceOptions, Transport
+from pyspark_barnabas.source.range_splitting import RECORD_BYTES_DEFAULT, OffsetRange, TaskLimits, plan_tasks
+from pyspark_barnabas.source.tasks import Piece, ReadTask
+
+
+def open_logs(options: SourceOptions) -> Logs:
+    """Whom to ask about logs: the cluster where there is one, else the files."""
+    if options.transport is Transport.FILES and not options.connection.bootstrap:
+        return FileLogs(options)
+    return ClusterLogs(options)
+
+
+class Planner:
+    """Makes tasks; remembers how much of the log an offset takes, which is asked for once a partition."""
+
+    def __init__(self, logs: Logs, options: SourceOptions) -> None:
+        self._logs = logs
+        self._limits = TaskLimits(
+            options.task_bytes, options.min_partitions, options.max_records_per_partition
+        )
+        self._record_bytes: dict[TopicPartition, float] = {}
+
+    def plan(
+        self, ranges: Collection[OffsetRange], topic_ids: Mapping[TopicPartition, bytes]
+    ) -> list[ReadTask]:
+        """Tasks for all ranges."""
+        wanted = [each for each in ranges if each.offsets_count > 0]
+        unknown = [each for each in wanted if each.place not in self._record_bytes]
+        if unknown:
+            self._record_bytes |= self._logs.record_bytes(unknown)
+
+        def piece(each: OffsetRange) -> Piece:
+            record_bytes = self._record_bytes.get(each.place, RECORD_BYTES_DEFAULT)
+            return Piece(each, topic_ids.get(each.place, ZERO_UUID), record_bytes)
+
+        tasks = plan_tasks(wanted, self._record_bytes, self._limits)
+        return [ReadTask(tuple(piece(each) for each in task)) for task in tasks]

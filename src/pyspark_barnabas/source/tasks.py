@@ -1,0 +1,63 @@
+"""What a Spark task is told to read, and reading it. Everything in here travels to the executors."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from pyspark_barnabas.runtime.gc_freeze import spare_what_lasts
+from pyspark_barnabas.source.fetching import FetchReader, RangeReader
+from pyspark_barnabas.source.file_offset_reader import FileReader
+from pyspark_barnabas.source.options import SourceOptions, Transport
+from pyspark_barnabas.source.range_splitting import OffsetRange
+from pyspark_barnabas.source.rows import read_arrow
+
+#: Turns a task into rows of the columns that are wanted.
+Read = Callable[[InputPartition, SourceOptions, Sequence[str]], Iterator[pa.RecordBatch]]
+
+
+class Piece(NamedTuple):
+    """A range, the topic that it was planned for, and about how many bytes of the log an offset takes there."""
+
+    range: OffsetRange
+    topic_id: bytes
+    record_bytes: float
+
+
+@dataclass
+class ReadTask(InputPartition):
+    """Ranges that one task reads one after the other."""
+
+    pieces: tuple[Piece, ...]
+
+    def __repr__(self) -> str:
+        return ", ".join(f"{place} [{low}, {high})" for (place, low, high), *_ in self.pieces)
+
+
+def open_reader(options: SourceOptions) -> RangeReader:
+    """What reads ranges by the transport that was asked for."""
+    return FileReader(options) if options.transport is Transport.FILES else FetchReader(options)
+
+
+def read_records(
+    task: InputPartition, options: SourceOptions, columns: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a task; one that is no `ReadTask` stands for a plan without any."""
+    if not isinstance(task, ReadTask):
+        return
+    with closing(open_reader(options)) as reader:
+        for wanted, topic_id, record_bytes in task.pieces:
+            for batches, start, aborted in reader.read(wanted, topic_id, record_bytes):
+                yield from read_arrow(
+                    batches,
+                    *wanted.place,
+                    start,
+                    wanted.high,
+                    columns,
+                    aborted,
+                    check_crcs=options.check_crcs,
+                )
+    spare_what_lasts()

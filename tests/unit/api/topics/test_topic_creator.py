@@ -1,0 +1,110 @@
+"""Policies between the decision and the commit."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from barnabas.api.topics.topic_creator import create_topics
+from barnabas.metadata.topic_creation import Created, NewTopic
+from barnabas.policy import CreateTopicPolicy
+from barnabas.policy.policies import Policies, PolicySettings
+from barnabas.wire.errors import ErrorCode
+from support.images import by_hand
+from support.loop import on_loop
+from support.nodes import RunningNode, running_node
+from support.policies import NAMING, PolicyModule, policy_module
+
+
+@asynccontextmanager
+async def guarded_node(directory: Path) -> AsyncIterator[tuple[RunningNode, PolicyModule]]:
+    """A node whose topics must begin with "team."."""
+    data = directory / "data"
+    data.mkdir()
+    with policy_module(directory, NAMING) as module:
+        async with running_node(data, num_partitions="3") as running:
+            running.node.policies = Policies(PolicySettings(module.named("Naming"), time_limit_ms=30_000))
+            await running.node.policies.load()
+            yield running, module
+            await running.node.policies.close()
+
+
+async def create(running: RunningNode, *topics: NewTopic, validate_only: bool = False) -> list[Created]:
+    return await create_topics(running.context(), topics, validate_only=validate_only)
+
+
+def codes(outcomes: list[Created]) -> list[tuple[str, ErrorCode]]:
+    return [(each.name, each.error.code if each.error else ErrorCode.NONE) for each in outcomes]
+
+
+def asked(module: PolicyModule) -> list[object]:
+    """What the policy was asked."""
+    return [call[1] for call in module.calls if call[0] == "validate"]
+
+
+@on_loop
+async def _only_the_refused_topic_fails(directory: Path) -> None:
+    async with guarded_node(directory) as (running, _):
+        outcomes = await create(running, NewTopic("team.a"), NewTopic("b"), NewTopic("team.c"))
+        assert codes(outcomes) == [
+            ("team.a", ErrorCode.NONE),
+            ("b", ErrorCode.POLICY_VIOLATION),
+            ("team.c", ErrorCode.NONE),
+        ]
+        assert outcomes[1].error
+        assert outcomes[1].error.message == "b must begin with team."
+        assert set(running.node.image.topics) == {"team.a", "team.c"}
+
+
+def test_only_the_topic_that_the_policy_refuses_fails(tmp_path: Path) -> None:
+    _only_the_refused_topic_fails(tmp_path)
+
+
+def test_validate_only_passes_through_the_policy(tmp_path: Path) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with guarded_node(tmp_path) as (running, _):
+            outcomes = await create(running, NewTopic("team.a"), NewTopic("b"), validate_only=True)
+            assert codes(outcomes) == [("team.a", ErrorCode.NONE), ("b", ErrorCode.POLICY_VIOLATION)]
+            assert not running.node.image.topics
+
+    scenario()
+
+
+def test_the_policy_is_told_the_counts_that_the_topic_would_have_or_its_assignments(tmp_path: Path) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with guarded_node(tmp_path) as (running, module):
+            configs = {"retention.ms": "5"}
+            await create(running, NewTopic("team.a", configs=configs), by_hand("team.b", [1], [1]))
+            metadata = CreateTopicPolicy.RequestMetadata
+            assert asked(module) == [
+                metadata("team.a", 3, 1, None, configs),
+                metadata("team.b", None, None, {0: [1], 1: [1]}, {}),
+            ]
+
+    scenario()
+
+
+@pytest.mark.parametrize(
+    ("topics", "code"),
+    [
+        ([NewTopic("?")], ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ([NewTopic("there")], ErrorCode.TOPIC_ALREADY_EXISTS),
+        ([NewTopic("t", 1, 2)], ErrorCode.INVALID_REPLICATION_FACTOR),
+        ([NewTopic("t"), NewTopic("t")], ErrorCode.INVALID_REQUEST),
+        ([NewTopic("t", configs={"retention.ms": "x"})], ErrorCode.INVALID_CONFIG),
+    ],
+)
+def test_what_fails_anyway_is_not_put_to_the_policy(
+    tmp_path: Path, topics: list[NewTopic], code: ErrorCode
+) -> None:
+    @on_loop
+    async def scenario() -> None:
+        async with guarded_node(tmp_path) as (running, module):
+            await running.create(NewTopic("there", 1, 1))
+            assert codes(await create(running, *topics)) == [(topics[0].name, code)]
+            assert asked(module) == []
+
+    scenario()

@@ -1,0 +1,124 @@
+"""Elections, reassignments, features and the quorum, to and from the messages of the protocol."""
+
+import pytest
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin import cluster_control
+from barnabas.client.admin.cluster_control import ElectionType, Feature, QuorumReplica, Reassignment
+from barnabas.client.core.address import Address
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.features import UpgradeType
+from barnabas.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+from barnabas.wire.messages.api_versions import ApiVersionsResponse, FinalizedFeatureKey, SupportedFeatureKey
+from barnabas.wire.messages.describe_quorum import (
+    DescribeQuorumResponse,
+    Listener,
+    Node,
+    ReplicaState,
+    ResponsePartitionData,
+    ResponseTopicData,
+)
+from barnabas.wire.messages.elect_leaders import ElectLeadersResponse, PartitionResult, ReplicaElectionResult
+from barnabas.wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+    OngoingTopicReassignment,
+)
+
+REFUSED = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+def test_partitions_are_sent_by_topic() -> None:
+    places = [TopicPartition("a", 0), TopicPartition("b", 2), TopicPartition("a", 1)]
+    request = cluster_control.electing(ElectionType.UNCLEAN, places, 5)
+    assert [(each.topic, each.partitions) for each in request.topic_partitions or []] == [
+        ("a", [0, 1]),
+        ("b", [2]),
+    ]
+    assert (request.election_type, request.timeout_ms) == (1, 5)
+    assert cluster_control.electing(ElectionType.PREFERRED, None, 5).topic_partitions is None
+
+
+def test_each_elected_partition_has_its_outcome() -> None:
+    results = [PartitionResult(0), PartitionResult(1, ErrorCode.ELECTION_NOT_NEEDED, "why")]
+    outcomes = cluster_control.elected(
+        ElectLeadersResponse(replica_election_results=[ReplicaElectionResult("a", results)])
+    )
+    assert outcomes[TopicPartition("a", 0)] is None
+    error = outcomes[TopicPartition("a", 1)]
+    assert error is not None
+    assert (error.code, error.message) == (ErrorCode.ELECTION_NOT_NEEDED, "why")
+
+
+def test_null_calls_a_move_off() -> None:
+    targets = {TopicPartition("a", 0): (2, 3), TopicPartition("a", 1): None}
+    request = cluster_control.reassigning(targets, False, 5)
+    [topic] = request.topics
+    assert [(each.partition_index, each.replicas) for each in topic.partitions] == [(0, [2, 3]), (1, None)]
+    assert request.allow_replication_factor_change is False
+
+
+def test_each_moved_partition_has_its_outcome() -> None:
+    partitions = [ReassignablePartitionResponse(3, ErrorCode.INVALID_REPLICA_ASSIGNMENT, "why")]
+    response = AlterPartitionReassignmentsResponse(responses=[ReassignableTopicResponse("a", partitions)])
+    error = cluster_control.reassigned(response)[TopicPartition("a", 3)]
+    assert error is not None
+    assert error.code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+
+
+def test_moves_are_told_by_partition() -> None:
+    topics = [OngoingTopicReassignment("a", [OngoingPartitionReassignment(1, [2, 1], [2], [1])])]
+    moves = cluster_control.moving(ListPartitionReassignmentsResponse(topics=topics))
+    assert moves == {TopicPartition("a", 1): Reassignment((2, 1), (2,), (1,))}
+
+
+def test_features_are_told_by_name_whether_supported_or_in_use() -> None:
+    response = ApiVersionsResponse(
+        supported_features=[SupportedFeatureKey("b", 0, 2), SupportedFeatureKey("a", 1, 1)],
+        finalized_features=[FinalizedFeatureKey("b", 2, 2), FinalizedFeatureKey("c", 1, 1)],
+    )
+    assert cluster_control.features_in(response) == [
+        Feature("a", (1, 1), 0),
+        Feature("b", (0, 2), 2),
+        Feature("c", None, 1),
+    ]
+
+
+def test_levels_are_asked_for_with_the_way_they_may_go() -> None:
+    request = cluster_control.updating({"a": 1}, UpgradeType.SAFE_DOWNGRADE, True, 5)
+    [update] = request.feature_updates
+    assert (update.feature, update.max_version_level, update.upgrade_type) == ("a", 1, 2)
+    assert request.validate_only
+
+
+def test_the_quorum_is_told_with_addresses_where_they_are_known() -> None:
+    states = [ReplicaState(1, b"d" * 16, 7), ReplicaState(2, b"e" * 16, 6)]
+    partition = ResponsePartitionData(0, 0, None, 1, 3, 7, states[:1], states[1:])
+    response = DescribeQuorumResponse(
+        topics=[ResponseTopicData("__cluster_metadata", [partition])],
+        nodes=[Node(1, [Listener("A", "host", 9)])],
+    )
+    quorum = cluster_control.quorum_in(response)
+    assert (quorum.leader_id, quorum.leader_epoch, quorum.high_watermark) == (1, 3, 7)
+    assert quorum.voters == (QuorumReplica(1, b"d" * 16, 7, (("A", Address("host", 9)),)),)
+    assert quorum.observers == (QuorumReplica(2, b"e" * 16, 6, ()),)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda: cluster_control.elected(ElectLeadersResponse(error_code=REFUSED)),
+        lambda: cluster_control.reassigned(AlterPartitionReassignmentsResponse(error_code=REFUSED)),
+        lambda: cluster_control.moving(ListPartitionReassignmentsResponse(error_code=REFUSED)),
+        lambda: cluster_control.features_in(ApiVersionsResponse(error_code=REFUSED)),
+        lambda: cluster_control.quorum_in(DescribeQuorumResponse(error_code=REFUSED)),
+    ],
+)
+def test_a_refusal_of_the_whole_is_raised(read: object) -> None:
+    with pytest.raises(KafkaError) as caught:
+        read()  # type: ignore[operator]
+    assert caught.value.code is REFUSED

@@ -1,0 +1,93 @@
+import struct
+
+import pytest
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.admin.offsets import Isolation
+from barnabas.client.consumer.completed_fetch import read_fetched
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.messages.fetch import AbortedTransaction, PartitionData
+from barnabas.wire.records.record import Record, encode_batch
+
+PLACE = TopicPartition("t", 3)
+COMMITTED = Isolation.READ_COMMITTED
+
+
+def batch(base_offset: int, *values: bytes, producer_id: int = -1, transactional: bool = False) -> bytes:
+    records = [Record(0, 1_000 + base_offset, None, value) for value in values]
+    return bytes(
+        encode_batch(records, base_offset=base_offset, producer_id=producer_id, transactional=transactional)
+    )
+
+
+def marker(offset: int, producer_id: int, *, commit: bool) -> bytes:
+    record = Record(0, 0, struct.pack(">hh", 0, int(commit)), struct.pack(">hi", 0, 0))
+    return bytes(
+        encode_batch([record], base_offset=offset, producer_id=producer_id, transactional=True, control=True)
+    )
+
+
+def values(data: PartitionData, position: int = 0, isolation: Isolation = Isolation.READ_UNCOMMITTED) -> list:
+    return [record.value for record in read_fetched(PLACE, data, position, isolation).records]
+
+
+def test_records_say_where_they_stand() -> None:
+    fetched = read_fetched(PLACE, PartitionData(records=batch(7, b"a", b"b")), 7)
+    assert fetched.records[1] == ("t", 3, 8, 1_007, None, b"b", ())
+    assert fetched.next_offset == 9
+
+
+def test_records_before_the_position_are_left_out() -> None:
+    data = PartitionData(records=batch(0, b"a", b"b") + batch(2, b"c", b"d", b"e"))
+    assert values(data, 3) == [b"d", b"e"]
+
+
+@pytest.mark.parametrize("records", [b"", None, batch(0, b"a")[:-1]])
+def test_nothing_whole_leaves_the_position_where_it_is(records: bytes | None) -> None:
+    assert read_fetched(PLACE, PartitionData(records=records), 0) == ([], 0)
+
+
+def test_a_batch_cut_off_at_the_end_is_left_for_the_next_fetch() -> None:
+    data = PartitionData(records=batch(0, b"a") + batch(1, b"b")[:-1])
+    assert read_fetched(PLACE, data, 0).next_offset == 1
+
+
+def test_a_damaged_batch_is_named() -> None:
+    damaged = bytearray(batch(5, b"abc"))
+    damaged[-2] ^= 1
+    with pytest.raises(KafkaError, match="batch at offset 5 of partition t-3 fails its checksum"):
+        read_fetched(PLACE, PartitionData(records=bytes(damaged)), 5)
+
+
+TRANSACTIONS = b"".join(
+    [
+        batch(0, b"plain"),
+        batch(1, b"a1", producer_id=1, transactional=True),
+        batch(2, b"b1", producer_id=2, transactional=True),
+        marker(3, 1, commit=False),
+        batch(4, b"a2", producer_id=1, transactional=True),
+        marker(5, 2, commit=True),
+        marker(6, 1, commit=True),
+    ]
+)
+ABORTED = [AbortedTransaction(producer_id=1, first_offset=1)]
+
+
+def test_read_committed_leaves_out_what_was_aborted_and_only_that() -> None:
+    data = PartitionData(records=TRANSACTIONS, aborted_transactions=ABORTED)
+    assert values(data, 0, COMMITTED) == [b"plain", b"b1", b"a2"]
+
+
+def test_read_uncommitted_sees_all_but_markers() -> None:
+    data = PartitionData(records=TRANSACTIONS, aborted_transactions=None)
+    assert values(data) == [b"plain", b"a1", b"b1", b"a2"]
+
+
+def test_markers_are_passed_though_nobody_sees_them() -> None:
+    assert read_fetched(PLACE, PartitionData(records=marker(3, 1, commit=True)), 3) == ([], 4)
+
+
+def test_a_transaction_of_the_same_producer_can_abort_again_later() -> None:
+    again = [*ABORTED, AbortedTransaction(producer_id=1, first_offset=4)]
+    data = PartitionData(records=TRANSACTIONS, aborted_transactions=again[::-1])
+    assert values(data, 0, COMMITTED) == [b"plain", b"b1"]

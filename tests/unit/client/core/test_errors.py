@@ -1,0 +1,34 @@
+"""Errors of brokers as people read them."""
+
+from barnabas.client.admin.scram import describing
+from barnabas.client.core.errors import error_for
+from barnabas.wire.errors import ErrorCode
+
+
+def test_a_code_comes_with_its_message() -> None:
+    assert error_for(0) is None
+    error = error_for(ErrorCode.INVALID_CONFIG, "retention.ms is no number")
+    assert error is not None
+    assert (error.code, error.message) == (ErrorCode.INVALID_CONFIG, "retention.ms is no number")
+
+
+def test_a_code_that_nobody_knows_is_told() -> None:
+    error = error_for(9_999)
+    assert error is not None
+    assert "error code 9999, unknown to this client: no message" in str(error)
+
+
+def test_what_kafka_prints_of_a_refused_request_is_left_out() -> None:
+    printed = (
+        "Request Request(processor=5, connectionId=127.0.0.1:9092-127.0.0.1:4156-5-0, session=Session@5a98ed37, "
+        "envelope=Some(Request(processor=2, buffer=java.nio.HeapByteBuffer[pos=86 lim=86], envelope=None))) "
+        "needs DESCRIBE permission."
+    )
+    error = error_for(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, printed)
+    assert error is not None
+    assert error.message == "DESCRIBE permission on it is needed"
+
+
+def test_all_users_are_asked_for_so_that_kafka_can_refuse_it() -> None:
+    assert describing(None).users == []
+    assert [each.name for each in describing(["carol"]).users or ()] == ["carol"]

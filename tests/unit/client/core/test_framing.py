@@ -1,0 +1,53 @@
+import struct
+
+import pytest
+
+from barnabas.client.core.framing import api_name, decode_response, encode_request, response_type
+from barnabas.wire.codec import Malformed, encode
+from barnabas.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from barnabas.wire.messages.metadata import MetadataRequest, MetadataResponse
+from barnabas.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+
+def test_a_request_is_framed_with_its_length_and_header() -> None:
+    frame = b"".join(encode_request(MetadataRequest(topics=[]), 1, 7, "me"))
+    assert frame == struct.pack(">ihhih2si", 16, 3, 1, 7, 2, b"me", 0)
+
+
+def test_a_flexible_version_has_tagged_fields_in_its_header() -> None:
+    frame = b"".join(encode_request(MetadataRequest(topics=[]), 9, 7, "me"))
+    assert frame[:17] == struct.pack(">ihhih2sB", len(frame) - 4, 3, 9, 7, 2, b"me", 0)
+
+
+def test_record_data_is_not_copied_into_the_frame() -> None:
+    records = bytes(100)
+    data = TopicProduceData(name="t", partition_data=[PartitionProduceData(index=0, records=records)])
+    parts = encode_request(ProduceRequest(acks=1, topic_data=[data]), 9, 1, "me")
+    assert any(part is records for part in parts)
+    assert struct.unpack(">i", bytes(parts[0][:4]))[0] == sum(map(len, parts)) - 4
+
+
+def test_the_response_is_the_message_declared_beside_the_request() -> None:
+    assert response_type(ProduceRequest).__name__ == "ProduceResponse"
+    assert api_name(ProduceRequest) == api_name(response_type(ProduceRequest)) == "Produce"
+
+
+@pytest.mark.parametrize("version", [8, 9])
+def test_a_response_is_read_behind_its_header_of_either_kind(version: int) -> None:
+    header = bytearray(4) + (b"\0" if version == 9 else b"")
+    frame = encode(MetadataResponse(cluster_id="c"), version, header)
+    assert decode_response(MetadataRequest, version, frame) == MetadataResponse(cluster_id="c")
+
+
+def test_a_refused_version_of_api_versions_is_read_as_version_0() -> None:
+    refusal = ApiVersionsResponse(error_code=35, api_keys=[ApiVersion(api_key=18, max_version=2)])
+    frame = encode(refusal, 0, bytearray(4))
+    assert decode_response(ApiVersionsRequest, 4, frame) == refusal
+
+
+@pytest.mark.parametrize("frame", [bytes(4), bytes(5), bytes(4) + b"\xff\xff"])
+def test_a_frame_that_is_cut_short_is_malformed(frame: bytes) -> None:
+    with pytest.raises(Malformed):
+        decode_response(ApiVersionsRequest, 4, frame)
+    with pytest.raises(Malformed):
+        decode_response(MetadataRequest, 9, frame)

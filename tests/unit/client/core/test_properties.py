@@ -1,0 +1,73 @@
+import pytest
+
+from barnabas.client.auth.sasl import SaslLogin
+from barnabas.client.core.properties import login_from_properties, suspect_properties
+from barnabas.config.properties import read_properties
+
+JAAS = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="alice" password="secret";'
+SASL = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-256", "sasl.jaas.config": JAAS}
+
+
+def test_kafkas_properties_say_whom_to_log_in_as() -> None:
+    assert login_from_properties(SASL) == SaslLogin("SCRAM-SHA-256", "alice", "secret")
+    assert login_from_properties({**SASL, "sasl.mechanism": "PLAIN"}) == SaslLogin("PLAIN", "alice", "secret")
+
+
+def test_where_nobody_logs_in_nothing_is_needed() -> None:
+    assert login_from_properties({}) is None
+    assert login_from_properties({**SASL, "security.protocol": "plaintext", "acks": "all"}) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (
+            {"security.protocol": "SASL_SSL"},
+            "security.protocol=SASL_SSL: this client speaks PLAINTEXT and SASL",
+        ),
+        ({"sasl.mechanism": "GSSAPI"}, "sasl.mechanism=GSSAPI: this client knows PLAIN, SCRAM-SHA-256"),
+        ({"sasl.jaas.config": ""}, "sasl.jaas.config must be one login module"),
+        ({"sasl.jaas.config": JAAS[:-1]}, "sasl.jaas.config must be one login module"),
+        (
+            {"sasl.jaas.config": 'a.B required password="secret";'},
+            "must have the options username and password",
+        ),
+        (
+            {"sasl.jaas.config": 'a.B required username="secret";'},
+            "must have the options username and password",
+        ),
+    ],
+)
+def test_what_cannot_be_is_told_without_the_password(change: dict[str, str], why: str) -> None:
+    with pytest.raises(ValueError, match=why) as refused:
+        login_from_properties({**SASL, **change})
+    assert "secret" not in str(refused.value)
+
+
+def test_without_a_mechanism_kafka_means_kerberos() -> None:
+    with pytest.raises(ValueError, match="=GSSAPI: this client knows"):
+        login_from_properties({key: SASL[key] for key in SASL if key != "sasl.mechanism"})
+
+
+def suspects(text: str) -> list[str]:
+    return list(suspect_properties(read_properties(text)))
+
+
+@pytest.mark.parametrize(
+    "text", ["acks=all\nssl.truststore.location = x\nconfig.providers.file.class:y", "#a\n\n"]
+)
+def test_properties_of_kafkas_clients_are_not_suspect(text: str) -> None:
+    assert suspects(text) == []
+
+
+def test_a_misspelt_property_is_named_with_its_line_and_the_likely_one() -> None:
+    assert suspects("acks=all\nsasl.mechanisms=PLAIN") == [
+        "line 2: unknown client property 'sasl.mechanisms'; did you mean sasl.mechanism?"
+    ]
+
+
+def test_a_line_without_a_value_is_named() -> None:
+    assert suspects("a \\\n b\nsasl.jaas.config") == [
+        "line 1: unknown client property 'a'",
+        "line 3: expected key=value",
+    ]

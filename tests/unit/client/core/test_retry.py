@@ -1,0 +1,101 @@
+import asyncio
+from random import Random
+
+import pytest
+
+from barnabas.base.clock import ManualClock
+from barnabas.client.core.address import Address
+from barnabas.client.core.errors import ConnectionLost, NotKafka, check, error_for, is_retriable
+from barnabas.client.core.retry import SETTLING_LOOKS_MAX, Retry
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+LOST = ConnectionLost(Address("h", 1), "lost")
+
+
+class Sleeps:
+    """A clock that sleeping moves on."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.pauses_ms: list[float] = []
+
+    async def sleep(self, seconds: float) -> None:
+        self.pauses_ms.append(seconds * 1000)
+        self.clock.advance(round(seconds * 1000))
+
+    def retry(self, timeout_ms: int = 10_000) -> Retry:
+        return Retry(100, 400, timeout_ms, self.clock, Random(1), self.sleep)
+
+
+def test_pauses_double_up_to_their_limit_with_jitter() -> None:
+    retry = Sleeps().retry()
+    for attempts, expected_ms in ((1, 100), (2, 200), (3, 400), (4, 400), (60, 400)):
+        assert expected_ms * 0.8 <= retry.pause_ms(attempts) <= expected_ms * 1.2
+
+
+def test_a_call_is_repeated_until_it_succeeds() -> None:
+    sleeps = Sleeps()
+    outcomes: list[Exception | str] = [LOST, KafkaError(ErrorCode.LEADER_NOT_AVAILABLE), "done"]
+
+    async def attempt() -> str:
+        outcome = outcomes.pop(0)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    assert asyncio.run(sleeps.retry().run(attempt)) == "done"
+    assert len(sleeps.pauses_ms) == 2
+
+
+def test_the_last_failure_is_raised_when_time_is_up() -> None:
+    sleeps = Sleeps()
+
+    async def attempt() -> None:
+        raise LOST
+
+    with pytest.raises(ConnectionLost):
+        asyncio.run(sleeps.retry(timeout_ms=1_000).run(attempt))
+    assert sum(sleeps.pauses_ms) == pytest.approx(1_000, abs=5), "the last pause ends with the time"
+
+
+def test_what_cannot_pass_is_raised_at_once() -> None:
+    sleeps = Sleeps()
+
+    async def attempt() -> None:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
+
+    with pytest.raises(KafkaError):
+        asyncio.run(sleeps.retry().run(attempt))
+    assert sleeps.pauses_ms == []
+
+
+def test_lost_connections_and_retriable_codes_may_pass_and_others_not() -> None:
+    assert is_retriable(LOST)
+    assert is_retriable(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+    assert not is_retriable(KafkaError(ErrorCode.MESSAGE_TOO_LARGE))
+    assert not is_retriable(NotKafka(Address("h", 1), "http"))
+    assert not is_retriable(ValueError())
+
+
+def test_error_codes_become_errors_even_unknown_ones() -> None:
+    assert error_for(0) is None
+    check(0)
+    with pytest.raises(KafkaError, match="POLICY_VIOLATION: no"):
+        check(44, "no")
+    unknown = error_for(9_999)
+    assert unknown is not None
+    assert unknown.code is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert "9999" in unknown.message
+
+
+@pytest.mark.parametrize(("at_look", "looks_count"), [(1, 1), (3, 3), (9, SETTLING_LOOKS_MAX)])
+def test_what_shows_late_is_looked_at_again_but_not_for_ever(at_look: int, looks_count: int) -> None:
+    sleeps, looks = Sleeps(), 0
+
+    async def look() -> int:
+        nonlocal looks
+        looks += 1
+        return looks
+
+    seen = asyncio.run(sleeps.retry().until(look, lambda number: number >= at_look))
+    assert (seen, len(sleeps.pauses_ms)) == (looks_count, looks_count - 1)

@@ -1,0 +1,413 @@
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from random import Random
+from typing import Any
+
+import pytest
+
+from barnabas.base.ids import TopicPartition
+from barnabas.client.core.cluster import Cluster
+from barnabas.client.core.errors import ConnectionLost
+from barnabas.client.core.retry import Retry
+from barnabas.client.producer.accumulator import Delivery
+from barnabas.client.producer.partitioner import partition_for_key
+from barnabas.client.producer.producer import Producer
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from barnabas.wire.messages.metadata import MetadataRequest
+from barnabas.wire.messages.produce import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from barnabas.wire.records.batch import read_header
+from barnabas.wire.records.compression import Compression
+from barnabas.wire.records.record import decode_all
+from barnabas.wire.schema import Versions
+from unit.client.fake_broker import HANG_UP, FakeBroker
+
+Scenario = Callable[[FakeBroker, Cluster], Awaitable[None]]
+
+
+def play(scenario: Scenario, partitions: int = 1, versions: dict[Any, Versions] | None = None) -> None:
+    """Run a scenario with a broker that has topic "t" and a cluster that retries without real pauses."""
+
+    async def run() -> None:
+        async with FakeBroker(versions) as broker:
+            broker.create("t", partitions)
+            retry = Retry(first_ms=1, pause_ms_max=1, random=Random(1))
+            async with Cluster(broker.bootstrap, retry=retry) as cluster:
+                await asyncio.wait_for(scenario(broker, cluster), 20)
+
+    asyncio.run(run())
+
+
+@asynccontextmanager
+async def watched(producer: Producer) -> AsyncIterator[Producer]:
+    """A producer that must have nothing left when it is closed."""
+    async with producer:
+        yield producer
+    assert producer._accumulator.size_bytes == 0
+
+
+def refused(code: ErrorCode, **fields: Any) -> Callable[[Any], ProduceResponse]:
+    def answer(request: Any) -> ProduceResponse:
+        responses = []
+        for topic in request.topic_data:
+            partitions = [
+                PartitionProduceResponse(index=each.index, error_code=code, **fields)
+                for each in topic.partition_data
+            ]
+            named = TopicProduceResponse(
+                name=topic.name, topic_id=topic.topic_id, partition_responses=partitions
+            )
+            responses.append(named)
+        return ProduceResponse(responses=responses)
+
+    return answer
+
+
+def headers(broker: FakeBroker) -> list[Any]:
+    """The batch headers of every attempt, in order."""
+    return [
+        read_header(partition.records)
+        for request in broker.received(ProduceRequest)
+        for topic in request.topic_data
+        for partition in topic.partition_data
+    ]
+
+
+def test_a_record_is_delivered_with_key_headers_and_time() -> None:
+    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+        async with watched(Producer(cluster)) as producer:
+            delivery = await producer.send_and_wait("t", b"v", b"k", headers=(("h", b"1"),), timestamp_ms=77)
+        assert delivery == Delivery(TopicPartition("t", 0), 0, 77)
+        assert broker.records("t") == [(0, 77, b"k", b"v", (("h", b"1"),))]
+
+    play(scenario)
+
+
+def test_records_sent_together_share_a_batch_and_get_successive_offsets() -> None:
+    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+        async with watched(Producer(cluster, linger_ms=60_000)) as producer:
+            waiters = [await producer.send("t", b"%d" % number) for number in range(100)]
+            await producer.flush()
+            assert [waiter.result().offset for waiter in waiters] == list(range(100))
+        assert len(broker.received(ProduceRequest)) == 1
+        assert [record.value for record in broker.records("t")] == [b"%d" % number for number in range(100)]
+
+    play(scenario)
+
+
+def test_keys_decide_the_partition_and_an_explicit_one_wins() -> None:
+    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+        async with watched(Producer(cluster)) as producer:
+            by_key = await producer.send_and_wait("t", b"v", b"key")
+            explicit = await producer.send_and_wait("t", b"v", b"key", partition=3)
+            with pytest.raises(KafkaError, match="has 5 partitions, and none with index 5"):
+                await producer.send("t", b"v", partition=5)
+        assert by_key.place.partition == partition_for_key(b"key", 5)
+        assert explicit.place.partition == 3
+
+    play(scenario, partitions=5)
+
+
+def test_sequences_go_on_from_batch_to_batch_under_one_producer_id() -> None:
+    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+        async with watched(Producer(cluster)) as producer:
+            for _ in range(3):
+                await producer.send_and_wait("t", b"v")
+        assert [header.base_sequence for header in headers(broker)] == [0, 1, 2]
+        assert len({header.producer_id for header in headers(broker)}) == 1
+        assert len(broker.received(InitProducerIdRequest)) == 1
+
+    play(scenario)
+
+
+def test_a_lost_answer_is_retried_with_the_same_bytes_and_order_is_kept() -> None:
+    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+        broker.answer(ProduceRequest, lambda _: HANG_UP, refused(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        async with watched(Producer(cluster, batch_size_bytes=100)) as producer:
+            for number in range(10):
+                await producer.send("t", b"%d" % number)
+        assert [record.value for record in broker.records("t")] == [b"%d" % number for number in range(10)]
+        first, second, third, *_ = headers(broker)
+        assert first == second == third
+        assert len(broker.received(MetadataRequest)) > 2
+
+    play(scenario)
+
+
+def test_a_refusal_for_good_is_told_to_who_waits_and_its_sequence_is_used_again() -> None:
+    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+        broker.answer(ProduceRequest, refused(ErrorCode.INVALID_TIMESTAMP, error_message="too old"))
+        async with watched(Producer(cluster)) as producer:
+            with pytest.raises(KafkaError, match="INVALID_TIMESTAMP: too old"):
+                await producer.send_and_wait("t", b"v")
+            assert (await producer.send_and_wait("t", b"w")).offset == 0
+        assert [header.base_sequence for header in headers(broker)] == [0, 0]
+        assert len(broker.received(InitProducerIdRequest)) == 1
+
+    play(scenario)
+
+
+def test_a_refusal_after_an_attempt_of_unknown_fate_begins_with_a_new_producer_id() -> None:
+    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+        broker.answer(ProduceRequest, lambda _: HANG_UP, refused(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER))
+        async with watched(Producer(cluster)) as producer:
+            with pytest.raises(KafkaError, match="OUT_OF_ORDER_SEQUENCE_NUMBER"):
+                await producer.send_and_wait("t", b"v")
+            await producer.send_and_wait("t", b"w")
+        old, _, new = headers(broker)
+        assert new.producer_id != old.producer_id
+        assert new.base_sequence == 0
+
+    play(scenario)
+
+
+def test_a_duplicate_of_long_ago_counts_as_delivered_with_an_unknown_offset() -> None:
+    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+        broker.answer(ProduceRequest, refused(ErrorCode.DUPLICATE_SEQUENCE_NUMBER))
+        async with watched(Producer(cluster)) as producer:
+            assert (await producer.send_and_wait("t", b"v")).offset == -1
+
+    play(scenario)
+
+
+def test_a_batch_too_large_is_split_until_it_fits() -> None:
+    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+        broker.answer(ProduceRequest, *[refused(ErrorCode.MESSAGE_TOO_LARGE)] * 2)
+        async with watched(Producer(cluster, linger_ms=60_000)) as producer:
+            waiters = [await producer.send("t", b"%d" % number) for number in range(8)]
+            await producer.flush()
+        assert [waiter.result().offset for waiter in waiters] == list(range(8))
+        assert [header.records_count for header in headers(broker)] == [8, 4, 2, 2, 4]
+        assert [header.base_sequence for header in headers(broker)] == [0, 0, 0, 2, 4]
+
+    play(scenario)
+
+
+def test_a_single_record_too_large_is_refused() -> None:
+    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+        broker.answer(ProduceRequest, refused(ErrorCode.MESSAGE_TOO_LARGE))
+        async with watched(Producer(cluster)) as producer:
+            with pytest.raises(KafkaError, match="MESSAGE_TOO_LARGE: records for partition t-0"):
+                await producer.send_and_wait("t", b"v")
+
+    play(scenario)
+
+
+def outcomes(waiters: list["asyncio.Future[Delivery]"]) -> list[object]:
+    """The offset of each record, or its error as text."""
+    return [str(each.exception()) if each.exception() else each.result().offset for each in waiters]
+
+
+def record_errors(*indexes: int) -> list[BatchIndexAndErrorMessage]:
+    return [
+        BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message="no key") for index in indexes
+    ]
+
+
+def test_only_the_refused_records_of_a_batch_fail_and_the_others_keep_their_order() -> None:
+    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+        broker.answer(
+            ProduceRequest,
+            refused(ErrorCode.INVALID_RECORD, record_errors=record_errors(1, 4)),
+            refused(ErrorCode.INVALID_TIMESTAMP, record_errors=record_errors(0)),
+        )
+        async with watched(Producer(cluster, linger_ms=60_000)) as producer:
+            waiters = [await producer.send("t", b"%d" % number) for number in range(5)]
+            await producer.flush()
+            waiters.append(await producer.send("t", b"5"))
+        assert outcomes(waiters) == [
+            "INVALID_TIMESTAMP: no key",
+            "INVALID_RECORD: no key",
+            0,
+            1,
+            "INVALID_RECORD: no key",
+            2,
+        ]
+        assert [record.value for record in broker.records("t")] == [b"2", b"3", b"5"]
+        assert [header.base_sequence for header in headers(broker)] == [0, 0, 0, 2]
+
+    play(scenario)
+
+
+def test_a_batch_of_refused_records_alone_is_not_sent_again() -> None:
+    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+        broker.answer(ProduceRequest, refused(ErrorCode.INVALID_RECORD, record_errors=record_errors(0, 1)))
+        async with watched(Producer(cluster, linger_ms=60_000)) as producer:
+            waiters = [await producer.send("t", b"v") for _ in range(2)]
+            await producer.flush()
+        assert outcomes(waiters) == ["INVALID_RECORD: no key"] * 2
+        assert len(broker.received(ProduceRequest)) == 1
+
+    play(scenario)
+
+
+def test_a_broker_that_does_not_name_the_refused_record_is_searched_by_halves() -> None:
+    def refuse_two(request: ProduceRequest) -> object:
+        [partition] = request.topic_data[0].partition_data
+        assert partition.records is not None
+        has_two = any(record.value == b"2" for record in decode_all(bytes(partition.records)))
+        return refused(ErrorCode.INVALID_TIMESTAMP, error_message="too old")(request) if has_two else None
+
+    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+        def answer(request: ProduceRequest) -> object:
+            return refuse_two(request) or broker.produce(request)
+
+        broker.answer(ProduceRequest, *[answer] * 7)
+        async with watched(Producer(cluster, linger_ms=60_000)) as producer:
+            waiters = [await producer.send("t", b"%d" % number) for number in range(4)]
+            await producer.flush()
+        assert outcomes(waiters) == [0, 1, "INVALID_TIMESTAMP: too old", 2]
+
+    play(scenario)
+
+
+def test_a_flush_covers_what_is_sent_again_after_its_last_record_was_refused() -> None:
+    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+        broker.answer(
+            ProduceRequest,
+            refused(ErrorCode.INVALID_RECORD, record_errors=record_errors(2)),
+            refused(ErrorCode.MESSAGE_TOO_LARGE),
+        )
+        async with watched(Producer(cluster, linger_ms=60_000)) as producer:
+            waiters = [await producer.send("t", b"%d" % number) for number in range(3)]
+            await producer.flush()
+            assert outcomes(waiters) == [0, 1, "INVALID_RECORD: no key"]
+
+    play(scenario)
+
+
+def test_a_partition_left_out_of_the_answer_has_failed() -> None:
+    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+        broker.answer(ProduceRequest, lambda _: ProduceResponse())
+        async with watched(Producer(cluster)) as producer:
+            with pytest.raises(KafkaError, match="says nothing of partition t-0"):
+                await producer.send_and_wait("t", b"v")
+
+    play(scenario)
+
+
+def test_retries_end_with_the_delivery_timeout() -> None:
+    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+        broker.answer(ProduceRequest, *[lambda _: HANG_UP] * 500)
+        async with watched(Producer(cluster, delivery_timeout_ms=30)) as producer:
+            with pytest.raises(ConnectionLost):
+                await producer.send_and_wait("t", b"v")
+
+    play(scenario)
+
+
+def test_without_producer_ids_nothing_is_sent() -> None:
+    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+        denied = InitProducerIdResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+        broker.answer(InitProducerIdRequest, lambda _: denied)
+        async with watched(Producer(cluster)) as producer:
+            with pytest.raises(KafkaError, match="CLUSTER_AUTHORIZATION_FAILED"):
+                await producer.send_and_wait("t", b"v")
+        assert broker.received(ProduceRequest) == []
+
+    play(scenario)
+
+
+def test_acks_1_needs_no_producer_id() -> None:
+    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+        async with watched(Producer(cluster, acks=1)) as producer:
+            assert (await producer.send_and_wait("t", b"v")).offset == 0
+        assert broker.received(InitProducerIdRequest) == []
+        assert broker.received(ProduceRequest)[0].acks == 1
+
+    play(scenario)
+
+
+def test_acks_0_waits_for_no_answer() -> None:
+    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+        async with watched(Producer(cluster, acks=0)) as producer:
+            assert (await producer.send_and_wait("t", b"v")).offset == -1
+            await producer.send_and_wait("t", b"w")
+        while broker.topics["t"].next_offsets[0] < 2:
+            await asyncio.sleep(0)
+
+    play(scenario)
+
+
+def test_other_acks_are_refused() -> None:
+    with pytest.raises(ValueError, match="acks=2: -1"):
+        Producer(Cluster("localhost"), acks=2)
+
+
+@pytest.mark.parametrize("compression", list(Compression))
+def test_every_codec_arrives(compression: Compression) -> None:
+    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+        async with watched(Producer(cluster, compression=compression, linger_ms=60_000)) as producer:
+            for _ in range(50):
+                await producer.send("t", b"value" * 10)
+        assert headers(broker)[0].compression is compression
+        assert [record.value for record in broker.records("t")] == [b"value" * 10] * 50
+
+    play(scenario)
+
+
+def test_brokers_that_know_no_topic_ids_are_told_names() -> None:
+    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+        async with watched(Producer(cluster)) as producer:
+            await producer.send_and_wait("t", b"v")
+        assert broker.received(ProduceRequest)[0].topic_data[0].name == "t"
+
+    play(scenario, versions={MetadataRequest: Versions(0, 9)})
+
+
+def test_a_missing_topic_is_waited_for_where_the_broker_makes_it() -> None:
+    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+        broker.auto_create = True
+        async with watched(Producer(cluster)) as producer:
+            assert (await producer.send_and_wait("fresh", b"v")).offset == 0
+
+    play(scenario)
+
+
+def test_a_missing_topic_is_an_error_where_the_broker_does_not_make_it() -> None:
+    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+        async with watched(Producer(cluster, topic_timeout_ms=10)) as producer:
+            with pytest.raises(KafkaError, match="topic 'missing' does not exist"):
+                await producer.send("missing", b"v")
+
+    play(scenario)
+
+
+def test_a_broker_that_is_away_is_waited_for_longer_than_a_missing_topic() -> None:
+    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+        async with watched(Producer(cluster, topic_timeout_ms=0)) as producer:
+            await producer.send_and_wait("t", b"before")
+            broker.answer(MetadataRequest, *[lambda _: HANG_UP] * 10)
+            cluster.invalidate()
+            assert (await producer.send_and_wait("t", b"after")).offset == 1
+
+    play(scenario)
+
+
+def test_a_full_buffer_holds_back_who_sends() -> None:
+    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+        async with watched(Producer(cluster, batch_size_bytes=500, buffer_size_bytes=1_000)) as producer:
+            for _ in range(50):
+                await producer.send("t", b"v" * 100)
+                assert producer._accumulator.size_bytes <= 1_200
+        assert len(broker.records("t")) == 50
+
+    play(scenario)
+
+
+def test_an_error_in_the_block_gives_up_what_was_not_sent() -> None:
+    async def scenario(broker: FakeBroker, cluster: Cluster) -> None:
+        producer = Producer(cluster, linger_ms=60_000)
+        delivery = await producer.send("t", b"v")
+        await producer.__aexit__(ZeroDivisionError, ZeroDivisionError(), None)
+        assert delivery.cancelled()
+        assert broker.received(ProduceRequest) == []
+
+    play(scenario)

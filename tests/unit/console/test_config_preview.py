@@ -1,0 +1,62 @@
+"""What a form wants of configs."""
+
+from barnabas.client.admin.model import ConfigEntry, ConfigSource, ConfigSynonym
+from barnabas.config.alter_op import Edit, Operation
+from barnabas.console.config_preview import Change, changes_of, is_stale
+from barnabas.console.forms import Form
+
+OWN, DEFAULT = ConfigSource.DYNAMIC_TOPIC_CONFIG, ConfigSource.DEFAULT_CONFIG
+
+
+def entry(name: str, value: str, source: ConfigSource = DEFAULT, *synonyms: ConfigSynonym) -> ConfigEntry:
+    own = ConfigSynonym(name, value, source)
+    return ConfigEntry(name, value, source, read_only=False, sensitive=False, synonyms=(own, *synonyms))
+
+
+ENTRIES = [
+    entry("retention.ms", "10", OWN),
+    entry("cleanup.policy", "compact", OWN, ConfigSynonym("log.cleanup.policy", "delete", DEFAULT)),
+    entry("segment.ms", "5"),
+]
+
+
+def form(**fields: str) -> Form:
+    named = {name.replace("__", ":").replace("_", "."): [value] for name, value in fields.items()}
+    keys = [name.partition(":")[2] for name in named]
+    return Form({**named, "key": keys})
+
+
+def test_a_new_value_is_set() -> None:
+    assert changes_of(form(value__segment_ms=" 7 "), ENTRIES) == [
+        Change(Edit("segment.ms", Operation.SET, "7"), "5", "7")
+    ]
+
+
+def test_the_value_that_holds_is_no_change() -> None:
+    assert changes_of(form(value__segment_ms="5"), ENTRIES) == []
+
+
+def test_an_own_value_is_taken_back_to_what_is_behind_it() -> None:
+    [change] = changes_of(form(reset__cleanup_policy="1"), ENTRIES)
+    assert change == Change(
+        Edit("cleanup.policy", Operation.DELETE), "compact", "delete (log.cleanup.policy)"
+    )
+    [change] = changes_of(form(reset__retention_ms="1"), ENTRIES)
+    assert change.after == "what the brokers have"
+
+
+def test_what_is_not_its_own_cannot_be_taken_back() -> None:
+    assert changes_of(form(reset__segment_ms="1"), ENTRIES) == []
+
+
+def test_an_unknown_key_is_refused() -> None:
+    wanted = form(value__none="1")
+    assert changes_of(wanted, ENTRIES) == []
+    assert "no config 'none'" in wanted.errors[""]
+
+
+def test_a_difference_is_stale_when_the_value_was_another() -> None:
+    change = Change(Edit("segment.ms", Operation.SET, "7"), "5", "7")
+    assert not is_stale(form(was__segment_ms="5"), [change])
+    assert is_stale(form(was__segment_ms="6"), [change])
+    assert is_stale(form(), [change])

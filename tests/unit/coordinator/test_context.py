@@ -1,0 +1,290 @@
+"""A shard is loaded, asked and closed."""
+
+import asyncio
+
+import pytest
+
+from barnabas.base.clock import ManualClock
+from barnabas.coordinator.context import BATCH_RECORDS_MAX, ShardRunner, ShardState
+from barnabas.coordinator.counts import CoordinatorCounts
+from barnabas.coordinator.result import Pending, Step
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records.control import EndMarker
+from support.loop import on_loop, turns
+from support.shards import CountingShard, CountKey, CountValue, MemoryShardLog
+
+Runner = ShardRunner[CountingShard]
+
+
+async def running(log: MemoryShardLog | None = None) -> tuple[Runner, MemoryShardLog]:
+    log = log or MemoryShardLog()
+    runner = ShardRunner(CountingShard(), log, ManualClock())
+    await runner.load()
+    return runner, log
+
+
+async def add(runner: Runner, name: str, by: int = 1) -> int:
+    return await runner.ask(lambda shard, step, pending: shard.add(step, pending, name, by), "add")
+
+
+async def wait_for(runner: Runner, name: str, count: int) -> int:
+    return await runner.ask(lambda shard, step, pending: shard.wait(step, pending, name, count), "wait")
+
+
+async def look(runner: Runner, name: str) -> int:
+    return await runner.ask(lambda shard, step, pending: shard.look(step, pending, name), "look")
+
+
+@on_loop
+async def test_what_is_decided_is_in_the_log_before_it_is_answered() -> None:
+    runner, log = await running()
+    assert await add(runner, "a", 3) == 3
+    assert runner.shard.counts == {"a": 3}
+    assert [record[:2] for batch in log.batches for record, _ in batch.records] == [
+        (CountKey(name="a"), CountValue(count=3))
+    ]
+
+
+@on_loop
+async def test_a_shard_that_is_loaded_again_knows_what_it_knew() -> None:
+    runner, log = await running()
+    await add(runner, "a", 3)
+    await add(runner, "b", 4)
+    marker = EndMarker(7, 1, 0, commit=True, timestamp_ms=0)
+    log.end_transaction(marker)
+    again, _ = await running(log)
+    assert again.shard.counts == {"a": 3, "b": 4}
+    assert again.shard.ended == [marker]
+    assert again.shard.is_loaded
+    assert again.state is ShardState.ACTIVE
+
+
+@pytest.mark.parametrize("turns_count", range(6))
+@on_loop
+async def test_a_marker_that_is_written_while_a_shard_is_loaded_is_seen_once(turns_count: int) -> None:
+    log = MemoryShardLog()
+    markers = [EndMarker(producer_id, 1, 0, commit=True, timestamp_ms=0) for producer_id in range(3)]
+    for marker in markers[:2]:
+        log.end_transaction(marker)
+    runner = ShardRunner(CountingShard(), log, ManualClock())
+    loading = asyncio.ensure_future(runner.load())
+    await turns(turns_count)
+    log.end_transaction(markers[2])
+    runner.end_transaction(markers[2])
+    await loading
+    assert runner.shard.ended == markers
+
+
+@on_loop
+async def test_a_shard_that_is_being_loaded_says_so() -> None:
+    runner = ShardRunner(CountingShard(), MemoryShardLog(), ManualClock())
+    with pytest.raises(KafkaError) as refused:
+        await add(runner, "a")
+    assert refused.value.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+@on_loop
+async def test_a_request_that_waits_is_answered_by_a_later_event() -> None:
+    runner, _ = await running()
+    waiting = asyncio.ensure_future(wait_for(runner, "a", 2))
+    await asyncio.sleep(0)
+    await add(runner, "a")
+    assert not waiting.done()
+    await add(runner, "a")
+    assert await waiting == 2
+
+
+@on_loop
+async def test_an_answer_waits_until_the_records_are_stored() -> None:
+    runner, log = await running()
+    log.storing = asyncio.get_running_loop().create_future()
+    asked = asyncio.ensure_future(add(runner, "a"))
+    seen = asyncio.ensure_future(runner.query(lambda shard, now_ms: shard.counts["a"]))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert runner.shard.counts == {"a": 1}
+    assert not asked.done()
+    assert not seen.done()
+    log.storing.set_result(None)
+    assert (await asked, await seen) == (1, 1)
+
+
+@on_loop
+async def test_an_answer_without_records_waits_for_what_it_rests_on_and_for_nothing_else() -> None:
+    runner, log = await running()
+    await add(runner, "a")
+    looking = look(runner, "a")
+    with pytest.raises(StopIteration) as done:
+        looking.send(None)  # it goes through without a wait
+    assert done.value.value == 1
+    assert runner.timers_count == 1
+    log.storing = asyncio.get_running_loop().create_future()
+    asked = asyncio.ensure_future(look(runner, "a"))
+    await turns()
+    assert not asked.done()
+    log.storing.set_result(None)
+    assert await asked == 1
+    runner.close("the test is over")
+
+
+@on_loop
+async def test_a_refusal_without_records_reaches_who_asked() -> None:
+    runner, _ = await running()
+    with pytest.raises(KafkaError) as refused:
+        await look(runner, "nothing")
+    assert refused.value.code is ErrorCode.GROUP_ID_NOT_FOUND
+    assert runner.pending_count == 0
+    runner.close("the test is over")
+
+
+@on_loop
+async def test_what_cannot_be_appended_changes_nothing() -> None:
+    runner, log = await running()
+    log.refusal = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, "too few")
+    with pytest.raises(KafkaError) as refused:
+        await add(runner, "a")
+    assert refused.value.code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert runner.shard.counts == {}
+    log.refusal = None
+    assert await add(runner, "a") == 1
+
+
+@on_loop
+async def test_many_records_that_need_no_single_batch_stand_in_several() -> None:
+    runner, log = await running()
+    names = [f"n{number}" for number in range(BATCH_RECORDS_MAX + 1)]
+
+    def event(shard: CountingShard, step: Step) -> None:
+        for name in names:
+            step.append(CountKey(name=name), CountValue(count=1))
+        step.is_atomic = False
+
+    runner.tell(event)
+    assert [len(batch.records) for batch in log.batches] == [BATCH_RECORDS_MAX, 1]
+    assert list(runner.shard.counts) == names
+
+
+@on_loop
+async def test_an_event_may_say_what_to_do_when_its_records_cannot_be_appended() -> None:
+    runner, log = await running()
+    log.refusal = KafkaError(ErrorCode.MESSAGE_TOO_LARGE, "too large")
+
+    def event(shard: CountingShard, step: Step, pending: Pending[object]) -> None:
+        shard.add(step, Pending(), "a", 1)
+        step.otherwise = lambda instead, error: instead.answer(pending, error.code)
+
+    assert await runner.ask(event, "add") is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+@on_loop
+async def test_a_refusal_reaches_who_asked() -> None:
+    runner, _ = await running()
+
+    def event(shard: CountingShard, step: Step, pending: Pending[int]) -> None:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID)
+
+    with pytest.raises(KafkaError) as refused:
+        await runner.ask(event, "refused")
+    assert refused.value.code is ErrorCode.UNKNOWN_MEMBER_ID
+    assert runner.statistics()["pending_count"] == 0
+
+
+@on_loop
+async def test_a_timer_comes_back_with_its_key() -> None:
+    runner, _ = await running()
+    came = asyncio.get_running_loop().create_future()
+    runner.shard.expire = lambda step, key: came.set_result(key)  # type: ignore[method-assign]
+    runner.tell(lambda shard, step: step.set_timer(("session", "m1"), 1))
+    assert await came == ("session", "m1")
+    assert runner.statistics()["timers_count"] == 0
+
+
+@on_loop
+async def test_a_timer_that_is_set_again_has_moved_and_one_that_is_cancelled_is_gone() -> None:
+    runner, _ = await running()
+    runner.tell(lambda shard, step: step.set_timer(("a",), 60_000))
+    runner.tell(lambda shard, step: step.set_timer(("a",), 60_000))
+    assert runner.statistics()["timers_count"] == 1
+    runner.tell(lambda shard, step: step.cancel_timer(("a",)))
+    assert runner.statistics()["timers_count"] == 0
+
+
+@on_loop
+async def test_who_waits_is_told_when_another_broker_takes_over() -> None:
+    runner, _ = await running()
+    waiting = asyncio.ensure_future(wait_for(runner, "a", 2))
+    await asyncio.sleep(0)
+    runner.close("the leader has changed")
+    with pytest.raises(KafkaError) as told:
+        await waiting
+    assert told.value.code is ErrorCode.NOT_COORDINATOR
+    assert runner.shard.is_unloaded
+    assert runner.statistics()["timers_count"] == 0
+    with pytest.raises(KafkaError):
+        await add(runner, "a")
+
+
+@on_loop
+async def test_nobody_waits_for_an_answer_any_more_when_who_asked_has_gone() -> None:
+    runner, _ = await running()
+    waiting = asyncio.ensure_future(wait_for(runner, "a", 1))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.gather(waiting, return_exceptions=True)
+    assert await add(runner, "a") == 1
+    assert runner.statistics()["pending_count"] == 0
+
+
+@pytest.mark.parametrize("damage", [KafkaError(ErrorCode.CORRUPT_MESSAGE, "damaged"), KeyError("who?")])
+@on_loop
+async def test_a_log_that_cannot_be_taken_over_fails_its_shard(damage: Exception) -> None:
+    log = MemoryShardLog()
+
+    def damaged(offset: int) -> list[object]:
+        raise damage
+
+    log.read = damaged  # type: ignore[method-assign, assignment]
+    runner, _ = await running(log)
+    assert runner.state is ShardState.FAILED
+    with pytest.raises(KafkaError) as refused:
+        await add(runner, "a")
+    assert refused.value.code is ErrorCode.NOT_COORDINATOR
+
+
+@on_loop
+async def test_what_a_shard_wants_done_outside_is_done_when_its_records_are_stored() -> None:
+    done: list[object] = []
+    log = MemoryShardLog()
+    log.storing = asyncio.get_running_loop().create_future()
+    runner = ShardRunner(CountingShard(), log, ManualClock(), done.append)
+    await runner.load()
+    runner.tell(lambda shard, step: step.do("write markers"))
+    await asyncio.sleep(0)
+    assert done == []
+    log.storing.set_result(None)
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    assert done == ["write markers"]
+
+
+@on_loop
+async def test_loads_appends_and_waits_are_counted() -> None:
+    runner, log = await running()
+    counts = runner._counts
+    assert counts == CoordinatorCounts(loads_count=1)
+    await add(runner, "a")
+    log.storing = asyncio.get_running_loop().create_future()
+    asked = asyncio.ensure_future(add(runner, "a"))
+    await asyncio.sleep(0)
+    clock = runner._clock
+    assert isinstance(clock, ManualClock)
+    await asyncio.sleep(0)
+    clock.advance(30)
+    log.storing.set_result(None)
+    await asked
+    log.refusal = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, "too few")
+    with pytest.raises(KafkaError):
+        await add(runner, "a")
+    assert counts == CoordinatorCounts(
+        loads_count=1, batches_count=2, records_count=2, refused_appends_count=1, waits_count=1, wait_ms=30
+    )

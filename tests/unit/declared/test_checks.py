@@ -1,0 +1,147 @@
+"""What is said of changes before they are made."""
+
+import math
+import random
+
+import pytest
+
+from barnabas.client.producer.partitioner import partition_for_key
+from barnabas.declared.checks import Applicant, judged, lowered, moved_share, with_lockout, with_own_user
+from barnabas.declared.diff import Action, Change, Level, differences
+from barnabas.declared.state import Broker, Credential, Secret, Section, State, Topic
+from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
+from barnabas.wire.scram import ScramMechanism
+
+
+@pytest.mark.parametrize(("before", "after"), [(1, 2), (12, 24), (12, 18), (3, 7), (10, 100), (6, 8)])
+def test_as_many_keys_move_as_the_partitioner_moves(before: int, after: int) -> None:
+    dice = random.Random(before * after)
+    keys = [dice.randbytes(9) for _ in range(4000)]
+    moved = sum(partition_for_key(key, before) != partition_for_key(key, after) for key in keys)
+    assert math.isclose(moved / len(keys), moved_share(before, after), abs_tol=0.03)
+
+
+def verdicts(before: Topic, after: Topic) -> dict[str, tuple[Level, str]]:
+    live, declared = State(topics={"t": before}), State(topics={"t": after})
+    found = judged(differences(declared, live), live)
+    return {each.key: (each.level, " ".join(remark.text for remark in each.remarks)) for each in found}
+
+
+def test_growing_tells_how_many_keys_move() -> None:
+    level, text = verdicts(Topic(2), Topic(4))["partitions"]
+    assert (level, text) == (
+        Level.NOTE,
+        "50% of keys go to another partition from now on, without their earlier records",
+    )
+    level, text = verdicts(Topic(2, None, {"cleanup.policy": "delete,compact"}), Topic(3))["partitions"]
+    assert level is Level.WARNING
+    assert text.startswith("67% of keys")
+    assert text.endswith("see 'barnabas jobs rekey'")
+
+
+def test_what_no_request_can_do_is_impossible() -> None:
+    found = verdicts(Topic(4, 1), Topic(2, 3))
+    assert {level for level, _ in found.values()} == {Level.IMPOSSIBLE}
+    assert found["partitions"][1].startswith("a topic cannot lose partitions: it has 4")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "level"),
+    [("delete", "compact", 2), ("compact", "delete", 2), ("delete", "compact,delete", 2), ("a", None, 2)],
+)
+def test_another_cleanup_destroys(before: str, after: str | None, level: int) -> None:
+    topics = (Topic(1, None, {"cleanup.policy": value}) for value in (before, after))
+    assert verdicts(*topics)["cleanup.policy"][0] == level
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "limit"),
+    [
+        ("1000", "500", 500),
+        ("500", "1000", None),
+        ("-1", "500", 500),
+        ("500", "-1", None),
+        (None, "500", 500),
+        (None, "-1", None),
+        ("500", None, None),
+        ("500", "soon", None),
+    ],
+)
+def test_a_limit_is_lowered_where_there_was_a_higher_one_or_none(
+    before: str | None, after: str | None, limit: int | None
+) -> None:
+    for key in ("retention.ms", "retention.bytes"):
+        action = Action.CREATE if before is None else Action.ALTER
+        assert lowered(Change(Section.TOPICS, "t", key, action, before, after)) == limit
+    assert lowered(Change(Section.TOPICS, "t", "segment.ms", Action.ALTER, before, after)) is None
+    assert lowered(Change(Section.GROUPS, "t", "retention.ms", Action.ALTER, before, after)) is None
+
+
+def test_a_new_user_needs_a_password() -> None:
+    mechanism = ScramMechanism.SCRAM_SHA_256
+    for password, level in ((None, Level.IMPOSSIBLE), (Secret("env", "X"), Level.NOTE)):
+        declared = State(users={"alice": {mechanism: Credential(None, password)}})
+        [change] = judged(differences(declared, State()), State())
+        assert change.level is level
+
+
+# Lockout
+
+CLUSTER = (ResourceType.CLUSTER, "kafka-cluster", PatternType.LITERAL)
+MINE = AclBinding(*CLUSTER, "User:me", "*", AclOperation.ALTER, AclPermission.ALLOW)
+ALL = AclBinding(*CLUSTER, "User:*", "*", AclOperation.ALL, AclPermission.ALLOW)
+DENIED = AclBinding(*CLUSTER, "User:*", "*", AclOperation.ALTER, AclPermission.DENY)
+OTHER = AclBinding(*CLUSTER, "User:other", "*", AclOperation.ALTER, AclPermission.ALLOW)
+READS = AclBinding(*CLUSTER, "User:me", "*", AclOperation.DESCRIBE, AclPermission.ALLOW)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "applicant", "locked"),
+    [
+        ({MINE, READS}, {READS}, Applicant("User:me"), True),
+        ({MINE, OTHER}, {MINE}, Applicant("User:me"), False),
+        ({MINE, ALL}, {ALL}, Applicant("User:me"), False),
+        ({MINE}, {MINE, DENIED}, Applicant("User:me"), True),
+        ({MINE}, set(), Applicant("User:me", may_alter=False), False),
+        ({OTHER}, set(), Applicant("User:me"), False),
+        (set(), {OTHER}, Applicant("User:me", open_without_acl=True), True),
+        (set(), {OTHER}, Applicant("User:me"), False),
+        (set(), {OTHER, MINE}, Applicant("User:me", open_without_acl=True), False),
+    ],
+)
+def test_who_loses_the_right_to_alter_the_cluster_is_told(
+    before: set[AclBinding], after: set[AclBinding], applicant: Applicant, locked: bool
+) -> None:
+    live = State(acls=frozenset(before))
+    changes = differences(State(acls=frozenset(after), prune=frozenset({"acls"})), live)
+    found = with_lockout(changes, live, applicant)
+    assert {each.level for each in found if each.level} == ({Level.LOCKOUT} if locked else set())
+
+
+def test_who_takes_from_himself_a_way_to_log_in_is_told() -> None:
+    live = State(users={name: {ScramMechanism.SCRAM_SHA_256: Credential(4096)} for name in ("me", "other")})
+    changes = with_own_user(differences(State(prune=frozenset({"users"})), live), "User:me")
+    assert {each.name for each in changes if each.level is Level.LOCKOUT} == {"me"}
+
+
+@pytest.mark.parametrize(
+    ("key", "before", "after", "destroys"),
+    [
+        ("log.retention.ms", None, "1", True),
+        ("log.retention.ms", "2", "1", True),
+        ("log.retention.ms", "1", "2", False),
+        ("log.retention.ms", "-1", "2", True),
+        ("log.retention.ms", "2", "-1", False),
+        ("log.retention.bytes", "2", None, True),
+        ("log.cleanup.policy", None, "compact", True),
+        ("log.cleaner.threads", "2", "1", False),
+    ],
+)
+@pytest.mark.parametrize("name", ["", "1"])
+def test_what_topics_inherit_of_brokers_destroys_like_their_own(
+    name: str, key: str, before: str | None, after: str | None, destroys: bool
+) -> None:
+    live = State(brokers={name: Broker({} if before is None else {key: before})})
+    declared = State(brokers={name: Broker({key: after})})
+    [change] = judged(differences(declared, live), live)
+    assert change.is_destructive is destroys

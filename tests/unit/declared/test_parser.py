@@ -1,0 +1,136 @@
+"""Reading declared states: what is meant, and what is said of what cannot be meant."""
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.declared.parser import DeclarationError, read_state
+from barnabas.declared.state import Broker, Credential, Secret, State, Topic
+from barnabas.wire.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
+from barnabas.wire.scram import ScramMechanism
+
+EVERYTHING = """
+prune: [topics, configs]
+topics:
+  orders:
+    partitions: 12
+    replication_factor: 3
+    configs: {retention.ms: 1000, cleanup.policy: [compact, delete], preallocate: True, segment.ms: null, x: '010'}
+  bare:
+acls:
+  - {principal: "User:alice", resource_type: topic, resource_name: ord, pattern_type: prefixed, operations: [read, all]}
+  - {principal: "User:bob", host: 10.0.0.1, resource_type: cluster, operations: [alter], permission: deny}
+quotas:
+  - entity: {user: alice, client-id: null}
+    values: {producer_byte_rate: 5, request_percentage: null}
+users:
+  alice: {SCRAM-SHA-256: {iterations: 8192, password: {env: WORD}}, SCRAM-SHA-512: {}}
+groups: {billing: {configs: {consumer.session.timeout.ms: 50000}}}
+brokers:
+  default: {configs: {log.retention.ms: 5}}
+  1: {configs: {ssl.keystore.password: {file: word}}, expect: {num.io.threads: 8}}
+client_metrics: {lag: {configs: {interval.ms: 1000}}}
+"""
+
+
+def read(tmp_path: Path, text: str) -> State:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(text)
+    return read_state(file)
+
+
+def test_everything_that_can_be_declared_is_read(tmp_path: Path) -> None:
+    state = read(tmp_path, EVERYTHING)
+    configs = {"retention.ms": "1000", "cleanup.policy": "compact,delete", "preallocate": "true"}
+    assert state.topics == {
+        "orders": Topic(12, 3, {**configs, "segment.ms": None, "x": "010"}),
+        "bare": Topic(),
+    }
+    alice = (ResourceType.TOPIC, "ord", PatternType.PREFIXED, "User:alice", "*")
+    bob = (ResourceType.CLUSTER, "kafka-cluster", PatternType.LITERAL, "User:bob", "10.0.0.1")
+    assert state.acls == {
+        AclBinding(*alice, AclOperation.READ, AclPermission.ALLOW),
+        AclBinding(*alice, AclOperation.ALL, AclPermission.ALLOW),
+        AclBinding(*bob, AclOperation.ALTER, AclPermission.DENY),
+    }
+    entity = (("client-id", None), ("user", "alice"))
+    assert state.quotas == {entity: {"producer_byte_rate": 5.0, "request_percentage": None}}
+    assert state.users == {
+        "alice": {
+            ScramMechanism.SCRAM_SHA_256: Credential(8192, Secret("env", "WORD")),
+            ScramMechanism.SCRAM_SHA_512: Credential(),
+        }
+    }
+    assert state.groups == {"billing": {"consumer.session.timeout.ms": "50000"}}
+    assert state.brokers == {
+        "": Broker({"log.retention.ms": "5"}),
+        "1": Broker({"ssl.keystore.password": Secret("file", "word")}, {"num.io.threads": "8"}),
+    }
+    assert state.client_metrics == {"lag": {"interval.ms": "1000"}}
+    assert state.prune == {"topics", "configs"}
+
+
+ACL = "acls:\n  - "
+ALICE = "principal: User:alice, "
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "is empty"),
+        ("topic: {}", "line 1: a key of the file is 'topic': is unknown; did you mean topics?"),
+        ("topics: [orders]", "line 1: topics is a list: must be a mapping"),
+        ("topics:\n  a: {partition: 1}", "line 2: a key of topics.a is 'partition': is unknown; did you mean part"),
+        ("topics:\n  a: {partitions: 0}", "line 2: topics.a.partitions is '0': must be a whole number"),
+        ("topics:\n  a: {}\n  a: {}", "line 3: topics.a is a mapping: comes twice, first in line 2"),
+        ("topics: {a: {configs: {k: [{}]}}}", "line 1: topics.a.configs.k[0] is a mapping: must be a text"),
+        ("topics: {a: {configs: {k: {vault: x}}}}", "a key of topics.a.configs.k is 'vault': is unknown; valid are"),
+        ("topics: {a: {configs: {k: {}}}}", "topics.a.configs.k is a mapping: a secret is said by where it is"),
+        ("prune: [topic]", "line 1: prune[0] is 'topic': must be topics or acls or "),
+        (ACL + "{resource_type: topic}", "line 2: acls[0] is a mapping: must have principal"),
+        (ACL + "{principal: alice, resource_type: cluster, operations: [all]}", "acls[0].principal is 'alice': must"),
+        (ACL + f"{{{ALICE}resource_type: tpoic, operations: [all]}}", "acls[0].resource_type is 'tpoic': must be "),
+        (ACL + f"{{{ALICE}resource_type: topic, operations: [all]}}", "acls[0] is a mapping: must have resource_name"),
+        (ACL + f"{{{ALICE}resource_type: cluster, operations: [any]}}", "acls[0].operations[0] is 'any': must be "),
+        ("quotas: [{entity: {}, values: {}}]", "quotas[0].entity is a mapping: must name user, client-id, both"),
+        ("quotas: [{entity: {ip: a, user: b}, values: {}}]", "quotas[0].entity is a mapping: must name user"),
+        ("quotas: [{entity: {user: b}}]", "quotas[0] is a mapping: must have values"),
+        ("quotas: [{entity: {user: b}, values: {x: y}}]", "values.x is 'y': must be a number written out, as 1000000"),
+        ("users: {a: {}}", "users.a is a mapping: must say how the user logs in: SCRAM-SHA-256 or SCRAM-SHA-512"),
+        ("users: {a: {SCRAM-SHA-256: {iterations: 5}}}", "is '5': must be a whole number from 4096 to 16384"),
+        ("users: {a: {SCRAM-SHA-256: {iterations: 99999}}}", "'99999': must be a whole number from 4096 to 16384"),
+        ("topics: {a: {partitions: 2147483648}}", "must be a whole number from 1 to 2147483647"),
+        ("topics: {a: {replication_factor: 32768}}", "must be a whole number from 1 to 32767"),
+        ("topics: {a: {configs: {k: " + "[" * 3000, "is nested too deeply"),
+        ('topics: {"\\ud800": {}}', r"a key of topics is '\ud800': has half a character"),
+        ('topics: {a: {configs: {k: "\\udc00"}}}', r"topics.a.configs.k is '\udc00': has half a character"),
+        (ACL + f"{{{ALICE}resource_type: topic, resource_name: '', operations: [all]}}", "must name a resource or, "),
+        (ACL + f"{{{ALICE}resource_type: cluster, resource_name: a, operations: [all]}}", "must be kafka-cluster, or"),
+        ("brokers: {01: {}}", "brokers.01 is a mapping: a broker is named by its id"),
+        ("brokers: {one: {}}", "brokers.one is a mapping: a broker is named by its id, or default for every broker"),
+        ("brokers: {default: {expect: {}}}", "brokers.default.expect is a mapping: is said of one broker"),
+        ("brokers: {1: {expect: {k: {env: x}}}}", "brokers.1.expect.k is a mapping: must be a text, a number"),
+    ],
+)  # fmt: skip
+def test_an_error_names_file_line_key_value_and_what_is_right(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(DeclarationError) as told:
+        read(tmp_path, text)
+    assert str(told.value).startswith(f"{tmp_path / 'cluster.yaml'}: ")
+    assert says in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("users: {a: {SCRAM-SHA-256: {password: hunter2}}}", "users.a.SCRAM-SHA-256.password: a secret is said by"),
+        ("users: {a: {SCRAM-SHA-256: hunter2}}", "users.a.SCRAM-SHA-256: must be a mapping (key: value) of iterations"),
+        ("users: {a: hunter2}", "users.a: must be a mapping (key: value) of SCRAM-SHA-256 or SCRAM-SHA-512"),
+        ("brokers: {1: {configs: {ssl.keystore.password: hunter2}}}", "ssl.keystore.password: a secret is said by"),
+        ("brokers: {1: {configs: {listener.name.x.ssl.key.password: hunter2}}}", "a secret is said by where it is"),
+    ],
+)  # fmt: skip
+def test_a_secret_in_the_clear_is_refused_and_not_repeated(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(DeclarationError) as told:
+        read(tmp_path, text)
+    assert says in str(told.value)
+    assert "hunter2" not in str(told.value)

@@ -1,0 +1,51 @@
+"""Writing states: what is written is read as the same again, in the same order always."""
+
+from pathlib import Path
+
+from hypothesis import given
+
+from barnabas.declared.parser import read_state
+from barnabas.declared.renderer import to_tree, to_yaml
+from barnabas.declared.state import KEPT_SECRET, Broker, Credential, Secret, State, Topic
+from barnabas.wire.scram import ScramMechanism
+from support.declared_states import states
+
+
+@given(states())
+def test_what_is_written_is_read_as_the_same(tmp_path_factory, state: State) -> None:  # type: ignore[no-untyped-def]
+    file: Path = tmp_path_factory.mktemp("declared") / "cluster.yaml"
+    file.write_text(to_yaml(to_tree(state)) or "{}", encoding="utf-8")
+    assert read_state(file) == state
+
+
+def test_the_text_is_ordered_and_plain() -> None:
+    state = State(
+        topics={"b": Topic(2, 1, {"z": "1", "a": "true"}), "a": Topic(1)},
+        brokers={
+            "10": Broker({"k": "x"}),
+            "9": Broker({"k": Secret("file", "word")}),
+            "": Broker({"k": "0.5"}),
+        },
+    )
+    assert to_yaml(to_tree(state), "Written.\nBy hand.") == (
+        "# Written.\n# By hand.\n"
+        "topics:\n  a:\n    partitions: 1\n  b:\n    partitions: 2\n    replication_factor: 1\n    configs:\n"
+        "      a: true\n      z: 1\n"
+        "brokers:\n  default:\n    configs:\n      k: '0.5'\n"
+        "  '9':\n    configs:\n      k: {file: word}\n  '10':\n    configs:\n      k: x\n"
+    )
+
+
+def test_a_password_is_said_to_come_from_the_environment() -> None:
+    tree = to_tree(State(users={"al.ice": {ScramMechanism.SCRAM_SHA_256: Credential(4096)}}))
+    assert tree["users"]["al.ice"]["SCRAM-SHA-256"] == {
+        "iterations": 4096,
+        "password": {"env": "PASSWORD_AL_ICE"},
+    }
+
+
+def test_what_a_broker_keeps_to_itself_is_said_to_come_from_the_environment() -> None:
+    tree = to_tree(State(brokers={"1": Broker({"ssl.keystore.password": KEPT_SECRET})}))
+    assert tree["brokers"]["1"]["configs"] == {
+        "ssl.keystore.password": {"env": "BROKER_1_SSL_KEYSTORE_PASSWORD"}
+    }

@@ -1,0 +1,350 @@
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from barnabas.base.clock import ManualClock
+from barnabas.log.compaction.cleaner import cleanable_of, plan_pass
+from barnabas.log.compaction.cleaning_pass import Cleaning
+from barnabas.log.compaction.offset_map import PlainOffsetMap
+from barnabas.log.partition_log import PartitionLog
+from barnabas.log.segments.timestamps import run_search
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records.batch import read_header
+from barnabas.wire.records.compression import Compression
+from barnabas.wire.records.record import Record, encode_batch
+from support.compaction import batches_of, compact, finish, offsets_of, records_of, written_anew
+
+OpenLog = Callable[..., PartitionLog]
+DAY_MS = 24 * 60 * 60 * 1000
+
+
+@pytest.fixture
+def log(open_log: OpenLog) -> PartitionLog:
+    return open_log(cleanup_policy=frozenset({"compact"}), index_interval_bytes=64)
+
+
+def put(log: PartitionLog, *pairs: tuple[str, str | None], **options: object) -> int:
+    """Append the pairs of key and value as one batch; gives the first offset."""
+    now_ms = log._clock.wall_ms()
+    records = [
+        Record(0, now_ms, key.encode(), None if value is None else value.encode()) for key, value in pairs
+    ]
+    info = log.append_as_leader(memoryview(encode_batch(records, **options)), 0)  # type: ignore[arg-type]
+    log.update_high_watermark(log.log_end_offset)
+    return info.first_offset
+
+
+def left(log: PartitionLog) -> list[tuple[int, str, str | None]]:
+    return [
+        (each.offset, (each.key or b"").decode(), None if each.value is None else each.value.decode())
+        for each in records_of(log)
+    ]
+
+
+def test_the_last_record_of_each_key_stays_where_it_was(log: PartitionLog, clock: ManualClock) -> None:
+    put(log, ("a", "1"), ("b", "1"))
+    put(log, ("a", "2"))
+    log.roll()
+    put(log, ("c", "1"), ("b", "2"))
+    log.roll()
+    put(log, ("a", "3"))
+    compact(log, clock.now_ms)
+    assert left(log) == [(2, "a", "2"), (3, "c", "1"), (4, "b", "2"), (5, "a", "3")]
+    assert (log.log_start_offset, log.log_end_offset, log.cleaner_offset) == (0, 6, 5)
+
+
+def test_what_is_appended_after_a_truncation_counts_as_never_compacted(
+    log: PartitionLog, clock: ManualClock
+) -> None:
+    for number in range(3):
+        put(log, ("a", str(number)), ("b", str(number)))
+        log.roll()
+    compact(log, clock.now_ms)
+    assert log.cleaner_offset == 6
+    log.truncate_to(5)
+    assert log.cleaner_offset == 5
+    log.truncate_fully_and_start_at(2)
+    assert log.cleaner_offset == 2
+
+
+def test_the_active_segment_stays_as_it_is(log: PartitionLog, clock: ManualClock) -> None:
+    put(log, ("a", "1"), ("a", "2"))
+    compact(log, clock.now_ms)
+    assert offsets_of(log) == [0, 1]
+    assert log.cleaner_offset == 0
+
+
+def test_nothing_beyond_the_high_watermark_is_touched(log: PartitionLog, clock: ManualClock) -> None:
+    for number in range(4):
+        put(log, ("a", str(number)))
+        log.roll()
+    log.high_watermark = 2
+    compact(log, clock.now_ms)
+    assert offsets_of(log) == [1, 2, 3]
+    assert log.cleaner_offset == 2
+
+
+def test_a_second_pass_finds_what_the_first_has_left(log: PartitionLog, clock: ManualClock) -> None:
+    for number in range(3):
+        put(log, ("a", str(number)), ("b", str(number)))
+        log.roll()
+        compact(log, clock.now_ms)
+    put(log, ("b", "9"))
+    log.roll()
+    compact(log, clock.now_ms)
+    assert left(log) == [(4, "a", "2"), (6, "b", "9")]
+
+
+def test_small_segments_become_one_and_large_ones_do_not(open_log: OpenLog, clock: ManualClock) -> None:
+    log = open_log(cleanup_policy=frozenset({"compact"}), segment_bytes=400)
+    for number in range(6):
+        put(log, (f"key {number}", "x" * 50))
+        log.roll()
+    assert len(log.segments) == 7
+    compact(log, clock.now_ms)
+    assert [segment.base_offset for segment in log.segments] == [0, 3, 6]
+    assert offsets_of(log) == list(range(6))
+
+
+def test_a_full_map_ends_the_pass_and_the_next_goes_on_there(log: PartitionLog, clock: ManualClock) -> None:
+    for number in range(4):
+        put(log, (f"a{number}", "1"), (f"b{number}", "1"))
+        log.roll()
+    put(log, ("a0", "2"))
+    log.roll()
+    compact(log, clock.now_ms, keys_count_max=3)
+    assert log.cleaner_offset == 3
+    assert offsets_of(log) == list(range(9))
+    while log.cleaner_offset < log.log_end_offset:
+        compact(log, clock.now_ms, keys_count_max=3)
+    assert offsets_of(log) == [1, 2, 3, 4, 5, 6, 7, 8]
+
+
+def test_a_tombstone_stays_until_its_time_has_passed(log: PartitionLog, clock: ManualClock) -> None:
+    put(log, ("a", "1"), ("b", "1"))
+    put(log, ("a", None), ("c", "1"))
+    log.roll()
+    put(log, ("z", "1"))
+    log.roll()
+    compact(log, clock.now_ms)
+    assert left(log) == [(1, "b", "1"), (2, "a", None), (3, "c", "1"), (4, "z", "1")]
+    [horizon_ms] = {header.delete_horizon_ms for header, _ in batches_of(log)} - {None}
+    assert horizon_ms == clock.now_ms + DAY_MS
+    log.cleaner_offset = 0
+    compact(log, clock.now_ms + DAY_MS - 1)
+    assert (2, "a", None) in left(log)
+    log.cleaner_offset = 0
+    compact(log, clock.now_ms + DAY_MS)
+    assert left(log) == [(1, "b", "1"), (3, "c", "1"), (4, "z", "1")]
+    assert {record.timestamp_ms for record in records_of(log)} == {clock.now_ms}
+
+
+def test_the_last_batch_of_a_pass_stays_without_its_records(log: PartitionLog, clock: ManualClock) -> None:
+    put(log, ("a", "1"))
+    put(log, ("a", None))
+    log.roll()
+    put(log, ("b", "1"))
+    compact(log, clock.now_ms)
+    log.cleaner_offset = 0
+    compact(log, clock.now_ms + DAY_MS)
+    headers = [(header.base_offset, header.records_count) for header, _ in batches_of(log)]
+    assert headers == [(1, 0), (2, 1)]
+
+
+def test_the_last_batch_of_an_active_producer_stays_without_its_records(
+    log: PartitionLog, clock: ManualClock
+) -> None:
+    options = {"producer_id": 7, "producer_epoch": 2}
+    put(log, ("a", "1"), base_sequence=0, **options)
+    put(log, ("a", "2"), ("b", "2"), base_sequence=1, **options)
+    put(log, ("a", "3"), ("b", "3"))
+    log.roll()
+    compact(log, clock.now_ms)
+    assert offsets_of(log) == [3, 4]
+    [kept, _] = [header for header, _ in batches_of(log)]
+    assert (kept.base_offset, kept.records_count, kept.last_sequence) == (1, 0, 2)
+    log.remove_expired_producers(clock.now_ms + DAY_MS, DAY_MS)
+    log.cleaner_offset = 0
+    compact(log, clock.now_ms)
+    assert [header.base_offset for header, _ in batches_of(log)] == [3]
+
+
+def test_producers_are_found_again_in_a_compacted_log(
+    log: PartitionLog, open_log: OpenLog, clock: ManualClock, tmp_path: Path
+) -> None:
+    options = {"producer_id": 7, "producer_epoch": 2}
+    put(log, ("a", "1"), base_sequence=0, **options)
+    put(log, ("a", "2"), base_sequence=1, **options)
+    put(log, ("a", "3"))
+    log.roll()
+    compact(log, clock.now_ms)
+    before = log.active_producers
+    log.close()
+    for path in (tmp_path / "t-0").glob("*.snapshot"):
+        path.unlink()
+    assert open_log(clean_shutdown=True).active_producers == before
+
+
+@pytest.mark.parametrize("codec", Compression)
+def test_batches_keep_their_codec(log: PartitionLog, clock: ManualClock, codec: Compression) -> None:
+    put(log, ("a", "1"), ("b", "1" * 100), compression=codec)
+    put(log, ("a", "2"))
+    log.roll()
+    compact(log, clock.now_ms)
+    [(header, records), _] = batches_of(log)
+    assert header.compression is codec
+    assert [record.key for record in records] == [b"b"]
+
+
+def test_a_batch_of_which_all_stays_is_not_touched(log: PartitionLog, clock: ManualClock) -> None:
+    put(log, ("a", "1"), ("b", "1"), compression=Compression.ZSTD)
+    log.roll()
+    before = bytes(log.segments[0].view(0, log.segments[0].size_bytes))
+    compact(log, clock.now_ms)
+    assert bytes(log.segments[0].view(0, log.segments[0].size_bytes)) == before
+
+
+def test_records_without_a_key_go(open_log: OpenLog, clock: ManualClock) -> None:
+    log = open_log()
+    log.append_as_leader(memoryview(encode_batch([Record(0, clock.now_ms, None, b"v")])), 0)
+    put(log, ("a", "1"))
+    log.roll()
+    compact(log, clock.now_ms)
+    assert left(log) == [(1, "a", "1")]
+
+
+def test_a_read_finds_its_way_over_gaps_and_empty_segments(open_log: OpenLog, clock: ManualClock) -> None:
+    log = open_log(cleanup_policy=frozenset({"compact"}), segment_bytes=200)
+    for number in range(9):
+        put(log, ("a", str(number) * 60))
+        log.roll()
+    put(log, ("b", "1"))
+    compact(log, clock.now_ms)
+    assert offsets_of(log) == [8, 9]
+    assert min(segment.size_bytes for segment in log.segments) == 0
+    for start_offset in range(9):
+        found = log.read(start_offset, 10_000, log.log_end_offset)
+        assert read_header(found.data).base_offset == 8
+    assert run_search(log.search_timestamp(0)).offset == 8  # type: ignore[union-attr]
+
+
+def test_a_compacted_log_is_found_again_after_a_kill(
+    log: PartitionLog, open_log: OpenLog, clock: ManualClock
+) -> None:
+    for number in range(5):
+        put(log, (f"k{number % 2}", str(number)), ("x", str(number)))
+        log.roll()
+    compact(log, clock.now_ms)
+    before = left(log)
+    log.abandon()
+    again = open_log()
+    assert left(again) == before
+    assert again.log_end_offset == 10
+
+
+def test_damage_ends_the_pass_and_leaves_nothing_behind(
+    log: PartitionLog, clock: ManualClock, tmp_path: Path
+) -> None:
+    put(log, ("a", "1"))
+    log.roll()
+    put(log, ("a", "2"))
+    log.roll()
+    path = log.segments[1].path
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(KafkaError, match="offset 1 does not match its CRC") as error:
+        written_anew(log, clock.now_ms)
+    assert error.value.code is ErrorCode.CORRUPT_MESSAGE
+    assert not list((tmp_path / "t-0").glob("*.cleaned"))
+
+
+def test_a_batch_larger_than_a_step_is_read_whole(log: PartitionLog, clock: ManualClock) -> None:
+    put(log, ("a", "x" * 10_000), ("b", "y" * 10_000))
+    put(log, ("a", "z"))
+    log.roll()
+    compact(log, clock.now_ms, step_bytes=100)
+    assert offsets_of(log) == [1, 2]
+
+
+def test_the_files_of_a_segment_that_is_given_up_half_way_are_removed(
+    log: PartitionLog, clock: ManualClock, tmp_path: Path
+) -> None:
+    put(log, ("a", "1"))
+    log.roll()
+    plan = plan_pass(log, cleanable_of(log, clock.now_ms), clock.now_ms)
+    cleaning = Cleaning(plan, PlainOffsetMap(9), 4_096)
+    finish(cleaning.index())
+    steps = cleaning.clean(cleaning.sources)
+    next(steps)
+    assert list((tmp_path / "t-0").glob("*.cleaned"))
+    steps.close()
+    assert not list((tmp_path / "t-0").glob("*.cleaned"))
+
+
+class Crash(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("steps_count", range(12))
+def test_a_crash_at_any_step_of_the_swap_loses_nothing(
+    open_log: OpenLog, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps_count: int
+) -> None:
+    log = open_log(cleanup_policy=frozenset({"compact"}), index_interval_bytes=0)
+    for number in range(4):
+        put(log, ("a", str(number)), (f"k{number}", "1"))
+        log.roll()
+    put(log, ("a", "9"))
+    before = left(log)
+    _, [(old, new)] = written_anew(log, clock.now_ms)
+    rename, renames_count = Path.rename, 0
+
+    def rename_or_crash(path: Path, target: Path) -> Path:
+        nonlocal renames_count
+        if renames_count == steps_count:
+            raise Crash
+        renames_count += 1
+        return rename(path, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", rename_or_crash)
+        with pytest.raises(Crash):
+            log.replace_segments(old, new)
+    again = open_log()
+    compacted = [(1, "k0", "1"), (3, "k1", "1"), (5, "k2", "1"), (6, "a", "3"), (7, "k3", "1"), (8, "a", "9")]
+    assert left(again) == (before if steps_count < 3 else compacted)
+    assert again.log_end_offset == 9
+    assert not [
+        path for path in (tmp_path / "t-0").iterdir() if path.suffix in (".cleaned", ".swap", ".deleted")
+    ]
+    again.close()
+    assert left(open_log(clean_shutdown=True)) == left(again)
+
+
+def test_a_swap_that_the_disk_refuses_takes_the_log_offline(
+    log: PartitionLog, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(log, ("a", "1"))
+    log.roll()
+    _, [(old, new)] = written_anew(log, clock.now_ms)
+
+    def broken(path: Path, target: Path) -> Path:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(Path, "rename", broken)
+    with pytest.raises(KafkaError, match="Input/output error"):
+        log.replace_segments(old, new)
+    assert log.failure is not None
+
+
+def test_a_reader_keeps_what_it_has_of_a_replaced_segment(open_log: OpenLog, clock: ManualClock) -> None:
+    log = open_log(cleanup_policy=frozenset({"compact"}))
+    put(log, ("a", "1" * 400_000))
+    put(log, ("a", "2"))
+    log.roll()
+    view = log.read(0, 1_000_000, log.log_end_offset).data
+    expected = bytes(view)
+    compact(log, clock.now_ms)
+    assert view == expected
+    assert offsets_of(log) == [1]

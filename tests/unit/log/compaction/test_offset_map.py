@@ -1,0 +1,188 @@
+import tracemalloc
+from array import array
+from collections.abc import Callable, Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.log.compaction import offset_map
+from barnabas.log.compaction.offset_map import (
+    ENTRY_BYTES,
+    MANY_KEYS_COUNT,
+    OffsetMap,
+    PlainOffsetMap,
+    offset_map_of_size,
+)
+from barnabas.log.compaction.offset_map_numpy import SLOT_BYTES, NumpyOffsetMap
+from barnabas.wire.records.columns import RecordColumns
+
+MakeMap = Callable[[int], OffsetMap]
+
+
+def in_numpy(keys_count_max: int) -> OffsetMap:
+    """With as few slots as there may be."""
+    primes = (2, 3, 5, 7, 11, 13, 17, 19, 23)
+    return NumpyOffsetMap(keys_count_max, next(prime for prime in primes if prime > keys_count_max))
+
+
+BOTH = pytest.mark.parametrize("make", [PlainOffsetMap, in_numpy])
+
+
+def rows_of(first_offset: int, *keys: bytes | None) -> RecordColumns:
+    """Records one after the other, as far as keys go."""
+    sizes = array("q", [-1 if key is None else len(key) for key in keys])
+    positions, end = array("q"), 0
+    for size in sizes:
+        positions.append(end)
+        end += max(size, 0)
+    nothing = array("q", bytes(8 * len(keys)))
+    offsets = array("q", range(first_offset, first_offset + len(keys)))
+    data = b"".join(key or b"" for key in keys)
+    return RecordColumns(
+        data, [], [0], nothing, nothing, offsets, nothing, positions, sizes, nothing, nothing
+    )
+
+
+def put(offsets: OffsetMap, first_offset: int, *keys: bytes | None, from_offset: int = 0) -> bool:
+    return offsets.put_rows(rows_of(first_offset, *keys), range(len(keys)), from_offset)
+
+
+def obsolete(offsets: OffsetMap, first_offset: int, *keys: bytes | None) -> list[int]:
+    return list(offsets.obsolete_rows(rows_of(first_offset, *keys)))
+
+
+@BOTH
+def test_the_latest_record_of_a_key_stays(make: MakeMap) -> None:
+    offsets = make(10)
+    assert put(offsets, 0, b"a", b"b", b"a")
+    assert put(offsets, 3, b"c", b"b")
+    assert obsolete(offsets, 0, b"a", b"b", b"a", b"c", b"b") == [1, 1, 0, 0, 0]
+    assert (len(offsets), offsets.latest_offset) == (3, 4)
+
+
+@BOTH
+def test_what_is_not_in_the_map_stays_unless_it_has_no_key(make: MakeMap) -> None:
+    offsets = make(10)
+    put(offsets, 0, b"a", None, b"")
+    assert obsolete(offsets, 0, b"a", None, b"", None, b"a") == [0, 1, 0, 0, 0]
+    assert obsolete(offsets, 0, b"x", b"") == [0, 1]
+    assert obsolete(make(10), 0, b"a", None) == [0, 0]
+
+
+@BOTH
+def test_only_some_rows_are_put_and_only_from_an_offset_on(make: MakeMap) -> None:
+    offsets = make(10)
+    keys = (b"a", b"b", b"c", b"d")
+    assert offsets.put_rows(rows_of(5, *keys), [0, 2, 3], 6)
+    assert obsolete(offsets, 1, *keys) == [0, 0, 1, 1]
+    assert offsets.put_rows(rows_of(9, *keys), [], 0)
+    assert offsets.latest_offset == 8
+
+
+@BOTH
+def test_what_has_no_key_is_passed_over_and_never_goes_back(make: MakeMap) -> None:
+    offsets = make(10)
+    assert offsets.latest_offset == -1
+    offsets.pass_over(5)
+    offsets.pass_over(3)
+    assert offsets.latest_offset == 5
+
+
+@BOTH
+def test_it_says_when_it_is_full_and_up_to_where_all_is_noted(make: MakeMap) -> None:
+    offsets = make(2)
+    assert put(offsets, 0, b"a", b"a", b"b")
+    assert not put(offsets, 3, None, b"a")
+    assert offsets.latest_offset == 2
+    again = make(2)
+    assert not put(again, 0, b"a", b"a", b"b", b"b", b"c", b"a")
+    assert (len(again), again.latest_offset) == (2, 2)
+
+
+@BOTH
+def test_offsets_grow(make: MakeMap) -> None:
+    offsets = make(3)
+    put(offsets, 5, b"a")
+    with pytest.raises(AssertionError):
+        put(offsets, 5, b"b")
+
+
+def test_long_keys_are_told_apart_from_each_other_and_from_their_digests() -> None:
+    offsets = PlainOffsetMap(10)
+    long = [bytes([number]) * 100 for number in range(3)]
+    put(offsets, 0, *long)
+    assert obsolete(offsets, 0, *long, *long[:2]) == [0, 0, 0, 0, 0]
+    assert obsolete(offsets, 0, *reversed(offsets._offsets)) == [0, 0, 0]
+
+
+@given(
+    st.lists(
+        st.lists(st.none() | st.sampled_from([b"", b"a", b"b", b"c" * 40, b"d"]), max_size=9), max_size=6
+    )
+)
+def test_with_numpy_it_says_what_it_says_without(steps: Sequence[Sequence[bytes | None]]) -> None:
+    plain, by_numpy, offset = PlainOffsetMap(9), in_numpy(9), 0
+    for keys in steps:
+        assert put(plain, offset, *keys) == put(by_numpy, offset, *keys)
+        offset += len(keys)
+    everything = [key for keys in steps for key in keys]
+    assert obsolete(by_numpy, 0, *everything) == obsolete(plain, 0, *everything)
+    assert (len(by_numpy), by_numpy.latest_offset) == (len(plain), plain.latest_offset)
+
+
+def test_many_keys_are_known_again_however_full_the_table_is() -> None:
+    count = 5_000
+    offsets = NumpyOffsetMap.of_size(count * SLOT_BYTES, 1.0, count)
+    keys = [b"%d" % number for number in range(offsets.keys_count_max)]
+    assert len(keys) > 0.99 * count
+    assert put(offsets, 0, *keys[:-1], keys[7], keys[-1])
+    assert not put(offsets, count + 1, b"one more")
+    assert obsolete(offsets, 0, *keys) == [number in (7, len(keys) - 1) for number in range(len(keys))]
+
+
+@pytest.mark.parametrize(
+    ("load_factor", "keys_count"),
+    [(0.9, 1_000_000), (0.9, MANY_KEYS_COUNT), (0.1, 1_000_000), (0.0, 1_000_000), (7.0, 1_000_000)],
+)
+def test_with_numpy_it_takes_as_many_keys_as_its_memory_has_room_for_and_no_more_memory(
+    load_factor: float, keys_count: int
+) -> None:
+    size_bytes = 1 << 20
+    slots_count = size_bytes // SLOT_BYTES
+    tracemalloc.start()
+    try:
+        offsets = offset_map_of_size(size_bytes, load_factor, keys_count)
+        used_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert isinstance(offsets, NumpyOffsetMap)
+    room_count = min(int(slots_count * load_factor), slots_count - 1)
+    assert 0.99 * min(keys_count, room_count) <= offsets.keys_count_max <= max(room_count, 1)
+    assert used_bytes <= size_bytes + 4_096
+
+
+def test_few_keys_need_no_numpy_nor_does_who_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(offset_map_of_size(1 << 20, 0.9, MANY_KEYS_COUNT - 1), PlainOffsetMap)
+    monkeypatch.setattr(offset_map, "_has_numpy", lambda: False)
+    assert isinstance(offset_map_of_size(1 << 20, 0.9, 1_000_000), PlainOffsetMap)
+
+
+def test_without_numpy_the_keys_that_memory_has_room_for_are_fewer() -> None:
+    assert offset_map_of_size(ENTRY_BYTES * 4, 0.5, 9).keys_count_max == 2
+    assert offset_map_of_size(1, 0.9, 9).keys_count_max == 1
+
+
+def test_without_numpy_a_key_takes_no_more_memory_than_is_counted_for_it() -> None:
+    tracemalloc.start()
+    try:
+        for count in (20_000, 44_000):  # before and after its table has grown
+            before, _ = tracemalloc.get_traced_memory()
+            offsets = PlainOffsetMap(count)
+            for offset in range(1_000, count + 1_000, 1_000):
+                put(offsets, offset, *(b"%040d" % number for number in range(offset, offset + 1_000)))
+            used, _ = tracemalloc.get_traced_memory()
+            assert (used - before) / count < ENTRY_BYTES
+            del offsets
+    finally:
+        tracemalloc.stop()

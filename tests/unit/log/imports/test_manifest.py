@@ -1,0 +1,134 @@
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from barnabas.log.imports.manifest import (
+    Claim,
+    HeaderDigest,
+    Manifest,
+    Outcome,
+    Part,
+    Replaced,
+    conclude,
+    digest_of,
+    headers_of,
+    read_manifest,
+    remove_abandoned,
+)
+from barnabas.log.segments.transaction_index import AbortedTransaction
+from barnabas.log.startup.checkpoints import MalformedFile
+from barnabas.wire.errors import KafkaError
+from barnabas.wire.records.batch import read_header
+from barnabas.wire.records.record import Record, encode_batch
+
+ID = bytes(range(16))
+FIRST = Part(
+    "a", 0, 10, 3, "d", (Replaced(0, 5, "e"), Replaced(4, 6, "f")), (AbortedTransaction(1, 2, 3, 4),)
+)
+SECOND = Part("b", 10, 12, 0, "d", (Replaced(10, 5, "e"),))
+
+
+def batch(size_bytes: int) -> bytes:
+    return bytes(encode_batch([Record(0, 1, b"k", b"v" * size_bytes)]))
+
+
+@pytest.mark.parametrize("sizes", [(), (1,), (200_000, 1, 70_000), (10,) * 2_000])
+def test_headers_are_found_whatever_lies_between_them(tmp_path: Path, sizes: tuple[int, ...]) -> None:
+    data = b"".join(map(batch, sizes))
+    (tmp_path / "x").write_bytes(data)
+    with (tmp_path / "x").open("rb") as file:
+        found = [header for each in headers_of(file.fileno(), len(data)) for header in each]
+    assert [header.size_bytes for header in found] == [len(batch(size)) for size in sizes]
+
+
+@pytest.mark.parametrize("data", [batch(5)[:-1], batch(5) + b"\0" * 70, batch(5) + batch(5)[:30]])
+def test_what_is_no_batch_is_found_too(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "x").write_bytes(data)
+    with pytest.raises(KafkaError, match="no whole batch"):
+        digest_of(tmp_path / "x", len(data))
+
+
+def test_a_digest_tells_contents_apart_but_not_leaders() -> None:
+    def digest(*batches: bytes) -> str:
+        made = HeaderDigest()
+        made.update(map(read_header, batches))
+        return made.text
+
+    other_leader = bytearray(batch(1))
+    other_leader[12:16] = b"\0\0\0\7"
+    assert digest(batch(1)) == digest(bytes(other_leader))
+    other_value = bytes(encode_batch([Record(0, 1, b"k", b"w")]))
+    assert len({digest(batch(1)), digest(other_value), digest(batch(1), batch(1)), digest()}) == 4
+
+
+def test_a_manifest_is_read_as_it_was_published(tmp_path: Path) -> None:
+    claim = Claim(tmp_path)
+    manifest = Manifest(ID, (FIRST, SECOND), 7)
+    claim.publish(manifest)
+    assert read_manifest(claim.path) == manifest
+    claim.release()
+    assert read_manifest(claim.path) == manifest
+    with pytest.raises(FileExistsError, match="wait for the broker"):
+        Claim(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("parts", "what"),
+    [
+        ((), "nothing is handed over"),
+        ((SECOND, FIRST), "has its place before 12"),
+        ((FIRST._replace(end_offset=0),), "has its place before 0"),
+        ((FIRST._replace(file="../a"),), "is no name of a file"),
+        ((FIRST._replace(file="manifest.json"),), "is no name of a file"),
+        ((FIRST, SECOND._replace(replaced=())), "begins where nothing does"),
+        ((FIRST._replace(base_offset=1),), "begins where nothing does"),
+    ],
+)
+def test_a_manifest_that_makes_no_sense_is_malformed(
+    tmp_path: Path, parts: tuple[Part, ...], what: str
+) -> None:
+    claim = Claim(tmp_path)
+    claim.publish(Manifest(ID, parts))
+    with pytest.raises(MalformedFile, match=what):
+        read_manifest(claim.path)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 1}', '{"version": 0, "topic_id": "x"}'])
+def test_a_file_that_is_no_manifest_is_malformed(tmp_path: Path, text: str) -> None:
+    (tmp_path / "manifest.json").write_text(text)
+    with pytest.raises(MalformedFile):
+        read_manifest(tmp_path)
+
+
+def test_only_one_can_prepare_and_what_he_leaves_goes_with_him(tmp_path: Path) -> None:
+    claim = Claim(tmp_path)
+    (claim.path / "file").touch()
+    assert not remove_abandoned(tmp_path)
+    with pytest.raises(FileExistsError, match="being prepared"):
+        Claim(tmp_path)
+    os.close(claim._fd)  # as when it is killed
+    again = Claim(tmp_path)
+    assert list(again.path.iterdir()) == []
+    again.release()
+    assert not again.path.exists()
+    with pytest.raises(FileNotFoundError):
+        Claim(tmp_path / "gone")
+    assert not remove_abandoned(tmp_path / "gone")
+
+
+def test_the_outcome_is_all_that_is_left(tmp_path: Path) -> None:
+    claim = Claim(tmp_path)
+    (claim.path / "a").touch()
+    claim.publish(Manifest(ID, (FIRST,)))
+    assert claim.outcome() is None
+    conclude(claim.path, Outcome(adopted=False, why="no"))
+    assert claim.outcome() == Outcome(adopted=False, why="no")
+    assert json.loads((claim.path / "outcome.json").read_text()) == {"adopted": False, "why": "no"}
+    claim.release()
+    assert list(tmp_path.iterdir()) == []
+    conclude(claim.path, Outcome(adopted=True))
+    outcome = claim.outcome()
+    assert outcome is not None
+    assert "the log is gone" in outcome.why

@@ -1,0 +1,58 @@
+from barnabas.log.segments.open_files import OpenFiles
+
+
+class Opened:
+    def __init__(self) -> None:
+        self.used = False
+        self.closed = False
+        self.fails = False
+        self.failures: list[OSError] = []
+
+    def close_files(self) -> None:
+        self.closed = True
+        if self.fails:
+            raise OSError(28, "No space left on device")
+
+    def failed(self, error: OSError) -> None:
+        self.failures.append(error)
+
+
+def test_the_oldest_that_was_not_used_since_is_closed() -> None:
+    files = OpenFiles(2)
+    first, second, third = Opened(), Opened(), Opened()
+    files.opened(first)
+    files.opened(second)
+    first.used = True
+    files.opened(third)
+    assert [item.closed for item in (first, second, third)] == [False, True, False]
+    assert len(files) == 2
+
+
+def test_a_second_chance_is_not_a_third() -> None:
+    files = OpenFiles(1)
+    first, second = Opened(), Opened()
+    first.used = True
+    files.opened(first)
+    files.opened(second)
+    assert first.closed
+    assert not second.closed
+
+
+def test_who_closes_itself_is_forgotten() -> None:
+    files = OpenFiles(2)
+    first = Opened()
+    files.opened(first)
+    files.closed(first)
+    files.closed(first)
+    assert len(files) == 0
+
+
+def test_who_cannot_be_closed_hears_of_it_and_the_newcomer_does_not() -> None:
+    files = OpenFiles(1)
+    first, second = Opened(), Opened()
+    first.fails = True
+    files.opened(first)
+    files.opened(second)
+    assert [error.errno for error in first.failures] == [28]
+    assert second.failures == []
+    assert len(files) == 1

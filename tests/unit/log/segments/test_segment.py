@@ -1,0 +1,104 @@
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from barnabas.log.log_config import LogConfig
+from barnabas.log.segments.open_files import OpenFiles
+from barnabas.log.segments.segment import MAP_BYTES_MIN, Segment
+from barnabas.log.segments.segments import Segments
+from barnabas.wire.records.batch import read_header
+from barnabas.wire.records.record import Record, encode_batch
+
+CONFIG = LogConfig(index_interval_bytes=150)
+Append = Callable[[Segment, int, bytes], None]
+
+
+@pytest.fixture
+def segment(tmp_path: Path) -> Segment:
+    return Segment.create(tmp_path, 100, OpenFiles(4), now_ms=1_000)
+
+
+@pytest.fixture
+def append() -> Append:
+    def appended(segment: Segment, offset: int, value: bytes) -> None:
+        batch = encode_batch([Record(0, 5_000 + offset, None, value)], base_offset=offset)
+        header = read_header(batch)
+        segment.append(memoryview(batch), header.last_offset, header.max_timestamp, CONFIG)
+
+    return appended
+
+
+def test_leftovers_of_the_same_name_are_removed(tmp_path: Path) -> None:
+    for suffix in ("log", "index", "timeindex", "txnindex"):
+        (tmp_path / f"{7:020d}.{suffix}").write_bytes(b"old")
+    Segment.create(tmp_path, 7, OpenFiles(), now_ms=0)
+    assert [path.name for path in tmp_path.iterdir()] == [f"{7:020d}.log"]
+    assert (tmp_path / f"{7:020d}.log").stat().st_size == 0
+
+
+def test_an_offset_is_found_at_its_batch_or_the_next_one(segment: Segment, append: Append) -> None:
+    for offset in (100, 101, 105):
+        append(segment, offset, b"x")
+    size_bytes = segment.size_bytes // 3
+    segment.close()
+    found = [segment.position_of(offset) for offset in (99, 100, 101, 103, 105, 106)]
+    assert found == [0, 0, size_bytes, 2 * size_bytes, 2 * size_bytes, 3 * size_bytes]
+
+
+def test_the_index_gets_an_entry_every_so_many_bytes(segment: Segment, append: Append) -> None:
+    for offset in range(100, 112):
+        append(segment, offset, b"x" * 30)
+    assert segment.offset_index.count == 5
+    assert segment.offset_index.last() == (110, 10 * segment.size_bytes // 12)
+    assert segment.time_index.last() == (5_110, 110)
+
+
+def test_files_open_again_after_they_were_closed(segment: Segment, append: Append) -> None:
+    append(segment, 100, b"x")
+    size_bytes = segment.size_bytes
+    segment.close_files()
+    append(segment, 101, b"y")
+    assert segment.size_bytes == 2 * size_bytes
+    assert [header.base_offset for _, header in segment.headers()] == [100, 101]
+    assert segment.max_timestamp == (5_101, 101)
+
+
+def test_few_bytes_are_copied_and_many_are_mapped(segment: Segment, append: Append) -> None:
+    append(segment, 100, b"z" * MAP_BYTES_MIN)
+    copied, mapped = segment.view(0, 100), segment.view(0, MAP_BYTES_MIN)
+    assert isinstance(copied.obj, bytes)
+    assert not isinstance(mapped.obj, bytes)
+    assert bytes(mapped[:100]) == bytes(copied)
+    assert segment.batch_size_bytes(0) == segment.size_bytes
+
+
+def test_a_time_without_timestamps_is_that_of_the_file(segment: Segment) -> None:
+    batch = encode_batch([Record(0, -1, None, b"x")], base_offset=100)
+    header = read_header(batch)
+    segment.append(memoryview(batch), header.last_offset, header.max_timestamp, CONFIG)
+    os.utime(segment.path, (50, 50))
+    assert segment.max_timestamp == (-1, 100)
+    assert segment.largest_timestamp_ms() == 50_000
+
+
+def test_deleting_renames_all_files(segment: Segment, append: Append, tmp_path: Path) -> None:
+    append(segment, 100, b"x")
+    segment.close()
+    (tmp_path / f"{100:020d}.txnindex").touch()
+    names = {path.name for path in segment.mark_deleted()}
+    suffixes = ("log", "index", "timeindex", "txnindex")
+    assert names == {f"{100:020d}.{suffix}.deleted" for suffix in suffixes}
+    assert {path.name for path in tmp_path.iterdir()} == names
+
+
+def test_segments_are_found_by_the_offsets_in_their_range(tmp_path: Path) -> None:
+    files = OpenFiles()
+    segments = Segments([Segment.create(tmp_path, base, files, now_ms=0) for base in (10, 20, 30)])
+    assert [segments.floor_index(offset) for offset in (0, 10, 19, 20, 29, 30, 99)] == [0, 0, 0, 1, 1, 2, 2]
+    assert [segments.end_offset_of(index, 44) for index in range(3)] == [20, 30, 44]
+    assert [segment.base_offset for segment in segments.since(25)] == [20, 30]
+    assert [segment.base_offset for segment in segments.remove_first(1)] == [10]
+    assert [segment.base_offset for segment in segments.remove_from(1)] == [30]
+    assert (len(segments), segments.active.base_offset) == (1, 20)

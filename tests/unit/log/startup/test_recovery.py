@@ -1,0 +1,286 @@
+import shutil
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from barnabas.base.clock import ManualClock
+from barnabas.base.ids import TopicPartition
+from barnabas.log.log_config import LogConfig
+from barnabas.log.partition_log import AppendInfo, PartitionLog
+from barnabas.log.producers.producer_state_manager import ActiveProducer
+from barnabas.log.segments.timestamps import run_search
+from barnabas.wire.records.record import Record, decode_all, encode_batch
+
+OpenLog = Callable[..., PartitionLog]
+Produce = Callable[..., AppendInfo]
+CONFIG = LogConfig(segment_bytes=400, index_interval_bytes=100)
+
+
+@pytest.fixture
+def filled(open_log: OpenLog, produce: Produce) -> PartitionLog:
+    """A log of several segments with two producers and two epochs, as a kill leaves it."""
+    log = open_log(config=CONFIG)
+    for index in range(24):
+        options = {"producer_id": index % 2, "producer_epoch": 0, "base_sequence": index // 2}
+        produce(log, b"value %d" % index * 5, epoch=index // 12, timestamp_ms=1_000 + index, **options)
+    return log
+
+
+def reopened(
+    tmp_path: Path, clock: ManualClock, *, recovery_point: int = 0, clean: bool = False
+) -> PartitionLog:
+    log = PartitionLog.open(
+        tmp_path / "t-0",
+        TopicPartition("t", 0),
+        config=CONFIG,
+        clock=clock,
+        recovery_point=recovery_point,
+        clean_shutdown=clean,
+    )
+    log.update_high_watermark(log.log_end_offset)
+    return log
+
+
+def contents(log: PartitionLog) -> list[tuple[int, bytes | None]]:
+    found, offset = [], log.log_start_offset
+    while offset < log.log_end_offset:
+        records = decode_all(log.read(offset, 1 << 20, log.log_end_offset, min_one_batch=True).data)
+        found += [(record.offset, record.value) for record in records if record.offset >= offset]
+        offset = records[-1].offset + 1
+    return found
+
+
+def files(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+@pytest.mark.parametrize("recovery_point", [0, 7, 24])
+def test_after_a_kill_everything_is_found_again(
+    filled: PartitionLog, tmp_path: Path, clock: ManualClock, recovery_point: int
+) -> None:
+    log = reopened(tmp_path, clock, recovery_point=recovery_point)
+    assert contents(log) == contents(filled)
+    assert log.active_producers == filled.active_producers
+    assert log.epochs.entries == filled.epochs.entries
+    assert run_search(log.search_max_timestamp()) == run_search(filled.search_max_timestamp())
+    assert log.recovery_point == recovery_point
+
+
+def test_recovered_files_equal_those_of_a_clean_stop(
+    filled: PartitionLog, tmp_path: Path, clock: ManualClock
+) -> None:
+    shutil.copytree(tmp_path / "t-0", tmp_path / "killed")
+    filled.close()
+    expected = files(tmp_path / "t-0")
+    shutil.rmtree(tmp_path / "t-0")
+    (tmp_path / "killed").rename(tmp_path / "t-0")
+    for index in (tmp_path / "t-0").glob("*index"):
+        index.unlink()
+    reopened(tmp_path, clock).close()
+    assert files(tmp_path / "t-0") == expected
+
+
+def test_after_a_clean_stop_the_files_are_trusted(
+    filled: PartitionLog, tmp_path: Path, clock: ManualClock
+) -> None:
+    before = contents(filled)
+    filled.close()
+    state = files(tmp_path / "t-0")
+    log = reopened(tmp_path, clock, clean=True)
+    assert log.recovery_point == log.log_end_offset == 24
+    assert contents(log) == before
+    assert log.active_producers == filled.active_producers
+    log.close()
+    assert files(tmp_path / "t-0") == state
+
+
+def test_a_retry_across_a_restart_is_recognised(
+    filled: PartitionLog, tmp_path: Path, clock: ManualClock
+) -> None:
+    filled.close()
+    log = reopened(tmp_path, clock, clean=True)
+    retry = encode_batch([Record(0, 1_023, None, b"x")], producer_id=1, producer_epoch=0, base_sequence=11)
+    info = log.append_as_leader(memoryview(retry), 1)
+    assert (info.duplicate, info.first_offset) == (True, 23)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_torn_or_damaged_tail_loses_only_what_is_damaged(
+    filled: PartitionLog, tmp_path: Path, clock: ManualClock, seed: int
+) -> None:
+    """Cut or flip anywhere in the last segments and all indexes: what is left is a prefix."""
+    random = Random(seed)
+    before = contents(filled)
+    directory = tmp_path / "t-0"
+    damaged = random.choice(sorted(directory.glob("*.log")))
+    data = bytearray(damaged.read_bytes())
+    at = random.randrange(len(data))
+    if random.random() < 0.5:
+        del data[at:]
+    else:
+        data[at] ^= 1 << random.randrange(8)
+    damaged.write_bytes(data)
+    for index in directory.glob("*index"):
+        index.write_bytes(random.randbytes(random.randrange(40)))
+    log = reopened(tmp_path, clock)
+    after = [value for _, value in contents(log)]
+    assert after == [value for _, value in before[: len(after)]]
+    assert len(after) >= int(damaged.name[:20])
+    end_offset = log.log_end_offset
+    info = log.append_as_leader(memoryview(encode_batch([Record(0, 1, None, b"next")])), 1)
+    assert info.first_offset == end_offset
+
+
+def test_a_flip_in_offset_or_epoch_is_outside_the_crc_but_offsets_must_ascend(
+    filled: PartitionLog, tmp_path: Path, clock: ManualClock
+) -> None:
+    path = max((tmp_path / "t-0").glob("*.log"))
+    base_offset = int(path.name[:20])
+    data = bytearray(path.read_bytes())
+    (first_length,) = struct.unpack_from(">i", data, 8)
+    struct.pack_into(">q", data, first_length + 12, base_offset)
+    path.write_bytes(data)
+    assert reopened(tmp_path, clock).log_end_offset == base_offset + 1
+
+
+def test_indexes_that_lie_below_the_recovery_point_mislead_nobody(
+    filled: PartitionLog, tmp_path: Path, clock: ManualClock
+) -> None:
+    before = contents(filled)
+    filled.close()
+    for index in (tmp_path / "t-0").glob("*.index"):
+        entries = index.read_bytes()
+        index.write_bytes(b"".join(struct.pack(">ii", at + 1, at * 3) for at in range(len(entries) // 8 + 1)))
+    log = reopened(tmp_path, clock, clean=True)
+    for offset, value in before:
+        records = decode_all(log.read(offset, 1 << 20, 24, min_one_batch=True).data)
+        assert records[0] == records[0]._replace(offset=offset, value=value)
+
+
+def test_lost_epochs_are_found_in_the_batches(
+    filled: PartitionLog, tmp_path: Path, clock: ManualClock
+) -> None:
+    (tmp_path / "t-0" / "leader-epoch-checkpoint").write_text("nonsense")
+    assert reopened(tmp_path, clock, recovery_point=24, clean=True).epochs.entries == ((0, 0), (1, 12))
+
+
+def test_damaged_snapshots_are_passed_over(filled: PartitionLog, tmp_path: Path, clock: ManualClock) -> None:
+    for snapshot in (tmp_path / "t-0").glob("*.snapshot"):
+        snapshot.write_bytes(b"nonsense")
+    assert reopened(tmp_path, clock).active_producers == filled.active_producers
+    assert list((tmp_path / "t-0").glob("*.snapshot")) == []
+
+
+def test_snapshots_beyond_the_end_are_removed(
+    filled: PartitionLog, tmp_path: Path, clock: ManualClock
+) -> None:
+    filled.close()
+    last = max((tmp_path / "t-0").glob("*.log"))
+    last.write_bytes(last.read_bytes()[:-1])
+    log = reopened(tmp_path, clock)
+    assert log.log_end_offset == 23
+    assert log.active_producers[1] == ActiveProducer(1, 0, 10, 1_021, -1, -1)
+
+
+def test_leftovers_of_deletion_and_orphaned_indexes_are_removed(
+    filled: PartitionLog, tmp_path: Path, clock: ManualClock
+) -> None:
+    directory = tmp_path / "t-0"
+    for name in (
+        "00000000000000000000.log.deleted",
+        "00000000000000000900.index",
+        "00000000000000000900.timeindex",
+    ):
+        (directory / name).write_bytes(b"x" * 24)
+    log = reopened(tmp_path, clock)
+    assert log.log_end_offset == 24
+    log.close()
+    assert not list(directory.glob("*.deleted"))
+    assert not list(directory.glob("*900*"))
+
+
+def test_an_interrupted_swap_of_compacted_segments_is_finished(
+    filled: PartitionLog, tmp_path: Path, clock: ManualClock
+) -> None:
+    filled.close()
+    directory = tmp_path / "t-0"
+    first, second, third = sorted(directory.glob("*.log"))[:3]
+    merged = encode_batch(
+        [Record(0, 1, b"k", b"first"), Record(int(third.name[:20]) - 1, 2, b"k", b"last")], keep_offsets=True
+    )
+    (directory / (first.name + ".swap")).write_bytes(merged)
+    (directory / (first.stem + ".index.swap")).write_bytes(b"")
+    log = reopened(tmp_path, clock, clean=True)
+    assert not list(directory.glob("*.swap"))
+    assert not second.exists()
+    assert contents(log)[:2] == [(0, b"first"), (int(third.name[:20]) - 1, b"last")]
+    assert log.log_end_offset == 24
+
+
+def test_an_unfinished_split_is_undone(filled: PartitionLog, tmp_path: Path, clock: ManualClock) -> None:
+    before = contents(filled)
+    filled.close()
+    directory = tmp_path / "t-0"
+    (directory / "00000000000000000000.log.cleaned").write_bytes(b"x")
+    (directory / "00000000000000000003.log.swap").write_bytes(b"x")
+    log = reopened(tmp_path, clock, clean=True)
+    assert contents(log) == before
+    assert not list(directory.glob("*.cleaned"))
+    assert not list(directory.glob("*.swap"))
+
+
+def test_a_log_that_ends_before_its_start_begins_again(
+    filled: PartitionLog, open_log: OpenLog, tmp_path: Path
+) -> None:
+    log = open_log(log_start_offset=100)
+    assert (log.log_start_offset, log.log_end_offset) == (100, 100)
+    assert [path.name for path in (tmp_path / "t-0").glob("*.log")] == [f"{100:020d}.log"]
+
+
+def test_a_log_start_within_a_segment_is_kept(filled: PartitionLog, open_log: OpenLog) -> None:
+    filled.close()
+    log = open_log(log_start_offset=14, clean_shutdown=True, high_watermark=20)
+    assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (14, 20, 24)
+    assert log.epochs.entries == ((1, 14),)
+
+
+def test_preallocated_files_end_where_the_batches_end(
+    open_log: OpenLog, produce: Produce, tmp_path: Path
+) -> None:
+    log = open_log(segment_bytes=4096, preallocate=True)
+    produce(log, b"a" * 100)
+    path = tmp_path / "t-0" / f"{0:020d}.log"
+    assert path.stat().st_size == 4096
+    size_bytes = log.size_bytes
+    assert open_log(segment_bytes=4096).log_end_offset == 1
+    log.close()
+    assert path.stat().st_size == size_bytes
+
+
+def test_open_transactions_and_markers_are_found_again(open_log: OpenLog) -> None:
+    log = open_log()
+    for producer_id in (1, 2):
+        batch = encode_batch(
+            [Record(0, 5, None, b"x")],
+            producer_id=producer_id,
+            producer_epoch=0,
+            base_sequence=0,
+            transactional=True,
+            base_offset=log.log_end_offset,
+        )
+        log.append_as_follower(memoryview(batch))
+    marker = Record(0, 9, struct.pack(">hh", 0, 1), struct.pack(">hi", 0, 7))
+    batch = encode_batch(
+        [marker], producer_id=1, producer_epoch=0, transactional=True, control=True, base_offset=2
+    )
+    log.append_as_follower(memoryview(batch))
+    expected = [ActiveProducer(1, 0, 0, 9, 7, -1), ActiveProducer(2, 0, 0, 5, -1, 1)]
+    assert log.active_producers == expected
+    recovered = open_log()
+    assert recovered.active_producers == expected
+    recovered.update_high_watermark(3)
+    assert recovered.last_stable_offset == 1
+    assert recovered.high_watermark == 3

@@ -1,0 +1,394 @@
+import errno
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from barnabas.base.clock import ManualClock
+from barnabas.base.ids import TopicPartition
+from barnabas.log.files import REMOVAL_RETRY_MS
+from barnabas.log.log_config import LogConfig
+from barnabas.log.log_directory import LogDirectoryError
+from barnabas.log.log_manager import LogDirectories
+from barnabas.log.partition_log import AppendInfo
+from barnabas.wire.errors import ErrorCode, KafkaError
+
+Produce = Callable[..., AppendInfo]
+OpenAll = Callable[..., LogDirectories]
+TOPIC_ID = bytes(range(16))
+
+
+@pytest.fixture
+def open_all(tmp_path: Path, clock: ManualClock) -> Iterator[OpenAll]:
+    opened: list[LogDirectories] = []
+
+    def made(*names: str, load: bool = True) -> LogDirectories:
+        paths = [tmp_path / name for name in names or ("a", "b")]
+        directories = LogDirectories.open(paths, cluster_id="c", node_id=1, clock=clock, random=Random(0))
+        opened.append(directories)
+        if load:
+            directories.load(lambda topic: LogConfig())
+        return directories
+
+    yield made
+    kill(*opened)
+
+
+def kill(*opened: LogDirectories) -> None:
+    """What the end of the process does: the locks are gone, nothing is written."""
+    for directories in opened:
+        for directory in directories.directories:
+            directory.unlock()
+
+
+def name(partition: int) -> TopicPartition:
+    return TopicPartition("t", partition)
+
+
+def test_logs_are_spread_over_the_directories(open_all: OpenAll, tmp_path: Path) -> None:
+    directories = open_all()
+    for partition in range(5):
+        directories.create("t", partition, TOPIC_ID, LogConfig())
+    assert sorted(path.name for path in (tmp_path / "a").glob("t-*")) == ["t-0", "t-2", "t-4"]
+    assert sorted(path.name for path in (tmp_path / "b").glob("t-*")) == ["t-1", "t-3"]
+    assert set(directories.logs) == {name(partition) for partition in range(5)}
+    home = directories.directory_of(name(3))
+    assert home is not None
+    assert home.path == tmp_path / "b"
+    assert directories.get(name(9)) is None
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_logs_survive_a_restart(open_all: OpenAll, produce: Produce, clean: bool) -> None:
+    first = open_all()
+    for partition in range(3):
+        log = first.create("t", partition, TOPIC_ID, LogConfig())
+        for index in range(partition + 2):
+            produce(log, b"%d" % index)
+        log.increment_log_start_offset(1)
+    first.checkpoint()
+    if clean:
+        first.close()
+    kill(first)
+    second = open_all()
+    for partition in range(3):
+        log = second.logs[name(partition)]
+        offsets = (log.log_start_offset, log.high_watermark, log.log_end_offset)
+        assert offsets == (1, partition + 2, partition + 2)
+        assert log.recovery_point == (partition + 2 if clean else 0)
+        assert log.topic_id == TOPIC_ID
+
+
+def test_the_marker_of_a_clean_stop_is_gone_while_running(open_all: OpenAll, tmp_path: Path) -> None:
+    open_all().close()
+    assert (tmp_path / "a" / ".kafka_cleanshutdown").exists()
+    again = open_all()
+    assert (tmp_path / "a" / ".kafka_cleanshutdown").exists(), "nothing was appended yet"
+    again.begin_service()
+    assert not (tmp_path / "a" / ".kafka_cleanshutdown").exists()
+
+
+def test_a_power_cut_does_not_bring_the_marker_back(
+    open_all: OpenAll, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_all("a").close()
+    synced: list[Path] = []
+    monkeypatch.setattr("barnabas.log.log_directory.sync_path", synced.append)
+    open_all("a").begin_service()
+    assert synced == [tmp_path / "a"]
+
+
+def test_a_marker_that_cannot_be_removed_takes_its_directory_offline(
+    open_all: OpenAll, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_all().close()
+    again = open_all()
+
+    def unlink(path: Path, missing_ok: bool = False) -> None:
+        if path.parent.name == "a":
+            raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(Path, "unlink", unlink)
+    again.begin_service()
+    assert [directory.failure is None for directory in again.directories] == [False, True]
+
+
+def test_checkpoints_are_kafkas(open_all: OpenAll, produce: Produce, tmp_path: Path) -> None:
+    directories = open_all("a")
+    log = directories.create("t", 0, TOPIC_ID, LogConfig())
+    directories.create("t", 1, TOPIC_ID, LogConfig())
+    produce(log, b"a", b"b")
+    log.increment_log_start_offset(1)
+    log.flush()
+    log.cleaner_offset = 1
+    directories.checkpoint()
+    texts = {path.name: path.read_text() for path in (tmp_path / "a").glob("*-checkpoint")}
+    assert texts == {
+        "recovery-point-offset-checkpoint": "0\n2\nt 0 2\nt 1 0\n",
+        "log-start-offset-checkpoint": "0\n1\nt 0 1\n",
+        "replication-offset-checkpoint": "0\n2\nt 0 2\nt 1 0\n",
+        "cleaner-offset-checkpoint": "0\n1\nt 0 1\n",
+    }
+
+
+def test_a_directory_in_use_is_refused_and_the_others_are_let_go(open_all: OpenAll) -> None:
+    open_all("b")
+    with pytest.raises(LogDirectoryError, match="in use"):
+        open_all("a", "b")
+    open_all("a")
+
+
+def test_deletion_renames_at_once_and_removes_later(
+    open_all: OpenAll, produce: Produce, clock: ManualClock, tmp_path: Path
+) -> None:
+    directories = open_all("a")
+    log = directories.create("t", 0, TOPIC_ID, LogConfig(file_delete_delay_ms=500))
+    produce(log, b"a")
+    directories.delete_async(name(0))
+    assert directories.get(name(0)) is None
+    (renamed,) = (tmp_path / "a").glob("t-0.*-delete")
+    with pytest.raises(KafkaError, match="t-0 is deleted") as error:
+        log.read(0, 1, 1)
+    assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert directories.delete_due(clock.monotonic_ms() + 499) == 0
+    assert renamed.exists()
+    assert directories.delete_due(clock.monotonic_ms() + 500) == 1
+    assert not renamed.exists()
+    assert directories.create("t", 0, TOPIC_ID, LogConfig()).log_end_offset == 0
+
+
+def test_a_directory_that_cannot_be_removed_is_tried_again(
+    open_all: OpenAll, clock: ManualClock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directories = open_all("a")
+    directories.create("t", 0, TOPIC_ID, LogConfig(file_delete_delay_ms=0))
+    directories.delete_async(name(0))
+    due_ms = clock.monotonic_ms()
+    with monkeypatch.context() as failing:
+        failing.setattr(shutil, "rmtree", lambda path, ignore_errors: None)
+        assert directories.delete_due(due_ms) == 0
+    assert directories.delete_due(due_ms + REMOVAL_RETRY_MS - 1) == 0
+    assert directories.delete_due(due_ms + REMOVAL_RETRY_MS) == 1
+    assert list((tmp_path / "a").glob("*-delete")) == []
+
+
+def test_deletion_that_a_crash_interrupted_is_finished_at_the_start(
+    open_all: OpenAll, tmp_path: Path
+) -> None:
+    directories = open_all("a")
+    directories.create("t", 0, TOPIC_ID, LogConfig())
+    directories.delete_async(name(0))
+    kill(directories)
+    assert list((tmp_path / "a").glob("*-delete"))
+    assert dict(open_all("a").logs) == {}
+    assert not list((tmp_path / "a").glob("t-*"))
+
+
+def test_strays_are_set_aside_and_left_alone(open_all: OpenAll, produce: Produce, tmp_path: Path) -> None:
+    directories = open_all("a")
+    produce(directories.create("t", 0, TOPIC_ID, LogConfig()), b"a")
+    directories.rename_stray(name(0))
+    directories.close()
+    again = open_all("a")
+    assert dict(again.logs) == {}
+    (stray,) = (tmp_path / "a").glob("t-0.*-stray")
+    assert (stray / f"{0:020d}.log").stat().st_size > 0
+
+
+def test_the_same_partition_in_two_directories_is_refused(open_all: OpenAll, tmp_path: Path) -> None:
+    for directory in ("a", "b"):
+        (tmp_path / directory / "t-0").mkdir(parents=True)
+    with pytest.raises(LogDirectoryError, match=r"t-0 lies in .*a and in .*b"):
+        open_all()
+
+
+def test_a_failing_disk_takes_its_directory_offline_and_no_other(
+    open_all: OpenAll, produce: Produce, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directories = open_all()
+    logs = [directories.create("t", partition, TOPIC_ID, LogConfig()) for partition in range(4)]
+    offline: list[Path] = []
+    directories.on_directory_failure = lambda directory: offline.append(directory.path)
+
+    def broken(*_: object) -> int:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.pwrite", broken)
+        for log in (logs[0], logs[2]):
+            with pytest.raises(KafkaError) as error:
+                produce(log, b"x")
+            assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+    assert [path.name for path in offline] == ["a"]
+    with pytest.raises(KafkaError, match="Input/output error"):
+        logs[2].read(0, 1, 0)
+    assert produce(logs[1], b"x").first_offset == 0
+    created = directories.create("t", 9, TOPIC_ID, LogConfig())
+    assert created.directory.parent.name == "b"
+    directories.checkpoint()
+    directories.close()
+    assert not (offline[0] / ".kafka_cleanshutdown").exists()
+    assert (created.directory.parent / ".kafka_cleanshutdown").exists()
+
+
+def test_a_log_that_cannot_be_loaded_takes_its_directory_offline(open_all: OpenAll, tmp_path: Path) -> None:
+    first = open_all()
+    for partition in range(2):
+        first.create("t", partition, TOPIC_ID, LogConfig())
+    first.close()
+    (tmp_path / "a" / "t-0" / "partition.metadata").write_text("nonsense")
+    second = open_all()
+    assert set(second.logs) == {name(1)}
+    assert second.any_offline
+    assert not first.any_offline
+    failure = second.directories[0].failure
+    assert failure is not None
+    assert "t-0" in failure
+
+
+def test_when_every_directory_fails_at_the_start_each_is_told(open_all: OpenAll, tmp_path: Path) -> None:
+    first = open_all("a")
+    first.create("t", 0, TOPIC_ID, LogConfig())
+    first.close()
+    (tmp_path / "a" / "t-0" / "partition.metadata").write_text("nonsense")
+    with pytest.raises(
+        LogDirectoryError, match=r"no log directory can be used: .*/a: t-0: .*partition\.metadata"
+    ):
+        open_all("a")
+
+
+@pytest.mark.parametrize("left", [b"", bytes(40)])
+def test_a_topic_id_that_a_power_cut_has_emptied_is_none(
+    open_all: OpenAll, tmp_path: Path, left: bytes
+) -> None:
+    first = open_all("a")
+    first.create("t", 0, TOPIC_ID, LogConfig())
+    kill(first)
+    (tmp_path / "a" / "t-0" / "partition.metadata").write_bytes(left)
+    [log] = open_all("a").logs.values()
+    assert log.topic_id is None
+
+
+def test_without_any_directory_nothing_can_be_created(
+    open_all: OpenAll, produce: Produce, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directories = open_all("a")
+    log = directories.create("t", 0, TOPIC_ID, LogConfig())
+    with monkeypatch.context() as patch:
+        patch.setattr("os.pwrite", lambda *_: 0)
+        with pytest.raises(KafkaError):
+            produce(log, b"x")
+    with pytest.raises(KafkaError, match="every log directory is offline") as error:
+        directories.create("t", 1, TOPIC_ID, LogConfig())
+    assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_a_path_in_the_way_takes_the_directory_offline(open_all: OpenAll, tmp_path: Path) -> None:
+    directories = open_all("a")
+    (tmp_path / "a" / "t-0").touch()
+    with pytest.raises(KafkaError, match="t-0 cannot be created") as error:
+        directories.create("t", 0, TOPIC_ID, LogConfig())
+    assert error.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_many_idle_logs_hold_few_files(open_all: OpenAll, produce: Produce) -> None:
+    directories = open_all("a")
+    directories.open_files._count_max = 8
+    logs = [directories.create("t", partition, TOPIC_ID, LogConfig()) for partition in range(40)]
+    for _ in range(3):
+        for log in logs:
+            produce(log, b"x")
+    assert sum(segment._fd >= 0 for log in logs for segment in log._segments) <= 8
+    assert all(log.read(0, 1000, 3).size_bytes > 0 for log in logs)
+
+
+def test_a_log_that_must_make_room_and_cannot_is_the_one_that_goes_offline(
+    open_all: OpenAll, produce: Produce, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directories = open_all()
+    directories.open_files._count_max = 1
+    config = LogConfig(index_interval_bytes=0)
+    old, new = (directories.create("t", partition, TOPIC_ID, config) for partition in range(2))
+    produce(old, b"x")
+    produce(old, b"y")
+    old._segments.active.used = False
+
+    def full(path: Path, data: bytes) -> int:
+        raise OSError(28, "No space left on device", str(path))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", full)
+        assert produce(new, b"y").first_offset == 0
+    assert old.failure is not None
+    assert "No space left" in old.failure
+    assert new.failure is None
+    assert [directory.failure is None for directory in directories.directories] == [False, True]
+    assert old._segments.active._fd == -1
+
+
+def test_a_topic_made_again_does_not_begin_where_a_deleted_one_did(
+    open_all: OpenAll, produce: Produce
+) -> None:
+    logs = open_all("a")
+    log = logs.create("t", 0, TOPIC_ID, LogConfig())
+    for _ in range(10):
+        produce(log, b"x")
+    log.update_high_watermark(10)
+    log.increment_log_start_offset(10)
+    logs.checkpoint()
+    logs.delete_async(TopicPartition("t", 0))
+    produce(logs.create("t", 0, TOPIC_ID, LogConfig()), b"acknowledged")
+    kill(logs)
+    again = open_all("a").logs[TopicPartition("t", 0)]
+    assert (again.log_start_offset, again.log_end_offset) == (0, 1)
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_many_logs_are_stopped_cleanly_whether_their_file_system_can_be_flushed_at_once_or_not(
+    open_all: OpenAll, produce: Produce, monkeypatch: pytest.MonkeyPatch, at_once: bool
+) -> None:
+    flushed: list[Path] = []
+
+    def flush(path: Path) -> bool:
+        flushed.append(path)
+        return at_once
+
+    monkeypatch.setattr("barnabas.log.log_manager._SYNCED_ALONE_COUNT_MAX", 3)
+    monkeypatch.setattr("barnabas.log.log_manager.sync_file_system", flush)
+    first = open_all()
+    for partition in range(12):
+        produce(first.create("t", partition, TOPIC_ID, LogConfig()), b"x")
+    first.close()
+    assert flushed == [directory.path for directory in first.directories]
+    second = open_all()
+    assert [log.recovery_point for log in second.logs.values()] == [1] * 12
+    second.close()
+    assert len(flushed) == 2, "nothing was left to flush"
+
+
+def test_a_file_system_that_cannot_be_flushed_is_not_marked_as_cleanly_stopped(
+    open_all: OpenAll, produce: Produce, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def broken(path: Path) -> bool:
+        raise OSError(5, "Input/output error", str(path))
+
+    monkeypatch.setattr("barnabas.log.log_manager._SYNCED_ALONE_COUNT_MAX", 0)
+    monkeypatch.setattr("barnabas.log.log_manager.sync_file_system", broken)
+    directories = open_all("a")
+    produce(directories.create("t", 0, TOPIC_ID, LogConfig()), b"x")
+    directories.close()
+    assert not (tmp_path / "a" / ".kafka_cleanshutdown").exists()
+
+
+@pytest.mark.parametrize(
+    ("number", "is_advised"), [(errno.ENOSPC, True), (errno.EDQUOT, True), (errno.EIO, False)]
+)
+def test_a_full_volume_is_logged_with_what_to_do(
+    open_all: OpenAll, capsys: pytest.CaptureFixture[str], number: int, is_advised: bool
+) -> None:
+    directories = open_all()
+    directories.fail(directories.directories[0], OSError(number, os.strerror(number)))
+    assert ("docs/operations.md" in capsys.readouterr().err) == is_advised

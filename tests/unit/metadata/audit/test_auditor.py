@@ -1,0 +1,86 @@
+"""Records of changes, in the transactions that they tell of."""
+
+import random
+
+from barnabas.base.clock import ManualClock
+from barnabas.metadata.audit.auditor import Auditor
+from barnabas.metadata.audit.records import AUDIT, Actor, AuditRecord, Difference
+from barnabas.metadata.configs import TOPIC_CONFIGS
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.image import Image
+from barnabas.metadata.producer_ids import PRODUCER_IDS
+from barnabas.metadata.store import Change
+from barnabas.metadata.writer import MetadataWriter
+from support.loop import on_loop
+from support.memory_store import MemoryStore
+
+ALICE = Actor("User:alice", "client", "10.0.0.1", "AlterConfigs")
+NOW_MS = 1_700_000_000_000
+
+
+def auditor() -> Auditor:
+    return Auditor(ManualClock(NOW_MS), random.Random(1))
+
+
+def retention(value: str) -> Change:
+    return TOPIC_CONFIGS.put("orders", {"retention.ms": value})
+
+
+@on_loop
+async def test_what_an_actor_changes_is_in_the_store_with_its_record() -> None:
+    store = MemoryStore()
+    writer = MetadataWriter(store, auditor())
+    await writer.start()
+    await writer.write(lambda image: Decision(None, (retention("1"),)), actor=ALICE)
+    [(row, record)] = writer.image.audit.items()
+    assert record == AuditRecord(NOW_MS, ALICE, (Difference("topic/orders", "retention.ms", None, "1"),))
+    assert writer.image.audit.revision(row) == writer.image.topic_configs.revision("orders")
+    await writer.stop()
+
+
+@on_loop
+async def test_what_a_broker_does_by_itself_has_no_record() -> None:
+    writer = MetadataWriter(MemoryStore(), auditor())
+    await writer.start()
+    await writer.write(lambda image: Decision(None, (retention("1"),)))
+    assert not writer.image.audit
+    await writer.stop()
+
+
+@on_loop
+async def test_nothing_is_recorded_without_an_auditor() -> None:
+    writer = MetadataWriter(MemoryStore())
+    await writer.start()
+    await writer.write(lambda image: Decision(None, (retention("1"),)), actor=ALICE)
+    assert not writer.image.audit
+    await writer.stop()
+
+
+@on_loop
+async def test_what_stood_there_before_is_told_as_it_was_when_it_was_replaced() -> None:
+    store = MemoryStore()
+    mine = MetadataWriter(store, auditor())
+    await mine.start()
+    raced = False
+
+    def decide(image: Image) -> Decision[None]:
+        nonlocal raced
+        if not raced:
+            raced = True
+            store.write({}, (retention("2"),))
+        return Decision(None, (retention("3"),))
+
+    await mine.write(decide, actor=ALICE)
+    [record] = mine.image.audit.values()
+    assert record.differences == (Difference("topic/orders", "retention.ms", "2", "3"),)
+    await mine.stop()
+
+
+def test_a_change_that_people_would_not_see_has_no_record() -> None:
+    decision = Decision(None, (PRODUCER_IDS.put("next", 7),))
+    assert auditor().recorded(Image(), decision, ALICE) is decision
+
+
+def test_a_record_comes_back_from_the_store_as_it_was() -> None:
+    record = AuditRecord(NOW_MS, ALICE, (Difference("topic/orders", "partitions", None, 3),))
+    assert AUDIT.decode(AUDIT.put("x", record).value or b"") == record

@@ -1,0 +1,31 @@
+"""Events of the audit as they stand in its topic."""
+
+import json
+
+import pytest
+
+from barnabas.metadata.audit.events import AuditEvent, Outcome
+
+EVENT = AuditEvent(
+    7, 0, 1_000, "User:alice", "c", "127.0.0.1", "CREATE_TOPICS", Outcome.CHANGED, "topic/orders"
+)
+
+
+def test_an_event_comes_back_as_it_was_written() -> None:
+    assert AuditEvent.from_json(EVENT.to_json()) == EVENT
+
+
+@pytest.mark.parametrize("value", [b"", b"[]", b"1", b"{}", b"[" * 100_000, b"\xff"])
+def test_what_is_no_event_is_refused(value: bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        AuditEvent.from_json(value)
+
+
+@pytest.mark.parametrize(
+    "field", ["revision", "number", "time", "principal", "client_host", "api", "resource"]
+)
+@pytest.mark.parametrize("wrong", [None, [1], 1.5])
+def test_an_event_with_a_field_of_the_wrong_kind_is_refused(field: str, wrong: object) -> None:
+    fields = json.loads(EVENT.to_json())
+    with pytest.raises(ValueError, match="no event of the audit"):
+        AuditEvent.from_json(json.dumps({**fields, field: wrong}).encode())

@@ -1,0 +1,48 @@
+"""Resources as they were, out of events."""
+
+from typing import Any
+
+from barnabas.metadata.audit.events import AuditEvent, Outcome
+from barnabas.metadata.audit.history import KeyDifference, compared, state_at
+
+
+def event(revision: int, key: str, before: Any, after: Any, resource: str = "topic/a") -> AuditEvent:
+    return AuditEvent(
+        revision, 0, 1, "User:a", None, "::1", "AlterConfigs", Outcome.CHANGED, resource, key, before, after
+    )
+
+
+EVENTS = [
+    event(3, "x", None, "1"),
+    event(4, "x", None, "9", resource="topic/b"),
+    event(5, "x", "1", "2"),
+    event(7, "y", "old", None),
+    event(9, "x", "2", None),
+]
+
+
+def test_a_state_is_that_of_the_last_changes_before_it() -> None:
+    assert state_at(EVENTS, "topic/a", 4) == {"x": "1", "y": "old"}
+    assert state_at(EVENTS, "topic/a", 5) == {"x": "2", "y": "old"}
+    assert state_at(EVENTS, "topic/a", 7) == {"x": "2"}
+    assert state_at(EVENTS, "topic/a", 9) == {}
+
+
+def test_before_its_first_change_a_key_was_as_that_change_found_it() -> None:
+    assert state_at(EVENTS, "topic/a", 0) == {"y": "old"}
+
+
+def test_what_was_refused_has_changed_nothing() -> None:
+    refused = AuditEvent(
+        1, 0, 1, "User:a", None, "::1", "DeleteTopics", Outcome.REFUSED, "topic/a", error="POLICY_VIOLATION"
+    )
+    assert state_at([refused], "topic/a", 5) == {}
+
+
+def test_states_are_compared_key_by_key() -> None:
+    assert compared({"a": 1, "b": 2}, {"b": 3, "c": 4}) == [
+        KeyDifference("a", 1, None),
+        KeyDifference("b", 2, 3),
+        KeyDifference("c", None, 4),
+    ]
+    assert compared({"a": [1]}, {"a": [1]}) == []

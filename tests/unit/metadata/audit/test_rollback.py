@@ -1,0 +1,313 @@
+"""What a rollback brings back, what it does not, and what is in its way."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from barnabas.base.clock import ManualClock
+from barnabas.config.config_resource import Resource
+from barnabas.metadata.acls import ACLS, acl_key, decide_create_acls, decide_delete_acls
+from barnabas.metadata.audit.auditor import Auditor
+from barnabas.metadata.audit.records import Actor
+from barnabas.metadata.audit.rollback import RollbackRules, RolledBack, decide_rollback
+from barnabas.metadata.audit.stored_history import decide_forget_former, decide_keep_history
+from barnabas.metadata.config_alteration import AlterationRules
+from barnabas.metadata.configs import BROKER_CONFIGS, GROUP_CONFIGS, TOPIC_CONFIGS, Overrides
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.image import Image
+from barnabas.metadata.quotas import Alteration, decide_alter, entity_key, entity_of
+from barnabas.metadata.scram import SCRAM_CREDENTIALS, Credentials, ScramCredential
+from barnabas.metadata.store import Change
+from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
+from barnabas.metadata.topics import TOPICS
+from barnabas.wire.acls import AclBinding, AclFilter, AclOperation, AclPermission, PatternType, ResourceType
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.scram import ScramMechanism
+from support.images import cluster, new_topic, replayed, with_topics
+
+ALICE = Actor("User:alice", "client", "10.0.0.1", "RollbackResource")
+ENTITY = entity_of({"user": "alice"})
+
+
+def check(resource: Resource, existing: Overrides, wanted: Overrides) -> None:
+    if "bad" in wanted:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, "bad is not allowed any more")
+
+
+def refuse_acl(binding: AclBinding) -> None:
+    raise KafkaError(ErrorCode.POLICY_VIOLATION, "rule 'no acls' says no")
+
+
+def everything(_: object) -> None:
+    pass
+
+
+RULES = RollbackRules(AlterationRules(lambda resource, key: None, check), everything, everything, everything)
+
+
+def binding(principal: str) -> AclBinding:
+    pattern = (PatternType.LITERAL, principal, "*", AclOperation.READ, AclPermission.ALLOW)
+    return AclBinding(ResourceType.TOPIC, "orders", *pattern)
+
+
+class World:
+    """A cluster with a history and topic orders."""
+
+    def __init__(self) -> None:
+        self.auditor = Auditor(ManualClock(), random.Random(1))
+        self.image = with_topics(
+            replayed(image := cluster(1), decide_keep_history(image, wanted=True)), new_topic("orders")
+        )
+
+    def commit(self, decision: Decision[object], actor: Actor | None = None) -> int:
+        self.image = replayed(self.image, self.auditor.recorded(self.image, decision, actor))
+        return self.image.revision
+
+    def change(self, *changes: Change) -> int:
+        return self.commit(Decision(None, changes))
+
+    def configs(self, **overrides: str) -> int:
+        return self.change(TOPIC_CONFIGS.put("orders", overrides))
+
+    def roll_back(
+        self, revision: int, resource: str = "topic/orders", rules: RollbackRules = RULES
+    ) -> RolledBack:
+        decision = decide_rollback(self.image, resource, revision, rules, validate_only=False)
+        self.commit(decision, ALICE)
+        return decision.response
+
+    def refused(
+        self, revision: int, resource: str = "topic/orders", rules: RollbackRules = RULES
+    ) -> KafkaError:
+        with pytest.raises(KafkaError) as caught:
+            decide_rollback(self.image, resource, revision, rules, validate_only=False)
+        return caught.value
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def plain(outcome: RolledBack) -> list[tuple[str, object, object]]:
+    return [(each.key, each.before, each.after) for each in outcome.differences]
+
+
+def test_configs_come_back_each_key_told(world: World) -> None:
+    first = world.configs(a="1", b="2")
+    world.configs(b="3", c="4")
+    assert plain(world.roll_back(first)) == [("a", None, "1"), ("b", "3", "2"), ("c", "4", None)]
+    assert world.image.topic_configs["orders"] == {"a": "1", "b": "2"}
+
+
+def test_a_rollback_is_one_record_of_who_asked_and_can_be_rolled_back(world: World) -> None:
+    first = world.configs(a="1")
+    second = world.configs(a="2")
+    world.roll_back(first)
+    [record] = world.image.audit.values()
+    assert (record.actor, len(record.differences)) == (ALICE, 1)
+    world.roll_back(second)
+    assert world.image.topic_configs["orders"] == {"a": "2"}
+
+
+def test_configs_that_were_taken_away_altogether_come_back(world: World) -> None:
+    first = world.configs(a="1")
+    nothing = world.change(TOPIC_CONFIGS.remove("orders"))
+    world.roll_back(first)
+    assert world.image.topic_configs["orders"] == {"a": "1"}
+    world.roll_back(nothing)
+    assert "orders" not in world.image.topic_configs
+
+
+def test_what_is_as_it_was_changes_nothing(world: World) -> None:
+    first = world.configs(a="1")
+    world.configs(a="2")
+    world.configs(a="1")
+    assert world.roll_back(first) == RolledBack()
+
+
+def test_a_dry_run_tells_the_same_and_changes_nothing(world: World) -> None:
+    first = world.configs(a="1")
+    world.configs(a="2")
+    decision = decide_rollback(world.image, "topic/orders", first, RULES, validate_only=True)
+    assert plain(decision.response) == [("a", "2", "1")]
+    assert not decision.changes
+
+
+def test_acls_come_back_and_go_with_the_configs_in_one_change(world: World) -> None:
+    world.commit(decide_create_acls(world.image.acls, [binding("User:alice"), binding("User:bob")]))
+    first = world.configs(a="1")
+    world.commit(decide_delete_acls(world.image.acls, [AclFilter(principal="User:bob")]))
+    world.commit(decide_create_acls(world.image.acls, [binding("User:eve")]))
+    world.configs(a="2")
+    before = world.image.revision
+    outcome = world.roll_back(first)
+    assert world.image.revision == before + 1
+    assert {each.principal for each in world.image.acls.values()} == {"User:alice", "User:bob"}
+    assert [key for key, _, _ in plain(outcome)] == [
+        "a",
+        "acl User:bob ALLOW READ from *",
+        "acl User:eve ALLOW READ from *",
+    ]
+
+
+def test_acls_of_other_resources_stay(world: World) -> None:
+    first = world.configs(a="1")
+    other = binding("User:alice")._replace(resource_name="ord", pattern_type=PatternType.PREFIXED)
+    world.commit(decide_create_acls(world.image.acls, [other]))
+    assert world.roll_back(first) == RolledBack()
+    assert plain(world.roll_back(first, "topic/ord*"))
+    assert not world.image.acls
+
+
+def test_a_policy_that_refuses_an_acl_refuses_all_of_it(world: World) -> None:
+    world.commit(decide_create_acls(world.image.acls, [binding("User:alice")]))
+    first = world.configs(a="1")
+    world.change(ACLS.remove(acl_key(binding("User:alice"))))
+    world.configs(a="2")
+    rules = RollbackRules(RULES.configs, refuse_acl, everything, everything)
+    error = world.refused(first, rules=rules)
+    assert (error.code, "no acls" in error.message) == (ErrorCode.POLICY_VIOLATION, True)
+
+
+def test_configs_that_may_not_be_any_more_do_not_come_back(world: World) -> None:
+    first = world.configs(bad="1")
+    world.configs(good="1")
+    assert world.refused(first).code is ErrorCode.INVALID_CONFIG
+
+
+def test_who_may_not_change_a_part_changes_nothing(world: World) -> None:
+    world.commit(decide_create_acls(world.image.acls, [binding("User:alice")]))
+    first = world.image.revision
+    world.change(ACLS.remove(acl_key(binding("User:alice"))))
+    asked: list[frozenset[str]] = []
+
+    def authorize(nouns: frozenset[str]) -> None:
+        asked.append(nouns)
+        raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
+    rules = RollbackRules(RULES.configs, everything, everything, authorize)
+    assert world.refused(first, rules=rules).code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert asked == [{"acls"}]
+
+
+def quota(image: Image, **values: float | None) -> Decision[object]:
+    operations = list(values.items())
+    decision: Decision[object] = decide_alter(image.quotas, [Alteration(ENTITY, operations)])  # type: ignore[assignment]
+    return decision
+
+
+def test_quotas_come_back_and_go(world: World) -> None:
+    nothing = world.image.revision
+    first = world.commit(quota(world.image, producer_byte_rate=1000.0, request_percentage=50.0))
+    world.commit(quota(world.image, producer_byte_rate=5.0, request_percentage=None))
+    world.roll_back(first, "quota/user=alice")
+    row = entity_key(ENTITY)
+    assert world.image.quotas[row].values == {"producer_byte_rate": 1000.0, "request_percentage": 50.0}
+    world.roll_back(nothing, "quota/user=alice")
+    assert row not in world.image.quotas
+
+
+def credentials(password: str) -> Credentials:
+    mechanism = ScramMechanism.SCRAM_SHA_256
+    return {mechanism: ScramCredential.of_password(mechanism, password, b"0123456789abcdef")}
+
+
+def test_a_former_password_works_again_and_is_not_told(world: World) -> None:
+    first = world.change(SCRAM_CREDENTIALS.put("alice", credentials("first")))
+    second = world.change(SCRAM_CREDENTIALS.put("alice", credentials("second")))
+    outcome = world.roll_back(first, "user/alice")
+    assert world.image.scram_credentials["alice"] == credentials("first")
+    assert plain(outcome) == [("SCRAM-SHA-256", {"iterations": 4096}, {"iterations": 4096})]
+    gone = world.change(SCRAM_CREDENTIALS.remove("alice"))
+    world.roll_back(second, "user/alice")
+    assert world.image.scram_credentials["alice"] == credentials("second")
+    world.roll_back(gone, "user/alice")
+    assert "alice" not in world.image.scram_credentials
+
+
+def test_secrets_of_a_broker_come_back_hidden(world: World) -> None:
+    key = "listener.name.sasl.plain.sasl.jaas.config"
+    first = world.change(BROKER_CONFIGS.put("1", {key: "old secret"}))
+    world.change(BROKER_CONFIGS.put("1", {key: "new secret"}))
+    outcome = world.roll_back(first, "broker/1")
+    assert world.image.broker_configs["1"] == {key: "old secret"}
+    assert plain(outcome) == [(key, "(hidden)", "(hidden)")]
+
+
+def test_groups_and_the_default_of_brokers_have_a_history_too(world: World) -> None:
+    first = world.change(GROUP_CONFIGS.put("g", {"a": "1"}), BROKER_CONFIGS.put("", {"a": "1"}))
+    world.change(GROUP_CONFIGS.put("g", {"a": "2"}), BROKER_CONFIGS.put("", {"a": "2"}))
+    world.roll_back(first, "group/g")
+    world.roll_back(first, "broker/")
+    assert world.image.group_configs["g"] == world.image.broker_configs[""] == {"a": "1"}
+
+
+def test_partitions_that_were_added_stay_and_that_is_said(world: World) -> None:
+    first = world.configs(a="1")
+    grow(world, 3)
+    world.configs(a="2")
+    outcome = world.roll_back(first)
+    assert outcome.notes == (
+        f"Topic 'orders' has 3 partitions, at revision {first} it had 1: partitions cannot be taken away.",
+    )
+    assert world.image.topic_configs["orders"] == {"a": "1"}
+
+
+def grow(world: World, count: int) -> None:
+    topic = world.image.topics["orders"]
+    world.change(TOPICS.put("orders", replace(topic, assignments=((1,),) * count)))
+
+
+def test_a_topic_that_is_gone_cannot_be_rolled_back(world: World) -> None:
+    first = world.configs(a="1")
+    world.commit(decide_delete(world.image, [TopicToDelete("orders")]))
+    error = world.refused(first)
+    assert error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert "has been deleted since" in error.message
+
+
+def test_a_topic_of_the_same_name_gets_the_configs_of_the_other_one_and_that_is_said(world: World) -> None:
+    first = world.configs(a="1")
+    world.commit(decide_delete(world.image, [TopicToDelete("orders")]))
+    between = world.image.revision
+    world.image = with_topics(world.image, new_topic("other"), new_topic("orders"))
+    assert "no topic 'orders' at revision" in world.refused(between).message
+    assert "another topic" in world.roll_back(first).notes[0]
+    assert world.image.topic_configs["orders"] == {"a": "1"}
+
+
+@pytest.mark.parametrize(("offset", "words"), [(1, "yet to come"), (-100, "not known any more")])
+def test_a_revision_that_is_not_known_is_refused(world: World, offset: int, words: str) -> None:
+    error = world.refused(world.image.revision + offset)
+    assert (error.code, words in error.message) == (ErrorCode.INVALID_REQUEST, True)
+
+
+def test_what_was_let_go_of_is_not_known_any_more(world: World) -> None:
+    first = world.configs(a="1")
+    second = world.configs(a="2")
+    world.configs(a="3")
+    world.commit(decide_forget_former(world.image, None, count_max=1))
+    assert f"begins with revision {second}" in world.refused(first).message
+    world.roll_back(second)
+
+
+def test_without_a_history_nothing_comes_back(world: World) -> None:
+    first = world.configs(a="1")
+    world.commit(decide_keep_history(world.image, wanted=False))
+    assert "barnabas.audit.enable" in world.refused(first).message
+
+
+@pytest.mark.parametrize("resource", ["user/nobody", "quota/user=nobody", "group/nope"])
+def test_what_never_had_anything_is_not_found(world: World, resource: str) -> None:
+    assert world.refused(world.image.revision, resource).code is ErrorCode.RESOURCE_NOT_FOUND
+
+
+def test_acls_of_a_topic_that_never_was_come_back(world: World) -> None:
+    absent = binding("User:alice")._replace(resource_name="absent")
+    world.commit(decide_create_acls(world.image.acls, [absent]))
+    first = world.image.revision
+    world.change(ACLS.remove(acl_key(absent)))
+    world.roll_back(first, "topic/absent")
+    assert list(world.image.acls.values()) == [absent]

@@ -1,0 +1,140 @@
+"""What the store keeps of what it had before, and for how long."""
+
+import random
+
+import pytest
+
+from barnabas.base.clock import ManualClock
+from barnabas.metadata.audit.auditor import Auditor
+from barnabas.metadata.audit.stored_history import (
+    decide_forget_former,
+    decide_keep_history,
+    history_start,
+    states_of,
+    value_at,
+)
+from barnabas.metadata.configs import TOPIC_CONFIGS
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.image import Image
+from barnabas.metadata.scram import SCRAM_CREDENTIALS, ScramCredential
+from barnabas.metadata.store import Change
+from barnabas.wire.scram import ScramMechanism
+from support.images import replayed
+
+NOW_MS = 1_700_000_000_000
+KEY = TOPIC_CONFIGS.key("orders")
+
+
+class World:
+    """An image, and what the auditor makes of changes to it, at a clock of its own."""
+
+    def __init__(self, *, keeps: bool = True) -> None:
+        self.clock = ManualClock(NOW_MS)
+        self.auditor = Auditor(self.clock, random.Random(1))
+        self.image = Image()
+        if keeps:
+            self.commit(decide_keep_history(self.image, wanted=True))
+
+    def commit(self, decision: Decision[None]) -> int:
+        self.image = replayed(self.image, self.auditor.recorded(self.image, decision, None))
+        return self.image.revision
+
+    def retention(self, value: str | None) -> int:
+        change = Change(KEY, None) if value is None else TOPIC_CONFIGS.put("orders", {"retention.ms": value})
+        return self.commit(Decision(None, (change,)))
+
+    def at(self, revision: int) -> str | None:
+        found = value_at(self.image, KEY, revision)
+        return None if found is None else found["retention.ms"]
+
+
+def test_every_revision_is_known_through_changes_and_removals() -> None:
+    world = World()
+    known = {world.image.revision: None}
+    for value in ("1", "2", None, "3", None, "4", "5"):
+        known[world.retention(value)] = value
+    assert {revision: world.at(revision) for revision in known} == known
+
+
+def test_a_row_that_came_later_was_not_there_before_though_others_changed_since() -> None:
+    world = World()
+    before = world.image.revision
+    world.retention("1")
+    world.retention("2")
+    assert world.at(before) is None
+
+
+def test_nothing_is_kept_where_no_history_is() -> None:
+    world = World(keeps=False)
+    world.retention("1")
+    world.retention("2")
+    assert not world.image.former_values
+    assert history_start(world.image) is None
+
+
+def test_a_history_that_stops_is_forgotten_and_begins_anew() -> None:
+    world = World()
+    world.retention("1")
+    world.retention("2")
+    world.commit(decide_keep_history(world.image, wanted=False))
+    assert not world.image.former_values
+    world.retention("3")
+    start = world.commit(decide_keep_history(world.image, wanted=True))
+    assert history_start(world.image) == start
+    assert world.at(start) == "3"
+
+
+def test_to_go_on_with_a_history_changes_nothing() -> None:
+    world = World()
+    assert not decide_keep_history(world.image, wanted=True).changes
+    assert not decide_keep_history(World(keeps=False).image, wanted=False).changes
+
+
+def test_the_history_begins_behind_what_is_too_old() -> None:
+    world = World()
+    world.retention("1")
+    world.retention("2")
+    world.clock.advance(1000)
+    third = world.retention("3")
+    world.clock.advance(1000)
+    fourth = world.retention("4")
+    world.commit(decide_forget_former(world.image, NOW_MS + 1500))
+    assert history_start(world.image) == third
+    assert (world.at(third), world.at(fourth)) == ("3", "4")
+    assert not decide_forget_former(world.image, NOW_MS + 1500).changes
+
+
+def test_of_too_many_values_the_oldest_go() -> None:
+    world = World()
+    revisions = [world.retention(str(number)) for number in range(10)]
+    world.commit(decide_forget_former(world.image, None, count_max=4))
+    assert len(world.image.former_values) == 4
+    assert history_start(world.image) == revisions[5]
+    assert [world.at(revision) for revision in revisions[5:]] == ["5", "6", "7", "8", "9"]
+
+
+@pytest.mark.parametrize("ended_before_ms", [None, NOW_MS])
+def test_what_is_young_stays(ended_before_ms: int | None) -> None:
+    world = World()
+    world.retention("1")
+    world.retention("2")
+    assert not decide_forget_former(world.image, ended_before_ms).changes
+
+
+def test_a_resource_has_only_what_is_its_own() -> None:
+    world = World()
+    first = world.retention("1")
+    world.commit(Decision(None, (TOPIC_CONFIGS.put("clicks", {"retention.ms": "9"}),)))
+    world.retention(None)
+    assert states_of(world.image, "topic/orders", first) == {KEY: {"retention.ms": "1"}}
+    assert states_of(world.image, "topic/nope", first) == {}
+
+
+def test_former_values_are_never_printed() -> None:
+    world = World()
+    for password in ("first", "second"):
+        credential = ScramCredential.of_password(ScramMechanism.SCRAM_SHA_256, password, b"salt" * 4)
+        change = SCRAM_CREDENTIALS.put("alice", {ScramMechanism.SCRAM_SHA_256: credential})
+        world.commit(Decision(None, (change,)))
+    [former] = world.image.former_values.values()
+    assert former.plain["SCRAM-SHA-256"][0] not in repr(world.image)

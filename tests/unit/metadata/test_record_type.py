@@ -1,0 +1,60 @@
+import json
+
+import pytest
+
+from barnabas.metadata.record_type import Noun, Table
+from barnabas.metadata.store import NEVER
+
+NUMBERS: Noun[int] = Noun("numbers", int, int)
+SETS: Noun[frozenset[str]] = Noun("sets", sorted, frozenset)
+
+
+def test_a_put_is_compact_json_under_the_nouns_name() -> None:
+    change = SETS.put("x/y", frozenset({"b", "a"}))
+    assert (change.key, change.value) == ("sets/x/y", b'["a","b"]')
+    assert SETS.decode(change.value) == {"a", "b"}
+
+
+def test_equal_values_have_equal_bytes() -> None:
+    plain: Noun[dict[str, int]] = Noun("plain", dict, dict)
+    assert plain.put("k", {"a": 1, "b": 2}) == plain.put("k", {"b": 2, "a": 1})
+
+
+def test_a_removal_has_no_value() -> None:
+    assert NUMBERS.remove("k") == ("numbers/k", None)
+
+
+def test_what_is_no_json_is_not_swallowed() -> None:
+    with pytest.raises(json.JSONDecodeError):
+        NUMBERS.decode(b"{")
+
+
+def test_a_table_remembers_which_revision_wrote_each_row() -> None:
+    table: Table[int] = Table()
+    table = table.replay(3, {"a": 1, "b": 2})
+    table = table.replay(5, {"b": 7, "c": 3})
+    assert dict(table) == {"a": 1, "b": 7, "c": 3}
+    assert [table.revision(key) for key in "abcd"] == [3, 5, 5, NEVER]
+
+
+def test_a_removed_row_takes_its_revision_with_it() -> None:
+    table: Table[int] = Table().replay(1, {"a": 1}).replay(2, {"a": None})
+    assert "a" not in table
+    assert table.revision("a") == NEVER
+
+
+def test_removing_what_is_not_there_changes_nothing() -> None:
+    assert dict(Table().replay(1, {"a": 1}).replay(2, {"b": None})) == {"a": 1}
+
+
+def test_a_table_never_changes_after_it_was_made() -> None:
+    before: Table[int] = Table().replay(1, {"a": 1})
+    before.replay(2, {"a": 2, "b": 3})
+    assert dict(before) == {"a": 1}
+    assert before.revision("a") == 1
+
+
+def test_a_table_is_a_mapping() -> None:
+    table: Table[int] = Table().replay(1, {"a": 1, "b": 2})
+    assert (len(table), list(table), table["b"], table.get("z")) == (2, ["a", "b"], 2, None)
+    assert list(table.values()) == [1, 2]

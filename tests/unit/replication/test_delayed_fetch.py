@@ -1,0 +1,67 @@
+import asyncio
+
+import pytest
+
+from barnabas.replication.delayed_fetch import WaitingFetch
+from support.loop import in_virtual_time, turns
+
+
+class Source:
+    """Remembers who waits."""
+
+    def __init__(self) -> None:
+        self.waiting: list[WaitingFetch] = []
+
+    def add_waiting_fetch(self, waiting: WaitingFetch) -> None:
+        self.waiting.append(waiting)
+
+    def remove_waiting_fetch(self, waiting: WaitingFetch) -> None:
+        self.waiting.remove(waiting)
+
+
+@in_virtual_time
+async def test_a_fetch_waits_no_longer_than_it_said() -> None:
+    started = asyncio.get_running_loop().time()
+    await WaitingFetch(1).wait([Source()], 500)
+    assert asyncio.get_running_loop().time() - started == pytest.approx(0.5)
+
+
+@in_virtual_time
+async def test_a_fetch_ends_once_enough_has_become_readable_in_all_sources_together() -> None:
+    one, two = Source(), Source()
+    waiting = WaitingFetch(100)
+    task = asyncio.create_task(waiting.wait([one, two], 1_000_000))
+    await turns()
+    assert one.waiting == two.waiting == [waiting]
+    for source, size_bytes, done in ((one, 60, False), (two, 39, False), (two, 1, True)):
+        source.waiting[0].readable(size_bytes)
+        await turns()
+        assert task.done() is done
+    assert one.waiting == two.waiting == []
+    assert asyncio.get_running_loop().time() == 0
+
+
+@in_virtual_time
+async def test_what_completes_a_fetch_twice_does_no_harm() -> None:
+    waiting = WaitingFetch(1)
+    waiting.complete()
+    waiting.readable(5)
+    await waiting.wait([], 1000)
+
+
+@in_virtual_time
+async def test_a_cancelled_fetch_leaves_no_trace() -> None:
+    source = Source()
+    task = asyncio.create_task(WaitingFetch(1).wait([source], 1000))
+    await turns()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert source.waiting == []
+
+
+@in_virtual_time
+async def test_sources_may_be_given_one_by_one() -> None:
+    source = Source()
+    await WaitingFetch(1).wait((each for each in [source]), 10)
+    assert source.waiting == []

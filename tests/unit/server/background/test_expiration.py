@@ -1,0 +1,144 @@
+"""What the store lets go of as time passes."""
+
+from pathlib import Path
+
+import pytest
+
+from barnabas.log.trash import trash
+from barnabas.metadata import undeletion
+from barnabas.metadata.audit.stored_history import history_start
+from barnabas.metadata.configs import TOPIC_CONFIGS
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.undeletion import TrashedWish, decide_undelete
+from barnabas.server.background import expiration as forgetting_module
+from barnabas.server.background.expiration import Forgetting
+from barnabas.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from support.images import new_topic
+from support.loop import on_loop
+from support.nodes import RunningNode, running_node
+
+RETENTION_MS = 1000
+
+
+def forgetting(running: RunningNode) -> Forgetting:
+    return Forgetting(
+        running.node.dynamic_config, running.clock, running.node.metadata, running.node.replicas.trash
+    )
+
+
+async def change_twice(running: RunningNode) -> None:
+    for value in ("1", "2"):
+        change = TOPIC_CONFIGS.put("orders", {"retention.ms": value})
+        await running.node.metadata.write(lambda image, change=change: Decision(None, (change,)))
+
+
+@pytest.mark.parametrize(("retention_ms", "kept_count"), [(RETENTION_MS, 0), (-1, 1)])
+def test_former_values_go_with_the_retention_of_the_audit(
+    tmp_path: Path, retention_ms: int, kept_count: int
+) -> None:
+    @on_loop
+    async def scenario() -> None:
+        settings = {"barnabas_audit_retention_ms": str(retention_ms)}
+        async with running_node(tmp_path, audited=True, **settings) as running:
+            await change_twice(running)
+            running.clock.advance(RETENTION_MS)
+            await forgetting(running).forget()
+            assert len(running.node.image.former_values) == 1
+            running.clock.advance(1)
+            await forgetting(running).forget()
+            assert len(running.node.image.former_values) == kept_count
+
+    scenario()
+
+
+@on_loop
+async def test_where_no_history_is_kept_nothing_is_forgotten(tmp_path: Path) -> None:
+    async with running_node(tmp_path) as running:
+        await change_twice(running)
+        before = running.store.revision
+        await forgetting(running).forget()
+        assert running.store.revision == before
+        assert history_start(running.node.image) is None
+
+
+@on_loop
+async def test_a_deleted_topic_leaves_the_trash_when_its_time_is_over(tmp_path: Path) -> None:
+    async with running_node(tmp_path, barnabas_trash_retention_ms="1000") as running:
+        await running.create(new_topic("orders"))
+        await running.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=1000))
+        running.clock.advance(1000)
+        await forgetting(running).empty_trash()
+        assert len(running.node.image.trashed_topics) == 1
+        running.clock.advance(1)
+        await forgetting(running).empty_trash()
+        assert not running.node.image.trashed_topics
+        assert not running.node.replicas.trash.sizes_bytes()
+
+
+@on_loop
+async def test_many_topics_leave_the_trash_a_few_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (undeletion, forgetting_module):
+        monkeypatch.setattr(module, "EXPIRED_AT_ONCE_MAX", 2)
+    async with running_node(tmp_path, barnabas_trash_retention_ms="1000") as running:
+        for name in ("a", "b", "c"):
+            await running.create(new_topic(name))
+            await running.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=1000))
+        running.clock.advance(1001)
+        before = running.node.metadata.commits_count
+        await forgetting(running).empty_trash()
+        assert not running.node.image.trashed_topics
+        assert running.node.metadata.commits_count - before >= 2
+
+
+async def delete(running: RunningNode, *names: str) -> None:
+    for name in names:
+        await running.ask(DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=1000))
+
+
+def names_in_trash(running: RunningNode) -> list[str]:
+    return sorted(each.name for each in running.node.image.trashed_topics.values())
+
+
+@on_loop
+async def test_what_is_too_much_for_the_trash_leaves_it_oldest_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: list[Path] = []
+
+    def hundred(path: Path) -> int:
+        measured.append(path)
+        return 100
+
+    monkeypatch.setattr(trash, "_size_bytes", hundred)
+    async with running_node(tmp_path, barnabas_trash_retention_bytes="200") as running:
+        keeper = forgetting(running)
+        for name in ("a", "b", "c"):
+            await running.create(new_topic(name))
+        await delete(running, "b", "a")
+        await keeper.empty_trash()
+        await keeper.empty_trash()
+        assert names_in_trash(running) == ["a", "b"]
+        assert len(measured) == 2, "what is known is not measured again"
+        await delete(running, "c")
+        await keeper.empty_trash()
+        assert names_in_trash(running) == ["a", "c"]
+        assert len(measured) == 3
+
+
+@on_loop
+async def test_a_topic_that_was_back_meanwhile_is_measured_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes_bytes = [100, 300]
+    monkeypatch.setattr(trash, "_size_bytes", lambda path: sizes_bytes.pop(0))
+    async with running_node(tmp_path, barnabas_trash_retention_bytes="200") as running:
+        keeper = forgetting(running)
+        await running.create(new_topic("a"))
+        await delete(running, "a")
+        await keeper.empty_trash()
+        await running.node.metadata.write(lambda image: decide_undelete(image, TrashedWish("a")))
+        await delete(running, "a")
+        await keeper.empty_trash()
+        assert (names_in_trash(running), sizes_bytes) == ([], [])

@@ -1,0 +1,391 @@
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas.log.files import REMOVAL_RETRY_MS
+from barnabas.metadata.configs import BROKER_CONFIGS
+from barnabas.metadata.decision import Decision
+from barnabas.metadata.topic_deletion import TopicToDelete, decide_delete
+from barnabas.net.connections import ConnectionLimits, Connections
+from barnabas.server.background import tasks as module
+from barnabas.server.background.tasks import TICK_MS, Housekeeping
+from barnabas.wire.errors import ErrorCode, KafkaError
+from support.batches import NOW_MS, batch
+from support.images import new_topic
+from support.loop import in_virtual_time, on_loop
+from support.nodes import RunningNode, running_node
+
+DELAY_MS = 60_000  #: file.delete.delay.ms, as by default
+
+
+@asynccontextmanager
+async def keeping(tmp_path: Path, **config: str) -> AsyncIterator[tuple[RunningNode, Housekeeping]]:
+    async with running_node(tmp_path, **config) as node:
+        connections = Connections(
+            node.clock, frame_bytes_max=100, limits=ConnectionLimits(9), idle_ms_max=1000
+        )
+        keeper = Housekeeping(
+            node.node.dynamic_config,
+            node.clock,
+            node.directories,
+            node.node.replicas,
+            connections,
+            node.node.flusher,
+            node.node.quotas,
+            node.node.client_telemetry.instances,
+        )
+        yield node, keeper
+        await keeper.stop()
+
+
+def produce(node: RunningNode, topic: str, *values: bytes, **options: Any) -> None:
+    """One batch to a segment for each value."""
+    for value in values:
+        node.partition(topic).append_as_leader(batch(value, **options), 1)
+        node.partition(topic).log.roll()
+
+
+def files_of(tmp_path: Path, topic: str) -> list[str]:
+    return sorted(path.name for path in (tmp_path / f"{topic}-0").iterdir() if ".log" in path.suffixes)
+
+
+def log_file(offset: int, suffix: str = "") -> str:
+    return f"{offset:020}.log{suffix}"
+
+
+@on_loop
+async def test_old_segments_are_let_go_and_their_files_follow_after_the_delay(tmp_path: Path) -> None:
+    async with keeping(tmp_path) as (node, keeper):
+        await node.create(new_topic("t", configs={"retention.ms": "1000"}), new_topic("kept"))
+        produce(node, "t", b"a", b"b")
+        produce(node, "kept", b"a")
+        node.clock.advance(1001)
+        await keeper.retain()
+        assert node.partition("t").log.log_start_offset == 2
+        assert node.partition("kept").log.log_start_offset == 0
+        doomed = [log_file(0, ".deleted"), log_file(1, ".deleted"), log_file(2)]
+        assert files_of(tmp_path, "t") == doomed
+        node.clock.advance(DELAY_MS - 1)
+        await keeper.tick()
+        assert files_of(tmp_path, "t") == doomed
+        node.clock.advance(1)
+        await keeper.tick()
+        assert files_of(tmp_path, "t") == [log_file(2)]
+
+
+@on_loop
+async def test_others_are_served_while_partitions_are_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LOOKED_AT_COUNT", 2)
+    async with keeping(tmp_path) as (node, keeper):
+        await node.create(new_topic("t", 6))
+        work = asyncio.create_task(keeper.expire_producers())
+        for _ in range(3):
+            await asyncio.sleep(0)
+            assert not work.done()
+        await work
+
+
+@on_loop
+async def test_a_file_that_cannot_be_removed_is_tried_again_and_holds_up_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warned: list[dict[str, object]] = []
+
+    class Log:
+        def warning(self, event: str, **fields: object) -> None:
+            warned.append(fields)
+
+    monkeypatch.setattr(module, "_log", Log())
+    async with keeping(tmp_path) as (node, keeper):
+        await node.create(new_topic("t", configs={"retention.ms": "1000"}))
+        produce(node, "t", b"a", b"b")
+        node.clock.advance(1001)
+        await keeper.retain()
+        stuck = tmp_path / "t-0" / log_file(0, ".deleted")
+        stuck.unlink()
+        stuck.mkdir()  # which no unlink removes
+        node.clock.advance(DELAY_MS)
+        await keeper.tick()
+        assert files_of(tmp_path, "t") == [log_file(0, ".deleted"), log_file(2)]
+        assert warned == [{"files_count": 1, "first": str(stuck), "reason": "Is a directory"}]
+        stuck.rmdir()
+        stuck.touch()
+        node.clock.advance(REMOVAL_RETRY_MS - 1)
+        await keeper.tick()
+        assert stuck.exists()
+        node.clock.advance(1)
+        await keeper.tick()
+        assert files_of(tmp_path, "t") == [log_file(2)]
+
+
+@on_loop
+async def test_what_is_only_compacted_is_kept_but_for_deleted_records(tmp_path: Path) -> None:
+    async with keeping(tmp_path) as (node, keeper):
+        configs = {"cleanup.policy": "compact", "retention.ms": "1"}
+        await node.create(new_topic("t", configs=configs))
+        produce(node, "t", b"a", b"b", key=b"k")
+        node.clock.advance(10_000)
+        await keeper.retain()
+        assert files_of(tmp_path, "t") == [log_file(offset) for offset in range(3)]
+        node.partition("t").delete_records(1)
+        await keeper.retain()
+        assert files_of(tmp_path, "t") == [log_file(0, ".deleted"), log_file(1), log_file(2)]
+
+
+@on_loop
+async def test_a_disk_that_fails_holds_up_no_retention_on_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dirs = ",".join(str(tmp_path / name) for name in "ab")
+    async with keeping(tmp_path / "a", log_dirs=dirs) as (node, keeper):
+        for topic in ("first", "second"):
+            await node.create(new_topic(topic, configs={"retention.ms": "1000"}))
+            produce(node, topic, b"a", b"b")
+        node.clock.advance(1001)
+        first, second = (node.partition(topic).log for topic in ("first", "second"))
+        monkeypatch.setattr(first, "_delete_first", broken)
+        await keeper.retain()
+        assert "Input/output error" in str(first.failure)
+        assert second.log_start_offset == 2
+
+
+def broken(*arguments: object) -> None:
+    raise OSError(5, "Input/output error")
+
+
+@on_loop
+async def test_a_deleted_topic_leaves_the_disk_after_the_delay(tmp_path: Path) -> None:
+    async with keeping(tmp_path) as (node, keeper):
+        await node.create(new_topic("t"))
+        await delete(node, "t")
+        assert len(list(tmp_path.glob("t-0.*-delete"))) == 1
+        node.clock.advance(DELAY_MS)
+        await keeper.tick()
+        assert list(tmp_path.glob("t-0*")) == []
+
+
+async def delete(node: RunningNode, topic: str) -> None:
+    await node.node.metadata.write(lambda image: decide_delete(image, [TopicToDelete(topic)]))
+
+
+@on_loop
+async def test_logs_are_flushed_when_their_time_has_come(tmp_path: Path) -> None:
+    async with keeping(tmp_path) as (node, keeper):
+        await node.create(new_topic("t", configs={"flush.ms": "500"}), new_topic("never"))
+        for topic in ("t", "never"):
+            node.partition(topic).append_as_leader(batch(b"a"), 1)
+        node.clock.advance(499)
+        await keeper.tick()
+        assert node.partition("t").log.recovery_point == 0
+        node.clock.advance(1)
+        await keeper.tick()
+        assert node.partition("t").log.recovery_point == 1
+        assert node.partition("never").log.recovery_point == 0
+        assert node.node.flusher.flushes_count == 1
+
+
+@on_loop
+async def test_checkpoints_are_written(tmp_path: Path) -> None:
+    async with keeping(tmp_path) as (node, keeper):
+        await node.create(new_topic("t"))
+        produce(node, "t", b"a", b"b")
+        await keeper.checkpoint()
+        assert "t 0 2" in (tmp_path / "replication-offset-checkpoint").read_text()
+
+
+@on_loop
+async def test_silent_producers_are_forgotten(tmp_path: Path) -> None:
+    async with keeping(tmp_path, producer_id_expiration_ms="1000") as (node, keeper):
+        await node.create(new_topic("t"))
+        produce(node, "t", b"a", producer_id=5, producer_epoch=0, base_sequence=0, timestamp_ms=NOW_MS)
+        node.clock.advance(999)
+        await keeper.expire_producers()
+        assert len(node.partition("t").log.active_producers) == 1
+        node.clock.advance(10)
+        await keeper.expire_producers()
+        assert node.partition("t").log.active_producers == []
+
+
+@on_loop
+async def test_silent_producers_are_forgotten_after_the_time_that_holds_now(tmp_path: Path) -> None:
+    async with keeping(tmp_path) as (node, keeper):
+        await node.create(new_topic("t"))
+        produce(node, "t", b"a", producer_id=5, producer_epoch=0, base_sequence=0, timestamp_ms=NOW_MS)
+        node.clock.advance(10)
+        change = BROKER_CONFIGS.put("", {"producer.id.expiration.ms": "5"})
+        await node.node.metadata.write(lambda image: Decision(None, (change,)))
+        await keeper.expire_producers()
+        assert node.partition("t").log.active_producers == []
+
+
+@on_loop
+async def test_idle_connections_are_closed(tmp_path: Path) -> None:
+    class Idle:
+        active_ms, listener, client_host, is_busy = 0, "A", "host", False
+        closed = False
+
+        def close(self, why: str) -> None:
+            self.closed = True
+
+        def abort(self) -> None:
+            raise AssertionError
+
+    async with keeping(tmp_path) as (node, keeper):
+        idle = Idle()
+        idle.active_ms = node.clock.monotonic_ms() - 1001
+        keeper._connections.add(idle)
+        await keeper.tick()
+        assert idle.closed
+
+
+# When
+
+
+class Quiet:
+    """A configuration with chosen intervals, and chores that only say when they run."""
+
+    def __init__(self, **intervals: int) -> None:
+        self.intervals = {key.replace("_", "."): value for key, value in intervals.items()}
+
+    @property
+    def current(self) -> "Quiet":
+        return self
+
+    def integer(self, key: str) -> int:
+        return self.intervals.get(key, 10**9)
+
+
+def quiet_keeper(**intervals: int) -> Housekeeping:
+    nothing: Any = None
+    config: Any = Quiet(**intervals)
+    return Housekeeping(config, nothing, nothing, nothing, nothing, nothing, nothing, nothing)
+
+
+def record(keeper: Housekeeping, name: str, fail: Callable[[], None] = lambda: None) -> list[float]:
+    """The times in seconds at which a chore runs."""
+    times: list[float] = []
+
+    async def chore() -> None:
+        times.append(round(asyncio.get_running_loop().time(), 3))
+        fail()
+
+    chore.__name__ = name
+    setattr(keeper, name, chore)
+    return times
+
+
+@in_virtual_time
+async def test_each_chore_runs_in_its_own_interval() -> None:
+    keeper = quiet_keeper(
+        log_retention_check_interval_ms=5000,
+        log_initial_task_delay_ms=700,
+        log_flush_offset_checkpoint_interval_ms=4000,
+        log_flush_start_offset_checkpoint_interval_ms=3000,
+        producer_id_expiration_check_interval_ms=6000,
+    )
+    names = ("retain", "checkpoint", "tick", "expire_producers")
+    times = {name: record(keeper, name) for name in names}
+    keeper.start()
+    await asyncio.sleep(10.5)
+    await keeper.stop()
+    await asyncio.sleep(10)
+    assert times == {
+        "retain": [0.7, 5.7],
+        "checkpoint": [3, 6, 9],
+        "tick": [TICK_MS / 1000 * count for count in range(1, 11)],
+        "expire_producers": [6],
+    }
+
+
+@pytest.mark.parametrize(
+    "error", [OSError("disk"), KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "disk"), ValueError("ours")]
+)
+def test_a_chore_that_fails_is_logged_and_tried_again(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logged: list[str] = []
+
+    class Log:
+        def exception(self, event: str, chore: str) -> None:
+            logged.append(chore)
+
+    monkeypatch.setattr(module, "_log", Log())
+
+    def fail() -> None:
+        raise error
+
+    @in_virtual_time
+    async def scenario() -> None:
+        keeper = quiet_keeper(log_retention_check_interval_ms=1000, log_initial_task_delay_ms=1000)
+        times = record(keeper, "retain", fail)
+        record(keeper, "tick")
+        keeper.start()
+        await asyncio.sleep(3.5)
+        await keeper.stop()
+        assert times == [1, 2, 3]
+        assert logged == ["retain"] * 3
+
+    scenario()
+
+
+@in_virtual_time
+async def test_work_that_is_spawned_runs_once_and_is_cut_short_by_stopping() -> None:
+    keeper = quiet_keeper()
+    done: list[str] = []
+
+    async def work(name: str, seconds: float) -> str:
+        await asyncio.sleep(seconds)
+        done.append(name)
+        return name
+
+    keeper.spawn(work("short", 1))
+    keeper.spawn(work("long", 100))
+    await asyncio.sleep(2)
+    await keeper.stop()
+    assert done == ["short"]
+    assert keeper._tasks == set()
+
+
+@on_loop
+async def test_clients_that_are_long_gone_are_forgotten(tmp_path: Path) -> None:
+    async with keeping(tmp_path) as (node, keeper):
+        quotas = node.node.quotas
+        quotas.of("User:a", "c")
+        instances = node.node.client_telemetry.instances
+        instances.ask(b"i" * 16, {})
+        node.clock.advance(3_600_000)
+        await keeper.forget_clients()
+        assert quotas.statistics()["clients_count"] == 0
+        assert instances.statistics()["instances_count"] == 0
+
+
+@pytest.mark.parametrize(
+    ("counts", "total_max", "bound"),
+    [([5, 5, 5], 15, 5), ([1, 2, 100], 13, 10), ([10, 10], 10, 5), ([], 7, 7), ([3], 2, 2), ([0, 9], 4, 4)],
+)
+def test_a_fair_bound_takes_from_the_largest(counts: list[int], total_max: int, bound: int) -> None:
+    assert module.fair_bound(counts, total_max) == bound
+    assert sum(min(count, bound) for count in counts) <= total_max
+
+
+@on_loop
+async def test_of_too_many_producers_in_all_the_partitions_with_most_forget_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PRODUCER_IDS_MAX", 8)
+    async with keeping(tmp_path) as (node, keeper):
+        await node.create(new_topic("many"), new_topic("few"))
+        for topic, count in (("many", 10), ("few", 2)):
+            for producer_id in range(count):
+                records = batch(b"v", producer_id=producer_id, producer_epoch=0, base_sequence=0)
+                node.partition(topic).append_as_leader(records, 1)
+        await keeper.bound_producers()
+        left = {topic: node.partition(topic).log.active_producers for topic in ("many", "few")}
+    assert [each.producer_id for each in left["many"]] == [4, 5, 6, 7, 8, 9]
+    assert len(left["few"]) == 2

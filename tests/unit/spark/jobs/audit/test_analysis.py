@@ -1,0 +1,153 @@
+"""What events of the audit say of grants and of drift."""
+
+import re
+
+import barnabas.api
+from barnabas.api import registry
+from barnabas.api.audit_refusals import CHANGING_APIS
+from barnabas.client.admin.acls import AclUse
+from barnabas.metadata.audit.events import AuditEvent
+from barnabas.wire.acls import AclBinding, AclOperation, PatternType, ResourceType
+from pyspark_barnabas.jobs.audit.analysis import (
+    NEEDS,
+    UNCHANGED,
+    UNTOLD,
+    UNUSED,
+    USED,
+    AclChange,
+    Drift,
+    Grant,
+    KeyDay,
+    Use,
+    acl_text,
+    advice,
+    drift_of,
+    grants_of,
+    judged,
+    verdict_of,
+)
+from pyspark_barnabas.jobs.audit.job import EVENT_DDL
+from support.acls import allow, allow_cluster, deny
+
+ALTER = allow(AclOperation.ALTER_CONFIGS, name="orders")
+READ = allow(AclOperation.READ, name="ord", pattern_type=PatternType.PREFIXED)
+
+
+def made(time: int, binding: AclBinding) -> AclChange:
+    return AclChange(time, "User:root", binding, is_made=True)
+
+
+def removed(time: int, binding: AclBinding) -> AclChange:
+    return AclChange(time, "User:carol", binding, is_made=False)
+
+
+def test_columns_are_the_fields_of_events() -> None:
+    assert re.findall(r"(\w+) (?:STRING|INT|BIGINT)", EVENT_DDL) == list(AuditEvent.__slots__)
+
+
+def test_an_acl_stood_from_when_it_was_made_to_when_it_was_removed_each_time() -> None:
+    changes = [made(1, ALTER), removed(5, ALTER), made(7, ALTER), removed(2, READ)]
+    assert grants_of(changes, None) == [
+        Grant(READ, None, None, 2, "User:carol"),
+        Grant(ALTER, 1, "User:root", 5, "User:carol"),
+        Grant(ALTER, 7, "User:root"),
+    ]
+
+
+def test_what_brokers_say_counts_for_what_stands() -> None:
+    assert grants_of([made(1, ALTER)], [READ]) == [Grant(READ)]
+    assert grants_of([made(1, ALTER)], [ALTER, READ]) == [Grant(READ), Grant(ALTER, 1, "User:root")]
+
+
+def test_only_of_acls_that_are_for_changes_it_can_be_told_that_they_changed_nothing() -> None:
+    assert verdict_of(Grant(ALTER), 0, None) == UNCHANGED
+    assert verdict_of(Grant(ALTER), 1, None) == USED
+    assert verdict_of(Grant(allow(AclOperation.ALL)), 0, None) == UNCHANGED
+    assert verdict_of(Grant(allow_cluster(AclOperation.CREATE)), 0, None) == UNCHANGED
+    for binding in (
+        READ,
+        allow(AclOperation.DESCRIBE),
+        allow(AclOperation.ALL, ResourceType.TRANSACTIONAL_ID),
+        allow(AclOperation.READ, ResourceType.GROUP),
+    ):
+        assert verdict_of(Grant(binding), 0, None) == UNTOLD
+
+
+def test_needs_are_those_that_no_broker_lets_pass_without() -> None:
+    of_topics = {
+        (need.api, need.operation, need.resource_type)
+        for need in NEEDS
+        if need.kind == "topic" and need.api in ("CreateTopics", "DeleteTopics", "CreatePartitions")
+    }
+    assert of_topics == {
+        ("CreateTopics", AclOperation.CREATE, ResourceType.TOPIC),
+        ("CreateTopics", AclOperation.CREATE, ResourceType.CLUSTER),
+        ("DeleteTopics", AclOperation.DELETE, ResourceType.TOPIC),
+        ("CreatePartitions", AclOperation.ALTER, ResourceType.TOPIC),
+    }
+    assert all(need.is_own == (need.resource_type is not ResourceType.CLUSTER) for need in NEEDS)
+
+
+def test_the_needs_of_every_request_that_the_audit_tells_of_are_known() -> None:
+    told = {each.name for key, each in registry.build(barnabas.api).items() if key in CHANGING_APIS}
+    assert told == {need.api for need in NEEDS} - {"Metadata"}
+
+
+def test_grants_are_judged_by_their_uses_and_by_when_their_principal_was_seen() -> None:
+    grants = [Grant(READ), Grant(ALTER, 1, "User:root")]
+    unseen, used = judged(grants, [Use(1, 3, 9)], {"User:bob": 4})
+    assert (unseen.uses_count, unseen.last_used, unseen.principal_seen, unseen.verdict) == (
+        0,
+        None,
+        None,
+        UNTOLD,
+    )
+    assert (used.uses_count, used.last_used, used.verdict) == (3, 9, USED)
+
+
+def test_of_acls_that_stand_brokers_know_more() -> None:
+    gone = Grant(ALTER, 1, "User:root", 2, "User:root")
+    grants = [Grant(READ), Grant(ALTER, 30, "User:root"), gone]
+    other = allow(AclOperation.WRITE)
+    used, unused, removed = judged(grants, [], {}, AclUse(20, frozenset({READ, other})))
+    assert (used.verdict, used.unused_since) == (USED, None)
+    assert (unused.verdict, unused.unused_since) == (UNUSED, 30)
+    assert (removed.verdict, removed.unused_since) == (UNCHANGED, None)
+    [early] = judged([Grant(ALTER, 10, "User:root")], [], {}, AclUse(20, frozenset()))
+    assert early.unused_since == 20
+    assert advice([early], {}) == [
+        "User:alice: ALLOW ALTER_CONFIGS on topic/orders from * is not used; see from when on that was counted"
+    ]
+
+
+def test_advice_is_of_grants_that_stand_and_changed_nothing_and_of_who_lacks_rights() -> None:
+    forbidden = deny(AclOperation.ALTER_CONFIGS, name="orders")
+    gone = Grant(ALTER._replace(resource_name="gone"), 1, "User:root", 2, "User:root")
+    found = judged([Grant(ALTER), Grant(READ), Grant(forbidden), gone], [], {})
+    said = advice(found, {"User:bob": 2, "User:eve": 7})
+    assert said[0].startswith(
+        "User:alice: nothing was changed by ALLOW ALTER_CONFIGS on topic/orders from *;"
+    )
+    assert [each.split(" for want")[0] for each in said[1:]] == [
+        "User:eve was refused 7 times",
+        "User:bob was refused 2 times",
+    ]
+
+
+def test_an_acl_reads_as_people_say_it() -> None:
+    assert acl_text(READ) == "ALLOW READ on topic/ord* from *"
+
+
+def test_drift_counts_keys_that_are_not_as_at_first_day_by_day() -> None:
+    days = [
+        KeyDay("topic/a", "x", "2026-01-01", "1", "2"),
+        KeyDay("topic/b", "x", "2026-01-01", None, "1"),
+        KeyDay("topic/a", "x", "2026-01-03", "2", "1"),
+        KeyDay("topic/c", "y", "2026-01-03", "7", "7"),
+        KeyDay("topic/a", "x", "2026-01-04", "1", "3"),
+    ]
+    assert drift_of(reversed(days)) == [
+        Drift("2026-01-01", 2, 2),
+        Drift("2026-01-03", 1, 2),
+        Drift("2026-01-04", 2, 1),
+    ]

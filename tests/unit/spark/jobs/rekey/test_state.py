@@ -1,0 +1,56 @@
+"""The state of a copy: what is written is read again, whole or not at all, by one run at a time."""
+
+from pathlib import Path
+
+import pytest
+
+from pyspark_barnabas.jobs.rekey.order import Homes, RekeyError, Step
+from pyspark_barnabas.jobs.rekey.state import Copying, RekeyDirectory
+
+STATE = Copying(
+    "orders",
+    "ab" * 16,
+    "orders-6",
+    Homes((2, 4), 6),
+    True,
+    {"retention.ms": "1000", "cleanup.policy": None},
+    {0: 0, 1: 5},
+    {0: 100, 1: 50, 11: 7},
+    [Step(0, ((0, 0, 50), (1, 5, 50))), Step(1, ((0, 50, 100),))],
+    [{0: 0, 1: 0}],
+    1,
+)
+
+
+def test_a_state_is_read_as_it_was_written(tmp_path: Path) -> None:
+    store = RekeyDirectory(tmp_path)
+    assert store.read() is None
+    store.write(STATE)
+    assert store.read() == STATE
+    assert [each.name for each in tmp_path.iterdir()] == ["rekey.json"]
+
+
+def test_a_state_half_written_is_none(tmp_path: Path) -> None:
+    store = RekeyDirectory(tmp_path)
+    store.write(STATE)
+    (tmp_path / "rekey.json.new").write_text('{"version": 1, "sou')
+    assert store.read() == STATE
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"version": 2}', '{"version": 1}', "nonsense"])
+def test_a_damaged_state_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "rekey.json").write_text(text)
+    with pytest.raises(RekeyError, match=r"rekey\.json is no state of a copy"):
+        RekeyDirectory(tmp_path).read()
+
+
+def test_one_run_at_a_time_has_a_directory(tmp_path: Path) -> None:
+    store = RekeyDirectory(tmp_path / "made")
+    with (
+        store.locked(),
+        pytest.raises(RekeyError, match="another run has"),
+        RekeyDirectory(store.directory).locked(),
+    ):
+        pass
+    with store.locked():
+        pass

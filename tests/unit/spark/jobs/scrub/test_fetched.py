@@ -1,0 +1,112 @@
+"""Batches over the wire: what is damaged is named by its offsets."""
+
+from collections.abc import Iterator, Sequence
+
+import pytest
+
+from barnabas.base.ids import ZERO_UUID, TopicPartition
+from barnabas.wire.errors import ErrorCode, KafkaError
+from barnabas.wire.records.batch import assign, read_header
+from pyspark_barnabas.jobs.scrub.batch_checks import Scrubbed
+from pyspark_barnabas.jobs.scrub.fetched import scrub_fetched
+from pyspark_barnabas.source.fetching import RawBatches
+from pyspark_barnabas.source.range_splitting import OffsetRange
+from pyspark_barnabas.source.rows import NONE_ABORTED
+from support.batches import NOW_MS, batch
+
+PLACE = TopicPartition("orders", 0)
+
+
+def placed(base_offset: int, base_sequence: int | None = None) -> bytearray:
+    """Three records of one producer."""
+    sequence = base_offset if base_sequence is None else base_sequence
+    one = bytearray(
+        batch(b"a", b"b", b"c", timestamp_ms=NOW_MS, producer_id=7, producer_epoch=0, base_sequence=sequence)
+    )
+    assign(one, base_offset, read_header(one).batch_length, 0)
+    return one
+
+
+class Leader:
+    """Gives two batches at a time, and then fails if it is to; a leader may begin later when it is asked again."""
+
+    def __init__(
+        self, batches: Sequence[bytearray], starts: Sequence[int] = (0,), code: ErrorCode | None = None
+    ) -> None:
+        self.batches = batches
+        self.starts = list(starts)
+        self.code = code
+        self.reads_count = 0
+
+    def start(self) -> int:
+        return self.starts.pop(0) if len(self.starts) > 1 else self.starts[0]
+
+    def read(self, wanted: OffsetRange, _: bytes) -> Iterator[RawBatches]:
+        self.reads_count += 1
+        wanted_ones = [one for one in self.batches if read_header(one).next_offset > wanted.low]
+        for first in range(0, len(wanted_ones), 2):
+            yield RawBatches(b"".join(wanted_ones[first : first + 2]), wanted.low, NONE_ABORTED)
+        if self.code is not None:
+            raise KafkaError(self.code, "as a test wishes")
+
+    def close(self) -> None: ...
+
+
+def scrubbed(leader: Leader, end: int = 12, *, may_lack: bool = False) -> Scrubbed:
+    return scrub_fetched(leader, PLACE, ZERO_UUID, leader.start, end, may_lack=may_lack)
+
+
+def found(leader: Leader, *, may_lack: bool = False) -> list[tuple[str, int, int]]:
+    findings = scrubbed(leader, may_lack=may_lack).findings
+    assert all(each[1:3] == PLACE and each[5:7] == ("", -1) for each in findings)
+    return [(each.kind, each.first_offset, each.last_offset) for each in findings]
+
+
+def sound() -> list[bytearray]:
+    return [placed(offset) for offset in (0, 3, 6, 9)]
+
+
+def test_sound_batches_are_counted_and_looked_at_once() -> None:
+    leader = Leader([*sound(), placed(12)])  # the last one came after the end was asked for
+    size_bytes = sum(map(len, leader.batches[:4]))
+    assert scrubbed(leader) == Scrubbed(*PLACE, 0, 4, 12, size_bytes, 0, 12)
+    assert leader.reads_count == 1
+
+
+def test_each_damage_is_named_after_a_second_look() -> None:
+    flipped = sound()
+    flipped[2][-1] ^= 4
+    cases: list[tuple[list[bytearray], list[tuple[str, int, int]]]] = [
+        (flipped, [("crc", 6, 8)]),
+        ([placed(0), placed(6), placed(9)], [("gap", 3, 5)]),
+        ([placed(0), placed(6), placed(3), placed(9)], [("gap", 3, 5), ("order", 3, 5)]),
+        ([placed(0), placed(3), placed(6, 7), placed(9, 10)], [("sequence", 6, 8)]),
+        ([placed(0), placed(3)], [("cut", 6, 11)]),
+    ]
+    for batches, expected in cases:
+        leader = Leader(batches)
+        assert found(leader) == expected
+        assert leader.reads_count == 2
+
+
+def test_what_cannot_be_read_on_is_damage_up_to_the_end() -> None:
+    assert found(Leader(sound()[:2], code=ErrorCode.CORRUPT_MESSAGE)) == [("unreadable", 6, 11)]
+    assert found(Leader(sound()[:2], code=ErrorCode.OFFSET_NOT_AVAILABLE)) == [("cut", 6, 11)]
+    with pytest.raises(KafkaError, match="as a test wishes"):
+        scrubbed(Leader(sound(), code=ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+
+
+def test_a_compacted_topic_may_lack_offsets_the_last_ones_too() -> None:
+    leader = Leader([placed(0), placed(6)], code=ErrorCode.OFFSET_NOT_AVAILABLE)
+    assert found(leader, may_lack=True) == []
+
+
+def test_what_retention_takes_away_meanwhile_is_no_damage() -> None:
+    leader = Leader([placed(6), placed(9)], starts=(0, 6))
+    assert found(leader) == []
+    assert leader.reads_count == 2
+
+
+def test_a_log_may_begin_within_a_batch_and_be_empty() -> None:
+    assert found(Leader(sound(), starts=(4,))) == []
+    assert scrubbed(Leader([], starts=(12,))).findings_count == 0

@@ -1,0 +1,231 @@
+"""What a pipelines file may say, and how it is told what it should."""
+
+from pathlib import Path
+
+import pytest
+
+from pyspark_barnabas.pipelines.declaration import (
+    Action,
+    Coding,
+    DeltaSink,
+    FilesInput,
+    Format,
+    OutputMode,
+    ParquetSink,
+    Stated,
+    TopicInput,
+    TopicSink,
+    Trigger,
+    TriggerKind,
+    Watermark,
+)
+from pyspark_barnabas.pipelines.parser import DeclarationError, read_pipeline
+
+WHOLE = """\
+bootstrap: 127.0.0.1:9092
+state: state
+options: {kafka.client.id: pipelines}
+flows:
+  clean:
+    from: {topic: orders, format: json, schema: 'id BIGINT, at TIMESTAMP', starting: latest, batch_rows_max: 10}
+    watermark: {column: at, delay: 10 minutes}
+    sql: SELECT id, at FROM input
+    expect:
+      - {name: known, condition: id IS NOT NULL, action: dead_letter}
+    to: {delta: tables/orders, partition_by: [id]}
+    dead_letters: orders-dead
+    trigger: {interval: 10 seconds}
+  out:
+    from: {files: tables/in, format: parquet, schema: 'id BIGINT', batch_files_max: 3}
+    python: jobs.orders:clean
+    to: {topic: copies, key: id}
+    trigger: once
+  counts:
+    from: {topic: orders, format: raw}
+    output_mode: update
+    to: {parquet: files}
+"""
+
+FLOW = """\
+bootstrap: b:9092
+flows:
+  one:
+    from: {topic: in, format: raw}
+    to: {topic: out}
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    place = folder / "pipelines.yml"
+    place.write_text(text)
+    return place
+
+
+def test_a_file_is_read_with_its_flows_in_order(tmp_path: Path) -> None:
+    place = written(tmp_path, WHOLE)
+    pipeline = read_pipeline(place)
+    clean, out, counts = pipeline.flows
+    assert (pipeline.bootstrap, pipeline.state) == ("127.0.0.1:9092", tmp_path / "state")
+    assert pipeline.options == {"kafka.client.id": "pipelines"}
+    assert clean.input == TopicInput("orders", "latest", 10, {})
+    assert clean.watermark == Watermark("at", "10 minutes")
+    assert clean.sql == ("SELECT id, at FROM input", f"{place}:8")
+    [known] = clean.expectations
+    assert known == ("known", ("id IS NOT NULL", f"{place}:10"), Action.DEAD_LETTER)
+    assert clean.sink == DeltaSink(tmp_path / "tables" / "orders", ("id",))
+    assert clean.trigger == Trigger(TriggerKind.INTERVAL, "10 seconds")
+    assert (clean.source, clean.sink.label) == ("topic orders", f"delta {tmp_path}/tables/orders")
+    assert out.input == FilesInput(tmp_path / "tables" / "in", 3)
+    assert out.python == ("jobs.orders:clean", f"{place}:16")
+    assert out.sink == TopicSink("copies", Format.JSON, "id")
+    assert (out.source, out.sink.label) == (f"files {tmp_path}/tables/in", "topic copies")
+    assert counts.output_mode is OutputMode.UPDATE
+    assert counts.sink == ParquetSink(tmp_path / "files", ())
+    assert counts.sink.label == f"parquet {tmp_path}/files"
+    assert counts.trigger == Trigger(TriggerKind.AVAILABLE_NOW)
+
+
+def test_state_is_kept_beside_the_file_unless_it_says_where(tmp_path: Path) -> None:
+    assert read_pipeline(written(tmp_path, FLOW)).state == tmp_path / ".pipelines"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        (
+            "flows:\n  one:",
+            "flow:\n  one:",
+            "2: a key of the file is 'flow': is unknown; did you mean flows?",
+        ),
+        ("  one:", "  a b:", "4: flows.a b is a mapping: the name of a flow must be 1 to 100 letters"),
+        ("bootstrap: b:9092\n", "", "3: flows.one is a mapping: reads or writes topics"),
+        ("topic: in,", "topics: in,", "did you mean topic?"),
+        ("topic: in, ", "", "must have topic: a topic; or files: a directory"),
+        ("raw}", "arvo}", "4: flows.one.from.format is 'arvo': must be json or csv or raw or parquet"),
+        ("raw}", "parquet}", "must be json, csv, avro, protobuf or raw; parquet is of files"),
+        (
+            "topic: in, format: raw",
+            "files: in, format: raw",
+            "must be json, csv or parquet; raw is of topics",
+        ),
+        ("raw}", "csv}", "must have schema: the columns"),
+        ("raw}", "avro}", "must have schema: an .avsc file, or the JSON itself"),
+        ("raw}", "avro, schema: a.avsc, message: a}", "is for protobuf alone"),
+        ("raw}", "protobuf, schema: a.proto}", "must have message: its name in full, such as shop.Order"),
+        ("raw}", "protobuf, message: a.B}", "must have schema: a .proto file, or what protoc"),
+        ("raw}", "avro, schema: a.avsc, framing: some}", "must be none or confluent"),
+        ("raw}", "avro, schema: a.avsc, schema_id: 7}", "is for framing: confluent alone"),
+        (
+            "raw}",
+            "avro, schema: a.avsc, framing: confluent, schema_id: 2147483648}",
+            "must be at most 2147483647",
+        ),
+        ("raw}", "raw, framing: confluent}", "is for avro and protobuf alone"),
+        (
+            "topic: in, format: raw",
+            "files: in, format: avro",
+            "must be json, csv or parquet; avro is of topics",
+        ),
+        (
+            "{topic: out}",
+            "{topic: out, format: avro, schema: a.avsc, framing: confluent}",
+            "must have schema_id: the number that the schema registry",
+        ),
+        ("{topic: out}", "{topic: out, schema: a.avsc}", "is for avro and protobuf alone"),
+        ("raw}", "raw, schema: 'a INT'}", "is not for raw"),
+        ("raw}", "raw, starting: first}", "must be earliest or latest"),
+        ("raw}", "raw, batch_rows_max: 0}", "must be a whole number of at least 1"),
+        ("{topic: out}", "{}", "must have exactly one of topic, delta, parquet, jdbc; it has none"),
+        ("{topic: out}", "{topic: out, delta: x}", "it has topic, delta"),
+        ("{topic: out}", "{topic: out, partition_by: [a]}", "is for tables alone"),
+        ("{topic: out}", "{delta: x, key: a}", "is for topics alone"),
+        ("{topic: out}", "{delta: 's3://x'}", "must be a path of this machine"),
+        ("{topic: out}", "{topic: out, format: csv}", "must be json, avro, protobuf or raw"),
+        (
+            "{topic: out}",
+            "{topic: out, format: raw, key: a}",
+            "not for raw, with which the column key is the key",
+        ),
+        ("{topic: out}", "{topic: in}", "4: flows.one is a mapping: writes to topic in, which it reads"),
+        ("{topic: out}", "{topic: out}\n    dead_letters: in", "writes to topic in, which it reads"),
+        (
+            "{topic: out}",
+            "{topic: out}\n    sql: x\n    python: a:b",
+            "7: flows.one.python is 'a:b': is one too many",
+        ),
+        ("{topic: out}", "{topic: out}\n    python: a.b", "must be package.module:function"),
+        (
+            "{topic: out}",
+            "{topic: out}\n    trigger: always",
+            "6: flows.one.trigger is 'always': must be once",
+        ),
+        ("{topic: out}", "{topic: out}\n    trigger: {interval: 5}", "must be a duration such as"),
+        ("{topic: out}", "{topic: out}\n    watermark: {column: at}", "must have delay"),
+        ("{topic: out}", "{topic: out}\n    expect: [{name: a, condition: b}]", "must have action"),
+        (
+            "{topic: out}",
+            "{topic: out}\n    expect: [{name: a, condition: b, action: dead_letter}]",
+            "6: flows.one.expect[0].action is 'dead_letter': needs dead_letters: TOPIC in the flow",
+        ),
+        (
+            "{topic: out}",
+            "{topic: out}\n    expect:" + 2 * "\n    - {name: a, condition: b, action: drop}",
+            "8: flows.one.expect[1].name is 'a': comes twice",
+        ),
+    ],
+)
+def test_an_error_names_file_and_line_the_value_and_what_would_be_right(
+    tmp_path: Path, old: str, new: str, says: str
+) -> None:
+    assert old in FLOW
+    place = written(tmp_path, FLOW.replace(old, new))
+    with pytest.raises(DeclarationError) as caught:
+        read_pipeline(place)
+    assert str(caught.value).startswith(f"{place}:")
+    assert says in str(caught.value)
+
+
+def test_a_schema_of_avro_is_a_file_or_the_json_itself(tmp_path: Path) -> None:
+    inline = """{"type": "record", "name": "R", "fields": []}"""
+    text = FLOW.replace("raw}", f"avro, schema: '{inline}'}}").replace(
+        "{topic: out}",
+        "{topic: out, format: protobuf, schema: a.proto, message: a.B, framing: confluent, schema_id: 7}",
+    )
+    place = written(tmp_path, text)
+    [flow] = read_pipeline(place).flows
+    assert (flow.schema, flow.coding) == (None, Coding(Stated(inline, f"{place}:4"), None, False, None))
+    message = Stated("a.B", f"{place}:5")
+    coding = Coding(Stated(str(tmp_path / "a.proto"), f"{place}:5"), message, True, 7)
+    assert flow.sink == TopicSink("out", Format.PROTOBUF, None, coding)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(DeclarationError, match=r"none\.yml: cannot be read"):
+        read_pipeline(tmp_path / "none.yml")
+
+
+def test_paths_are_absolute_however_the_file_was_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a b").mkdir()
+    written(tmp_path / "a b", FLOW.replace("{topic: out}", "{delta: tables/out}"))
+    monkeypatch.chdir(tmp_path)
+    for name in ("a b/pipelines.yml", f"../{tmp_path.name}/a b/pipelines.yml"):
+        pipeline = read_pipeline(Path(name))
+        assert pipeline.state.is_absolute()
+        assert pipeline.state.resolve() == tmp_path / "a b" / ".pipelines"
+        [flow] = pipeline.flows
+        assert isinstance(flow.sink, DeltaSink)
+        assert flow.sink.path.is_absolute()
+    monkeypatch.chdir(tmp_path / "a b")
+    assert read_pipeline(Path("pipelines.yml")).state == tmp_path / "a b" / ".pipelines"
+
+
+@pytest.mark.parametrize("name", ["a[1]", "a%20b"])
+def test_a_directory_that_delta_rs_cannot_read_is_refused(tmp_path: Path, name: str) -> None:
+    for text in (
+        FLOW.replace("{topic: out}", f"{{delta: 'tables/{name}'}}"),
+        FLOW.replace("{topic: in, format: raw}", f"{{delta: 'tables/{name}'}}"),
+    ):
+        with pytest.raises(DeclarationError, match=r"the path of a Delta table cannot have square brackets"):
+            read_pipeline(written(tmp_path, text))

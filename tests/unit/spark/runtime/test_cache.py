@@ -1,0 +1,70 @@
+"""What is made once appears whole, whoever makes it."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from pyspark_barnabas.runtime.cache import cache_directory, made_once
+
+
+def write(place: Path) -> None:
+    place.mkdir()
+    (place / "content").write_text("whole")
+
+
+def test_the_cache_is_where_the_user_wants_it() -> None:
+    assert cache_directory({"XDG_CACHE_HOME": "/caches", "HOME": "/home/alice"}) == Path("/caches/barnabas")
+    assert cache_directory({"XDG_CACHE_HOME": "", "HOME": "/home/alice"}) == Path(
+        "/home/alice/.cache/barnabas"
+    )
+
+
+def test_it_is_made_when_it_is_not_there_and_then_kept(tmp_path: Path) -> None:
+    place = tmp_path / "deep" / "thing"
+    assert made_once(place, write) == place
+    (place / "content").write_text("kept")
+    made_once(place, write)
+    assert (place / "content").read_text() == "kept"
+    assert [each.name for each in place.parent.iterdir()] == ["thing"]
+
+
+def test_of_many_who_make_it_at_once_one_wins(tmp_path: Path) -> None:
+    place = tmp_path / "thing"
+    together = threading.Barrier(4)
+    failures: list[Exception] = []
+
+    def make() -> None:
+        def write_together(made: Path) -> None:
+            write(made)
+            together.wait(30)
+
+        try:
+            made_once(place, write_together)
+        except Exception as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=make) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert [each.name for each in tmp_path.iterdir()] == ["thing"]
+    assert (place / "content").read_text() == "whole"
+
+
+def test_nothing_stays_when_making_fails(tmp_path: Path) -> None:
+    def fail(made: Path) -> None:
+        write(made)
+        raise ValueError
+
+    with pytest.raises(ValueError):  # noqa: PT011
+        made_once(tmp_path / "thing", fail)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_that_cannot_be_written_is_told_with_what_would_help(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="XDG_CACHE_HOME can name another directory"):
+        made_once(tmp_path / "file" / "thing", write)

@@ -1,0 +1,238 @@
+"""How far micro-batches go, and what becomes of partitions that come, go, or go back."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from barnabas.base.clock import ManualClock
+from barnabas.base.ids import TopicPartition, uuid_to_text
+from pyspark_barnabas.source.data_loss import DataLossError
+from pyspark_barnabas.source.micro_batch_planner import StreamPlanner
+from pyspark_barnabas.source.options import stream_options
+from pyspark_barnabas.source.tasks import ReadTask
+from pyspark_barnabas.stream_offsets import StreamOffset
+from support.listed_logs import ListedLogs
+
+A, B, C = (TopicPartition("orders", index) for index in range(3))
+LENIENT = {"failOnDataLoss": "false"}
+
+
+class Stream:
+    """A planner, its logs and its clock."""
+
+    def __init__(self, ends: Mapping[TopicPartition, int], **given: str) -> None:
+        self.logs = ListedLogs(ends)
+        self.clock = ManualClock()
+        self.pauses: list[float] = []
+        options = stream_options({"kafka.bootstrap.servers": "a:1", "subscribe": "orders", **given})
+        self.planner = StreamPlanner(self.logs, options, self.clock, self.pauses.append)
+
+    def latest(self, start: Mapping[TopicPartition, int], *, limited: bool) -> Mapping[TopicPartition, int]:
+        return self.planner.latest(StreamOffset(start), limited=limited).positions
+
+    def tasks(self, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]) -> list[ReadTask]:
+        return self.planner.tasks(StreamOffset(start), StreamOffset(end))
+
+
+def ranges(tasks: list[ReadTask]) -> list[tuple[TopicPartition, int, int]]:
+    return [tuple(piece.range) for task in tasks for piece in task.pieces]
+
+
+def test_a_query_begins_at_the_end_unless_told_otherwise() -> None:
+    assert Stream({A: 10, B: 20}).planner.initial().positions == {A: 10, B: 20}
+    assert Stream({A: 10, B: 20}, startingOffsets="earliest").planner.initial().positions == {A: 0, B: 0}
+
+
+def test_without_a_limit_a_batch_goes_to_the_end() -> None:
+    stream = Stream({A: 10, B: 20}, maxOffsetsPerTrigger="4")
+    assert stream.latest({A: 0, B: 0}, limited=False) == {A: 10, B: 20}
+
+
+def test_with_a_limit_a_batch_takes_each_partitions_share() -> None:
+    stream = Stream({A: 10, B: 30}, maxOffsetsPerTrigger="4")
+    assert stream.latest({A: 0, B: 0}, limited=True) == {A: 1, B: 3}
+    assert stream.planner.seen == StreamOffset({A: 10, B: 30})
+
+
+def test_a_new_partition_has_its_share_of_a_limit() -> None:
+    stream = Stream({A: 10, B: 10}, maxOffsetsPerTrigger="4")
+    assert stream.latest({A: 0}, limited=True) == {A: 2, B: 2}
+
+
+def test_a_batch_waits_for_enough_records() -> None:
+    stream = Stream({A: 10}, minOffsetsPerTrigger="5", maxTriggerDelay="1m")
+    assert stream.latest({A: 9}, limited=True) == {A: 10}  # the first waits for nothing
+    stream.logs.ends[A] = 14
+    assert stream.latest({A: 10}, limited=True) == {A: 10}
+    stream.logs.ends[A] = 15
+    assert stream.latest({A: 10}, limited=True) == {A: 15}
+
+
+def test_a_batch_does_not_wait_for_ever() -> None:
+    stream = Stream({A: 10}, minOffsetsPerTrigger="5", maxTriggerDelay="1m")
+    stream.latest({A: 9}, limited=True)
+    stream.logs.ends[A] = 11
+    stream.clock.advance(59_999)
+    assert stream.latest({A: 10}, limited=True) == {A: 10}
+    stream.clock.advance(1)
+    assert stream.latest({A: 10}, limited=True) == {A: 11}
+
+
+def test_what_comes_after_the_pin_is_left_to_the_next_query() -> None:
+    stream = Stream({A: 10}, minOffsetsPerTrigger="5", maxOffsetsPerTrigger="6")
+    stream.planner.pin()
+    stream.logs.ends[A] = 12
+    assert stream.latest({A: 0}, limited=True) == {A: 6}
+    assert stream.latest({A: 6}, limited=True) == {A: 10}, "too few records, but the last"
+    assert stream.latest({A: 10}, limited=True) == {A: 10}
+
+
+def test_tasks_read_from_start_to_end() -> None:
+    stream = Stream({A: 10, B: 20})
+    assert ranges(stream.tasks({A: 3, B: 20}, {A: 10, B: 20})) == [(A, 3, 10)]
+
+
+def test_a_new_partition_is_read_from_its_first_record() -> None:
+    stream = Stream({A: 10, B: 20})
+    assert ranges(stream.tasks({A: 10}, {A: 10, B: 20})) == [(B, 0, 20)]
+
+
+def test_a_new_partition_without_its_first_records_is_a_loss() -> None:
+    stream = Stream({A: 10, B: 20})
+    stream.logs.starts[B] = 7
+    with pytest.raises(DataLossError, match="new partition orders-1 begins at offset 7"):
+        stream.tasks({A: 10}, {A: 10, B: 20})
+
+
+def test_partitions_that_are_gone_are_a_loss() -> None:
+    stream = Stream({A: 10})
+    with pytest.raises(DataLossError, match=r"gone: orders-1.*failOnDataLoss"):
+        stream.tasks({A: 0, B: 5}, {A: 10})
+    with pytest.raises(DataLossError, match="gone: orders-2"):
+        stream.tasks({A: 0}, {A: 10, C: 5})
+
+
+def test_a_loss_can_be_passed_over(caplog: pytest.LogCaptureFixture) -> None:
+    stream = Stream({A: 10}, **LENIENT)
+    assert ranges(stream.tasks({A: 0, B: 5}, {A: 10, C: 5})) == [(A, 0, 10)]
+    assert "orders-1" in caplog.text
+    assert "orders-2" in caplog.text
+
+
+def test_a_partition_that_went_back_is_a_loss() -> None:
+    stream = Stream({A: 4})
+    with pytest.raises(DataLossError, match="orders-0 ends at offset 4 now, and was read to 10"):
+        stream.tasks({A: 10}, {A: 4})
+
+
+def test_passed_over_a_partition_that_went_back_is_read_from_its_first_record() -> None:
+    assert ranges(Stream({A: 4}, **LENIENT).tasks({A: 10}, {A: 4})) == [(A, 0, 4)]
+
+
+def test_an_end_that_seems_to_have_gone_back_is_asked_for_again() -> None:
+    stream = Stream({A: 4})
+    stream.planner._pause = lambda _: stream.logs.ends.update({A: 12})
+    assert stream.latest({A: 10}, limited=False) == {A: 12}
+
+
+def test_an_end_that_has_gone_back_is_believed_in_the_end() -> None:
+    stream = Stream({A: 4})
+    assert stream.latest({A: 10}, limited=False) == {A: 4}
+    assert stream.pauses == [1.0, 1.0]
+
+
+def test_tasks_know_the_topic_that_they_were_planned_for() -> None:
+    stream = Stream({A: 4})
+    stream.logs.topic_ids["orders"] = bytes(15) + b"\x01"
+    [task] = stream.tasks({A: 0}, {A: 4})
+    assert task.pieces[0].topic_id == bytes(15) + b"\x01"
+    assert repr(task) == "orders-0 [0, 4)"
+
+
+# Topics that are deleted and created again
+
+OLD, NEW = bytes(15) + b"\x01", bytes(15) + b"\x02"
+
+
+def recreated(ends: Mapping[TopicPartition, int], **given: str) -> Stream:
+    stream = Stream(ends, **given)
+    stream.logs.topic_ids["orders"] = NEW
+    return stream
+
+
+def old(positions: Mapping[TopicPartition, int]) -> StreamOffset:
+    return StreamOffset(positions, {"orders": OLD})
+
+
+def new(positions: Mapping[TopicPartition, int]) -> StreamOffset:
+    return StreamOffset(positions, {"orders": NEW})
+
+
+def test_offsets_carry_the_ids_of_their_topics() -> None:
+    planner = recreated({A: 4}, startingOffsets="earliest").planner
+    assert planner.initial() == new({A: 0})
+    assert planner.latest(new({A: 0}), limited=False) == new({A: 4})
+
+
+def test_a_recreated_topic_is_a_loss_whatever_its_end() -> None:
+    for end in (4, 10, 400):
+        with pytest.raises(DataLossError, match="topic 'orders' was deleted and created again") as raised:
+            recreated({A: end}).planner.latest(old({A: 10}), limited=False)
+        for part in (uuid_to_text(OLD), uuid_to_text(NEW), "failOnDataLoss", "startingOffsets"):
+            assert part in str(raised.value)
+
+
+def test_a_recreated_topic_is_read_from_its_beginning_when_losses_are_passed_over(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    stream = recreated({A: 400, B: 3}, **LENIENT)
+    start = old({A: 100, B: 5, C: 7})
+    end = stream.planner.latest(start, limited=False)
+    assert end == new({A: 400, B: 3})
+    assert stream.pauses == [], "the end of a new topic has not gone back"
+    assert ranges(stream.planner.tasks(start, end)) == [(A, 0, 400), (B, 0, 3)]
+    assert ranges(stream.planner.tasks(end, new({A: 401, B: 3}))) == [(A, 400, 401)]
+    [line] = [record.getMessage() for record in caplog.records]
+    assert "it is read from its beginning, as failOnDataLoss is false" in line
+
+
+def test_a_recreated_topic_has_its_share_of_a_limit_from_its_beginning() -> None:
+    stream = recreated({A: 10, B: 10}, maxOffsetsPerTrigger="4", **LENIENT)
+    assert stream.planner.latest(old({A: 10, B: 10}), limited=True) == new({A: 2, B: 2})
+
+
+def test_a_start_that_spark_does_not_show_in_time_is_checked_by_the_tasks() -> None:
+    stream = recreated({A: 400})
+    end = stream.planner.latest(StreamOffset(), limited=False)  # as Spark 4.1 asks
+    with pytest.raises(DataLossError, match="created again"):
+        stream.planner.tasks(old({A: 100}), end)
+
+
+def test_a_batch_of_a_topic_that_was_recreated_since_cannot_be_repeated() -> None:
+    start, end = old({A: 100}), old({A: 200})
+    with pytest.raises(DataLossError, match="created again"):
+        recreated({A: 400}).planner.tasks(start, end)
+    stream = recreated({A: 400}, **LENIENT)
+    assert ranges(stream.planner.tasks(start, end)) == []
+    following = stream.planner.latest(end, limited=False)
+    assert ranges(stream.planner.tasks(end, following)) == [(A, 0, 400)]
+
+
+def test_not_even_the_first_batch_whose_start_is_asked_for_again(caplog: pytest.LogCaptureFixture) -> None:
+    stream = recreated({A: 400}, startingOffsets="earliest", **LENIENT)
+    assert ranges(stream.planner.tasks(stream.planner.initial(), old({A: 200}))) == []
+    [line] = [record.getMessage() for record in caplog.records]
+    assert line.index(uuid_to_text(OLD)) < line.index(uuid_to_text(NEW))
+
+
+def test_a_checkpoint_without_ids_goes_on_and_has_them_from_then_on() -> None:
+    stream = recreated({A: 400})
+    end = stream.planner.latest(StreamOffset({A: 100}), limited=False)
+    assert end == new({A: 400})
+    assert ranges(stream.planner.tasks(StreamOffset({A: 100}), end)) == [(A, 100, 400)]
+
+
+def test_a_cluster_without_ids_is_not_compared() -> None:
+    stream = Stream({A: 400})
+    end = stream.planner.latest(old({A: 100}), limited=False)
+    assert ranges(stream.planner.tasks(old({A: 100}), end)) == [(A, 100, 400)]

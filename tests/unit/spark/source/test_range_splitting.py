@@ -1,0 +1,122 @@
+"""Ranges of offsets into tasks, and the share of each partition in a limit."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.base.ids import TopicPartition
+from pyspark_barnabas.source.range_splitting import OffsetRange, TaskLimits, plan_tasks, share_limit
+
+MEBIBYTE = 1 << 20
+A, B, C = (TopicPartition("orders", index) for index in range(3))
+
+
+def lengths(tasks: list[tuple[OffsetRange, ...]]) -> list[int]:
+    return [sum(each.offsets_count for each in task) for task in tasks]
+
+
+def test_a_small_log_is_one_task_however_many_partitions_it_has() -> None:
+    ranges = [OffsetRange(place, 0, 10) for place in (A, B, C)]
+    assert plan_tasks(ranges, {}, TaskLimits(128 * MEBIBYTE)) == [tuple(ranges)]
+
+
+@pytest.mark.parametrize(
+    ("size_mib", "count"),
+    [(1, 1), (191, 1), (192, 2), (300, 2), (511, 2), (512, 4), (12_800, 100), (12_900, 100)],
+)
+def test_there_are_even_numbers_of_tasks_of_about_the_size_that_is_wanted_or_more(
+    size_mib: int, count: int
+) -> None:
+    tasks = plan_tasks([OffsetRange(A, 0, size_mib)], {A: MEBIBYTE}, TaskLimits(128 * MEBIBYTE))
+    assert len(tasks) == count
+
+
+def test_a_large_partition_is_cut_into_tasks_of_one_size() -> None:
+    tasks = plan_tasks([OffsetRange(A, 100, 400)], {A: MEBIBYTE}, TaskLimits(128 * MEBIBYTE))
+    assert tasks == [(OffsetRange(A, 100, 250),), (OffsetRange(A, 250, 400),)]
+
+
+def test_tasks_are_even_across_partitions_of_different_weight() -> None:
+    ranges = [OffsetRange(A, 0, 100), OffsetRange(B, 0, 200)]
+    tasks = plan_tasks(ranges, {A: 2_000.0, B: 1_000.0}, TaskLimits(100_000))
+    assert tasks == [
+        (OffsetRange(A, 0, 50),),
+        (OffsetRange(A, 50, 100),),
+        (OffsetRange(B, 0, 100),),
+        (OffsetRange(B, 100, 200),),
+    ]
+
+
+@pytest.mark.parametrize(("record_bytes", "count"), [(256.0, 4), (120.0, 4), (20.0, 4), (8.0, 2), (1.0, 1)])
+def test_small_records_count_as_rows_and_missing_ones_hardly(record_bytes: float, count: int) -> None:
+    tasks = plan_tasks([OffsetRange(A, 0, 2 * MEBIBYTE)], {A: record_bytes}, TaskLimits(128 * MEBIBYTE))
+    assert len(tasks) == count
+
+
+def test_there_are_as_many_tasks_as_were_asked_for() -> None:
+    tasks = plan_tasks([OffsetRange(A, 0, 10)], {A: 1.0}, TaskLimits(MEBIBYTE, tasks_min=4))
+    assert lengths(tasks) == [3, 2, 3, 2]
+
+
+def test_there_are_no_more_tasks_than_offsets() -> None:
+    assert len(plan_tasks([OffsetRange(A, 0, 3)], {}, TaskLimits(MEBIBYTE, tasks_min=50))) == 3
+
+
+def test_a_task_has_no_more_records_than_allowed() -> None:
+    ranges = [OffsetRange(A, 0, 25), OffsetRange(B, 0, 5)]
+    assert lengths(plan_tasks(ranges, {}, TaskLimits(128 * MEBIBYTE, records_max=10))) == [10, 10, 10]
+
+
+def test_nothing_new_is_no_task() -> None:
+    assert plan_tasks([OffsetRange(A, 7, 7), OffsetRange(B, 9, 3)], {}, TaskLimits(1)) == []
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from([TopicPartition(topic, index) for topic in "ab" for index in range(4)]),
+        st.tuples(st.integers(0, 1 << 40), st.integers(0, 5_000), st.floats(0, 1e6)),
+    ),
+    st.integers(1, 1 << 30),
+    st.none() | st.integers(1, 60),
+    st.none() | st.integers(1, 9_000),
+)
+def test_every_offset_is_in_exactly_one_task(
+    logs: dict[TopicPartition, tuple[int, int, float]],
+    bytes_wanted: int,
+    tasks_min: int | None,
+    records_max: int | None,
+) -> None:
+    ranges = [OffsetRange(place, low, low + count) for place, (low, count, _) in logs.items()]
+    weights = {place: weight for place, (_, _, weight) in logs.items()}
+    bytes_wanted = max(
+        bytes_wanted, int(sum(count * weights[place] for place, _, count in _counts(ranges)) / 200)
+    )
+    tasks = plan_tasks(ranges, weights, TaskLimits(bytes_wanted, tasks_min, records_max))
+    for place, low, high in ranges:
+        pieces = [each for task in tasks for each in task if each.place == place]
+        edges = [low, *(each.high for each in pieces)]
+        assert [each.low for each in pieces] == edges[:-1]
+        assert edges[-1] == high
+    if records_max is not None:
+        assert all(length <= records_max for length in lengths(tasks))
+    assert all(length > 0 for length in lengths(tasks))
+
+
+def _counts(ranges: list[OffsetRange]) -> list[tuple[TopicPartition, int, int]]:
+    return [(each.place, each.low, each.offsets_count) for each in ranges]
+
+
+def test_a_limit_is_shared_by_what_is_new() -> None:
+    assert share_limit(40, {A: 0, B: 100}, {A: 300, B: 200}) == {A: 30, B: 110}
+
+
+def test_a_limit_starves_nobody() -> None:
+    assert share_limit(10, {A: 0, B: 0}, {A: 1_000_000, B: 1}) == {A: 9, B: 1}
+
+
+def test_a_limit_beyond_all_that_is_new_changes_nothing() -> None:
+    assert share_limit(40, {A: 0, B: 5}, {A: 30, B: 7}) == {A: 30, B: 7}
+
+
+def test_a_partition_that_went_back_takes_no_share() -> None:
+    assert share_limit(10, {A: 50, B: 0}, {A: 30, B: 100}) == {A: 30, B: 10}

@@ -1,0 +1,39 @@
+"""What a user's own schema asks for."""
+
+import pytest
+from pyspark.sql.types import StructType
+
+from pyspark_barnabas import DefaultSource
+from pyspark_barnabas.option_values import OptionError
+from pyspark_barnabas.source.rows import TYPES
+from pyspark_barnabas.source.schemas import RECORD_TYPES, schema_of_options, wanted_columns
+
+
+def test_columns_are_the_connectors() -> None:
+    assert schema_of_options({}).simpleString() == (
+        "struct<key:binary,value:binary,topic:string,partition:int,offset:bigint,timestamp:timestamp,timestampType:int>"
+    )
+    with_headers = schema_of_options({"INCLUDEHEADERS": "true"})
+    assert with_headers["headers"].dataType.simpleString() == "array<struct<key:string,value:binary>>"
+
+
+def test_spark_and_arrow_have_the_same_columns() -> None:
+    assert list(RECORD_TYPES) == list(TYPES)
+
+
+def test_a_schema_asks_for_columns_in_its_order() -> None:
+    schema = StructType().add("offset", "long").add("key", "binary")
+    assert wanted_columns(schema, RECORD_TYPES) == ("offset", "key")
+
+
+@pytest.mark.parametrize(
+    ("schema", "named"),
+    [
+        (StructType(), "no columns"),
+        (StructType().add("colour", "string"), "no column 'colour'.*key, value"),
+        (StructType().add("value", "string"), "'value' is binary, not string"),
+    ],
+)
+def test_a_schema_that_cannot_be_is_refused(schema: StructType, named: str) -> None:
+    with pytest.raises(OptionError, match=named):
+        DefaultSource({}).reader(schema)

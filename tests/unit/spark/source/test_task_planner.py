@@ -1,0 +1,53 @@
+"""Plans: what is asked of the logs, and what tasks carry."""
+
+from collections.abc import Collection
+
+from barnabas.base.ids import TopicPartition
+from pyspark_barnabas.source.broker_offset_reader import ClusterLogs
+from pyspark_barnabas.source.file_offset_reader import FileLogs
+from pyspark_barnabas.source.options import SourceOptions, batch_options
+from pyspark_barnabas.source.range_splitting import OffsetRange
+from pyspark_barnabas.source.task_planner import Planner, open_logs
+from support.listed_logs import ListedLogs
+
+A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
+
+
+class WeighedLogs(ListedLogs):
+    """Logs in which every offset takes 1000 bytes, and that remember who was asked about."""
+
+    def __init__(self) -> None:
+        super().__init__({A: 10, B: 20})
+        self.asked: list[TopicPartition] = []
+
+    def record_bytes(self, ranges: Collection[OffsetRange]) -> dict[TopicPartition, float]:
+        self.asked += [each.place for each in ranges]
+        return {each.place: 1000.0 for each in ranges}
+
+
+def options(**given: str) -> SourceOptions:
+    return batch_options({"kafka.bootstrap.servers": "127.0.0.1:1", "subscribe": "orders", **given})
+
+
+def test_the_size_of_a_partition_is_asked_for_once() -> None:
+    logs = WeighedLogs()
+    planner = Planner(logs, options(taskSize="10000"))
+    for _ in range(2):
+        tasks = planner.plan([OffsetRange(A, 0, 20), OffsetRange(B, 5, 5)], {A: b"i" * 16})
+        assert [repr(task) for task in tasks] == ["orders-0 [0, 10)", "orders-0 [10, 20)"]
+        assert tasks[0].pieces[0].topic_id == b"i" * 16
+        assert tasks[0].pieces[0].record_bytes == 1000.0
+    planner.plan([OffsetRange(B, 0, 20)], {})
+    assert logs.asked == [A, B]
+
+
+def test_brokers_are_asked_where_there_are_any() -> None:
+    for given in ({}, {"transport": "files", "logDirs": "/data"}):
+        logs = open_logs(options(**given))
+        assert isinstance(logs, ClusterLogs)
+        logs.close()
+
+
+def test_else_the_checkpoints_are() -> None:
+    alone = batch_options({"subscribe": "orders", "transport": "files", "logDirs": "/data"})
+    assert isinstance(open_logs(alone), FileLogs)

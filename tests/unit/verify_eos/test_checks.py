@@ -1,0 +1,218 @@
+"""The judgement on an output: a perfect one passes, and each way to be wrong is found by its name."""
+
+import random
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas.base.ids import TopicPartition
+from barnabas.verify_eos.checks import (
+    KINDS,
+    Findings,
+    Number,
+    Output,
+    ReadLog,
+    judge,
+    read_number,
+    read_output,
+)
+from barnabas.verify_eos.transaction_outcomes import Fate
+
+IN, OUT = "in", "out"
+TRANSACTION_SIZE = 5
+
+
+class Run:
+    """What an application has done, without a fault at first: every input, five to a transaction."""
+
+    def __init__(self, partitions_count: int = 2, inputs_count: int = 20) -> None:
+        self.inputs: dict[TopicPartition, list[Number | None]] = {}
+        self.outputs: list[Output] = []
+        self.logs: dict[TopicPartition, ReadLog] = {}
+        for partition in range(partitions_count):
+            place = TopicPartition(IN, partition)
+            self.inputs[place] = [Number(partition, sequence) for sequence in range(inputs_count)]
+            self._write(TopicPartition(OUT, partition), partition, inputs_count)
+
+    def _write(self, place: TopicPartition, partition: int, inputs_count: int) -> None:
+        """Offsets go up by two: behind each output there is another one that was aborted."""
+        fates: dict[int, Fate] = {}
+        for sequence in range(inputs_count):
+            offset, transaction = 2 * sequence, b"%d.%d" % (partition, sequence // TRANSACTION_SIZE)
+            self.outputs.append(
+                Output(place, offset, Number(partition, sequence), transaction, TRANSACTION_SIZE)
+            )
+            fates |= {offset: Fate.COMMITTED, offset + 1: Fate.ABORTED}
+        self.logs[place] = ReadLog(fates, 2 * inputs_count)
+
+    def judged(self) -> Findings:
+        return judge(self.inputs, self.outputs, self.logs)
+
+    def faults(self) -> dict[str, list[str]]:
+        return {kind: found for kind, found in self.judged().faults.items() if found}
+
+    def without_transactions(self) -> "Run":
+        """The same application, which does not say what belongs to one transaction."""
+        self.outputs = [each._replace(transaction=None, transaction_size=0) for each in self.outputs]
+        return self
+
+    def forget(self, output: Output) -> None:
+        """As if it had never been written."""
+        self.outputs.remove(output)
+        fates = dict(self.logs[output.place].fates)
+        del fates[output.offset]
+        self.logs[output.place] = self.logs[output.place]._replace(fates=fates)
+
+
+def test_a_perfect_run_has_no_faults() -> None:
+    findings = Run().judged()
+    assert findings.is_exactly_once
+    assert (findings.inputs_count, findings.outputs_count, findings.transactions_count) == (40, 40, 8)
+    assert Run().without_transactions().judged().is_exactly_once
+    assert Run(partitions_count=1, inputs_count=0).judged().is_exactly_once
+
+
+def test_a_lost_output_is_found() -> None:
+    run = Run().without_transactions()
+    run.forget(run.outputs[7])
+    assert run.faults() == {"lost": ["0-7"]}
+
+
+def test_a_duplicated_output_is_found_and_is_no_matter_of_order() -> None:
+    run = Run().without_transactions()
+    run.outputs.append(run.outputs[3]._replace(offset=38))
+    assert run.faults() == {"duplicated": ["0-3 (out-0 offset 38)"]}
+
+
+def test_a_duplicate_in_another_partition_is_found() -> None:
+    run = Run().without_transactions()
+    run.outputs.append(run.outputs[3]._replace(place=TopicPartition(OUT, 1), offset=38))
+    assert run.faults() == {"duplicated": ["0-3 (out-1 offset 38)"]}
+
+
+def test_outputs_in_another_order_than_their_inputs_are_found() -> None:
+    run = Run().without_transactions()
+    third, fourth = run.outputs[3], run.outputs[4]
+    run.outputs[3:5] = [third._replace(number=fourth.number), fourth._replace(number=third.number)]
+    assert run.faults() == {"reordered": ["0-3 (out-0 offset 8) behind 0-4"]}
+
+
+def test_a_torn_transaction_is_found() -> None:
+    run = Run()
+    run.forget(run.outputs[7])
+    assert run.faults() == {"lost": ["0-7"], "torn": ["0.1: 4 outputs of 5"]}
+
+
+def test_a_transaction_that_was_written_twice_is_torn() -> None:
+    run = Run()
+    run.outputs += [each._replace(offset=38) for each in run.outputs[:5]]
+    assert set(run.faults()) == {"duplicated", "torn"}
+
+
+@pytest.mark.parametrize(
+    ("fate", "text"), [(Fate.ABORTED, "aborted"), (Fate.OPEN, "open"), (None, "not in the log")]
+)
+def test_an_output_that_nobody_committed_is_found(fate: Fate | None, text: str) -> None:
+    run = Run()
+    place = TopicPartition(OUT, 0)
+    fates = dict(run.logs[place].fates)
+    del fates[6]
+    run.logs[place] = ReadLog(fates | ({6: fate} if fate else {}), 40)
+    assert run.faults() == {"aborted": [f"0-3 (out-0 offset 6): {text}"]}
+
+
+def test_a_committed_output_that_is_not_read_is_found_where_reading_came_so_far() -> None:
+    run = Run().without_transactions()
+    run.outputs.remove(run.outputs[3])
+    assert run.faults() == {"lost": ["0-3"], "hidden": ["out-0 offset 6"]}
+    place = TopicPartition(OUT, 0)
+    run.logs[place] = run.logs[place]._replace(read_up_to=6)
+    assert set(run.faults()) == {"lost"}
+
+
+def test_an_output_of_no_input_is_found() -> None:
+    run = Run().without_transactions()
+    run.outputs[-1] = run.outputs[-1]._replace(number=Number(1, 99))
+    run.outputs.append(Output(TopicPartition(OUT, 0), 38, None))
+    assert run.faults() == {
+        "lost": ["1-19"],
+        "unknown": ["1-99 (out-1 offset 38)", "None (out-0 offset 38)"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        (lambda numbers: numbers.insert(5, Number(0, 4)), "0-4 behind 0-4 (in-0)"),
+        (lambda numbers: numbers.insert(5, None), "None behind 0-4 (in-0)"),
+        (lambda numbers: numbers.append(Number(1, 3)), "1-3 behind 0-19 (in-0)"),
+        (lambda numbers: numbers.append(Number(0, 21)), "0-21 behind 0-19 (in-0)"),
+    ],
+)
+def test_inputs_must_be_numbered_for_a_judgement(
+    change: Callable[[list[Number | None]], None], fault: str
+) -> None:
+    run = Run()
+    change(run.inputs[TopicPartition(IN, 0)])
+    assert fault in run.faults()["misnumbered"]
+
+
+def test_inputs_that_retention_has_deleted_are_not_missed() -> None:
+    run = Run().without_transactions()
+    run.inputs[TopicPartition(IN, 0)] = [Number(0, 100)]
+    run.outputs = [run.outputs[0]._replace(number=Number(0, 100)), *run.outputs[20:]]
+    run.logs[TopicPartition(OUT, 0)] = ReadLog({0: Fate.COMMITTED}, 1)
+    assert run.faults() == {}
+
+
+@given(
+    st.integers(1, 4), st.integers(1, 30), st.integers(0, 2**32), st.sampled_from(["lose", "double", "turn"])
+)
+def test_whatever_goes_wrong_once_is_found(partitions: int, inputs: int, seed: int, what: str) -> None:
+    run, dice = Run(partitions, inputs).without_transactions(), random.Random(seed)
+    assert run.judged().is_exactly_once
+    index = dice.randrange(len(run.outputs))
+    output = run.outputs[index]
+    if what == "lose":
+        run.outputs.pop(index)
+        assert {"lost", "hidden"} == set(run.faults())
+    elif what == "double":
+        run.outputs.insert(dice.randint(index, len(run.outputs)), output)
+        assert {"duplicated"} == set(run.faults())
+    elif index and run.outputs[index - 1].place == output.place:
+        before = run.outputs[index - 1]
+        run.outputs[index - 1 : index + 1] = [
+            before._replace(number=output.number),
+            output._replace(number=before.number),
+        ]
+        assert {"reordered"} == set(run.faults())
+
+
+@pytest.mark.parametrize(
+    ("value", "number", "transaction", "size"),
+    [
+        (b"3-17", Number(3, 17), None, 0),
+        (b"3-17 tx9/10", Number(3, 17), b"tx9", 10),
+        (b"3-17 a/b/10", Number(3, 17), b"a/b", 10),
+        (b"3-17 tx9/10 and more", Number(3, 17), b"tx9", 10),
+        (b"3-17 anything else", Number(3, 17), None, 0),
+        (b"3-17\nmore", Number(3, 17), None, 0),
+        (b"3-17x", None, None, 0),
+        (b"-3-17", None, None, 0),
+        (b"3-", None, None, 0),
+        (b"", None, None, 0),
+        (None, None, None, 0),
+    ],
+)
+def test_what_a_value_says(
+    value: bytes | None, number: Number | None, transaction: bytes | None, size: int
+) -> None:
+    place = TopicPartition(OUT, 0)
+    assert read_number(value) == number
+    assert read_output(place, 5, value) == Output(place, 5, number, transaction, size)
+
+
+def test_every_kind_of_fault_is_explained() -> None:
+    assert KINDS.keys() == Run().judged().faults.keys()

@@ -1,0 +1,82 @@
+"""The fate of each record by the end markers behind it."""
+
+import random
+
+from barnabas.verify_eos.transaction_outcomes import Fate, Fates
+from barnabas.wire.records.control import EndMarker, encode_end_marker
+from barnabas.wire.records.record import Record, encode_batch
+
+
+class Log:
+    """A partition that is written batch by batch."""
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.next_offset = 0
+
+    def write(self, count: int = 1, producer_id: int = -1, *, transactional: bool = False) -> range:
+        batch = encode_batch(
+            [Record(0, 0, None, b"v") for _ in range(count)],
+            base_offset=self.next_offset,
+            producer_id=producer_id,
+            transactional=transactional,
+        )
+        return self._append(batch, count)
+
+    def end(self, producer_id: int, *, commit: bool) -> range:
+        batch = encode_end_marker(EndMarker(producer_id, 0, 0, commit, 0))
+        batch[:8] = self.next_offset.to_bytes(8)
+        return self._append(batch, 1)
+
+    def _append(self, batch: bytearray, count: int) -> range:
+        self.data += batch
+        offsets = range(self.next_offset, self.next_offset + count)
+        self.next_offset += count
+        return offsets
+
+
+def fates_of(log: Log) -> dict[int, Fate]:
+    fates = Fates()
+    fates.take(bytes(log.data))
+    return fates.by_offset
+
+
+def test_a_marker_ends_the_transaction_of_its_producer_alone() -> None:
+    log = Log()
+    first = log.write(2, 7, transactional=True)
+    second = log.write(1, 8, transactional=True)
+    plain = log.write(1, 9)
+    log.end(7, commit=False)
+    third = log.write(1, 7, transactional=True)
+    log.end(8, commit=True)
+    expected = dict.fromkeys(first, Fate.ABORTED) | dict.fromkeys(third, Fate.OPEN)
+    expected |= dict.fromkeys([*second, *plain], Fate.COMMITTED)
+    assert fates_of(log) == expected
+
+
+def test_markers_without_a_transaction_are_passed_over() -> None:
+    log = Log()
+    log.end(7, commit=True)
+    only = log.write(1, 7, transactional=True)
+    assert fates_of(log) == dict.fromkeys(only, Fate.OPEN)
+
+
+def test_any_history_is_followed_across_the_pieces_in_which_it_comes() -> None:
+    dice = random.Random(98)
+    for _ in range(50):
+        log, fates = Log(), Fates()
+        expected: dict[int, Fate] = {}
+        open_offsets: dict[int, list[int]] = {}
+        for _ in range(40):
+            producer_id, log.data = dice.randrange(4), bytearray()
+            if dice.random() < 0.3:
+                commit = dice.random() < 0.5
+                log.end(producer_id, commit=commit)
+                fate = Fate.COMMITTED if commit else Fate.ABORTED
+                expected.update(dict.fromkeys(open_offsets.pop(producer_id, []), fate))
+            else:
+                offsets = log.write(dice.randint(1, 3), producer_id, transactional=True)
+                open_offsets.setdefault(producer_id, []).extend(offsets)
+                expected.update(dict.fromkeys(offsets, Fate.OPEN))
+            fates.take(bytes(log.data))
+        assert fates.by_offset == expected
