@@ -14,7 +14,7 @@ from typing import Any
 from unittest.mock import ANY
 
 import pytest
-from unit.client.test_producer import refused
+from unit.client.producer.test_producer import refused
 
 from barnabas.wire.errors import ErrorCode
 from barnabas.wire.messages.describe_configs import (
